@@ -1,0 +1,98 @@
+"""The errors Windowpane raises.
+
+```
+WindowpaneError
+├── ConfigurationError          a setting is unknown, out of range or contradictory
+├── SourceError                 a recording cannot be read at all (one bad record never raises)
+│   └── UnknownFormatError      no reader recognises the file
+├── StoreError                  the event store refused or lost something
+│   ├── SchemaVersionError      the database was written by a newer release
+│   └── ChainBrokenError        the audit chain does not verify
+├── EventFormatError            stored or received bytes are not an event this release can read
+├── WindowError                 an edit would break an invariant of the window
+│   └── IrreducibleContextError what may not be removed does not fit
+└── CheckpointError             a checkpoint cannot be saved or trusted
+    ├── StaleCheckpointError    it is older than what is already stored
+    └── CorruptCheckpointError  its checksum or schema does not hold
+```
+"""
+
+from __future__ import annotations
+
+
+class WindowpaneError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ConfigurationError(WindowpaneError, ValueError):
+    """A setting is unknown, out of range or contradicts another.
+
+    *path* is the key's dotted path, *expected* says what would have been accepted.
+    """
+
+    def __init__(self, path: str, problem: str, *, expected: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        self.expected = expected
+        super().__init__(f"{path}: {problem}" + (f"; expected {expected}" if expected else ""))
+
+
+class SourceError(WindowpaneError):
+    """A recording cannot be read at all; *file* names it."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        self.file = file
+        self.problem = problem
+        super().__init__(f"{file}: {problem}")
+
+
+class UnknownFormatError(SourceError):
+    """No reader recognises the file."""
+
+
+class StoreError(WindowpaneError):
+    """The event store refused or lost something."""
+
+
+class SchemaVersionError(StoreError):
+    """The database was written by a newer release than this one."""
+
+
+class ChainBrokenError(StoreError):
+    """The audit chain of a session does not verify."""
+
+
+class EventFormatError(WindowpaneError, ValueError):
+    """Bytes are not an event this release can read."""
+
+
+class WindowError(WindowpaneError):
+    """An edit would break an invariant of the window; nothing was changed."""
+
+
+class IrreducibleContextError(WindowError):
+    """What may not be removed does not fit the window.
+
+    Carries *required_tokens*, *usable_tokens* and *limit_tokens*.
+    """
+
+    def __init__(self, *, required_tokens: int, usable_tokens: int, limit_tokens: int) -> None:
+        self.required_tokens = required_tokens
+        self.usable_tokens = usable_tokens
+        self.limit_tokens = limit_tokens
+        super().__init__(
+            f"content that must stay needs {required_tokens} tokens, "
+            f"but {usable_tokens} of {limit_tokens} are usable"
+        )
+
+
+class CheckpointError(WindowpaneError):
+    """A checkpoint cannot be saved or trusted."""
+
+
+class StaleCheckpointError(CheckpointError):
+    """A checkpoint is older than the one already stored."""
+
+
+class CorruptCheckpointError(CheckpointError):
+    """A checkpoint's checksum or schema does not hold."""
