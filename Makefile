@@ -1,0 +1,65 @@
+# The one command surface. PYTHON picks the interpreter (3.11 or newer), VENV the folder to install into.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+PYTEST ?= $(BIN)/python -m pytest -n auto
+
+# Real servers that the tests drive; installed only where apt-get works and we are root.
+DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium
+DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium
+
+.PHONY: help demo test test-all lint format bench servers clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 12
+
+demo: $(VENV)/.installed-all ## install, then show recorded sessions in the browser and on /metrics
+	$(BIN)/windowpane demo
+
+test: servers lint ## format, lint, types, then every test
+	$(PYTEST)
+
+test-all: servers lint ## like test, with the large matrices and more generated examples
+	WINDOWPANE_TEST_ALL=1 $(PYTEST)
+
+lint: $(VENV)/.installed-dev ## format check, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## rewrite the files in the one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.installed-dev ## run every benchmark; each prints a ratio against a floor of the same run
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+servers:
+	@missing=""; for name in $(DEBIAN_COMMANDS); do command -v $$name >/dev/null 2>&1 || missing="$$missing $$name"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+	  echo "installing the Debian packages for:$$missing"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  apt-get update -q && apt-get install -q -y --no-install-recommends $(DEBIAN_PACKAGES) </dev/null; \
+	else \
+	  echo "not found and not installed (needs apt-get and root):$$missing; the tests that need them are skipped"; \
+	fi
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Windowpane needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps make a second run start at once; a changed pyproject.toml installs again.
+$(VENV)/.installed-all: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[all]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[dev]'
+	@touch $@
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

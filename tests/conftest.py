@@ -1,0 +1,127 @@
+"""Fixtures shared by all tests: recorded sessions, real servers, loopback ports."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Deterministic and quick by default, so that CI never fails on luck; wide when asked for.
+_SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "quick", max_examples=60, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
+)
+settings.register_profile("all", max_examples=1500, deadline=None, suppress_health_check=_SLOW_MACHINE)
+settings.load_profile("all" if os.environ.get("WINDOWPANE_TEST_ALL") else "quick")
+
+RequireServer = Callable[[str], Path]
+"""Name of a program to its path; skips, or fails where servers are required."""
+
+
+class RunServer(Protocol):
+    """Starts a program and hands it back once *ready* says yes."""
+
+    def __call__(
+        self, command: Sequence[str | Path], *, ready: Callable[[], bool], timeout_seconds: float = 30
+    ) -> subprocess.Popen[bytes]:
+        """The running process; it is stopped when the test ends."""
+        ...
+
+
+@pytest.fixture(scope="session")
+def sessions_dir() -> Path:
+    """The folder of recorded sessions, or a skip that says how to provide one."""
+    named = os.environ.get("WINDOWPANE_SESSIONS_DIR")
+    if not named:
+        pytest.skip("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to read")
+    folder = Path(named)
+    assert folder.is_dir(), f"WINDOWPANE_SESSIONS_DIR={named} is not a folder"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def require_server() -> RequireServer:
+    """Find a program such as `promtool`; without it the test is skipped, or fails in CI."""
+
+    def require(program: str) -> Path:
+        found = shutil.which(program)
+        if found:
+            return Path(found)
+        reason = f"{program} is not installed (as root on Debian, `make test` installs it)"
+        if os.environ.get("WINDOWPANE_REQUIRE_SERVERS") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+    return require
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A function that gives a TCP port free on loopback at this moment."""
+
+    def port() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+
+    return port
+
+
+@pytest.fixture
+def wait_until() -> Callable[..., None]:
+    """A function that waits for a condition and fails with its name when it never holds."""
+
+    def wait(condition: Callable[[], bool], *, timeout_seconds: float = 30, what: str = "condition") -> None:
+        deadline = time.monotonic() + timeout_seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what} did not hold within {timeout_seconds} s")
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture
+def run_server(tmp_path: Path) -> Iterator[RunServer]:
+    """Start programs in the background and stop exactly those when the test ends."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(
+        command: Sequence[str | Path], *, ready: Callable[[], bool], timeout_seconds: float = 30
+    ) -> subprocess.Popen[bytes]:
+        log_path = tmp_path / f"server-{len(started)}.log"
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        started.append(process)
+        deadline = time.monotonic() + timeout_seconds
+        while not ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                tail = log_path.read_text(errors="replace")[-2000:]
+                pytest.fail(f"{command[0]} did not become ready (exit code {process.poll()}):\n{tail}")
+            time.sleep(0.05)
+        return process
+
+    yield run
+    for process in started:
+        stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask this one process to end, then insist."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=10)
