@@ -1,0 +1,137 @@
+"""Events to JSON and back, exactly.
+
+One event is one JSON object: the context's fields, `n`, `at`, `type`, `event_id`, `schema`, and the payload under
+`data`. Absent values are left out; block and fact texts never appear. Bytes written here are what the audit chain
+hashes, so the order of keys is fixed by the field order of the types. Reading validates every field and says
+which one is wrong; events of an older schema pass through `UPCASTERS` first, unknown fields are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+
+from windowpane.events import PAYLOADS, SCHEMA, BlockAdded, Event, EventContext, FidelityEvaluated, Payload
+from windowpane.events.facts import FactOutcome
+from windowpane.exceptions import EventFormatError
+from windowpane.window.blocks import Block
+
+Document = dict[str, Any]
+
+UPCASTERS: Final[dict[int, Callable[[Document], Document]]] = {}
+"""Schema version to a function that lifts a document of it to the next."""
+
+_INFINITE: Final = ("turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted")
+"""Fields that may be infinite, which JSON cannot say: written as the string `inf`."""
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+def _reader(
+    cls: type, *, without: tuple[str, ...] = ()
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(field.name for field in fields(cls) if field.name not in without)
+    if len(names) < 2:
+        return names, lambda value: tuple(getattr(value, name) for name in names)
+    return names, attrgetter(*names)
+
+
+_CONTEXT: Final = _reader(EventContext)
+_BLOCK: Final = _reader(Block, without=("text",))
+_FACT: Final = _reader(FactOutcome, without=("text",))
+_PAYLOADS: Final = {name: _reader(cls) for name, cls in PAYLOADS.items()}
+
+_REQUIRED: Final = {
+    name: tuple(
+        field.name for field in fields(cls) if field.default is MISSING and field.default_factory is MISSING
+    )
+    for name, cls in PAYLOADS.items()
+}
+"""Fields without a default: written only where they have a value, so read as None where they are absent."""
+
+
+def _present(reader: tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]], value: object) -> Document:
+    names, read = reader
+    return {name: item for name, item in zip(names, read(value), strict=True) if item is not None}
+
+
+def to_document(event: Event) -> Document:
+    """The event as plain JSON types."""
+    data = event.data
+    document = _present(_CONTEXT, event.context)
+    document["n"] = event.n
+    if event.at is not None:
+        document["at"] = event.at
+    document["type"] = data.type
+    document["event_id"] = event.event_id
+    document["schema"] = SCHEMA
+    document["data"] = _payload_document(data)
+    return document
+
+
+def _payload_document(data: Payload) -> Document:
+    if isinstance(data, BlockAdded):
+        return _present(_BLOCK, data.block)
+    document = _present(_PAYLOADS[data.type], data)
+    if isinstance(data, FidelityEvaluated):
+        document["facts"] = [_present(_FACT, fact) for fact in data.facts]
+    for name in _INFINITE:
+        if document.get(name) == math.inf:
+            document[name] = "inf"
+    return document
+
+
+def encode(event: Event) -> bytes:
+    """The event as the JSON bytes that are stored and hashed."""
+    return _encoder.encode(to_document(event))
+
+
+def decode(raw: bytes | str) -> Event:
+    """The event that *raw* encodes. Raises `EventFormatError` naming the field that is wrong."""
+    try:
+        document = _decoder.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise EventFormatError(f"not a JSON object: {error}") from error
+    return from_document(document)
+
+
+def from_document(document: Document) -> Event:
+    """The event that a JSON object describes. Raises `EventFormatError` naming the field that is wrong."""
+    schema = document.get("schema")
+    if not isinstance(schema, int) or schema > SCHEMA or schema < 1:
+        raise EventFormatError(f"schema: expected an integer from 1 to {SCHEMA}, got {schema!r}")
+    while schema < SCHEMA:
+        document = UPCASTERS[schema](document)
+        schema += 1
+    kind = document.get("type")
+    cls = PAYLOADS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise EventFormatError(f"type: expected one of the {len(PAYLOADS)} event names, got {kind!r}")
+    at, n, data = document.get("at"), document.get("n"), document.get("data")
+    if at is not None and not isinstance(at, int | float):
+        raise EventFormatError(f"at: expected seconds since the epoch, got {at!r}")
+    if not isinstance(n, int):
+        raise EventFormatError(f"n: expected an integer, got {n!r}")
+    if not isinstance(data, dict):
+        raise EventFormatError(f"data: expected an object, got {data!r}")
+    try:
+        context = msgspec.convert(document, type=EventContext)
+        return Event(context, n, at, _read_payload(cls, data))
+    except msgspec.ValidationError as error:
+        raise EventFormatError(f"{kind}: {error}") from error
+
+
+def _read_payload(cls: type[Payload], data: Document) -> Payload:
+    if cls is BlockAdded:
+        return BlockAdded(msgspec.convert(data, type=Block))
+    for name in _REQUIRED[cls.type]:
+        data.setdefault(name, None)
+    if any(name in data for name in _INFINITE):
+        data = {name: math.inf if value == "inf" else value for name, value in data.items()}
+    return msgspec.convert(data, type=cls)

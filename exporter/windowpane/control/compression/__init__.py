@@ -1,0 +1,1 @@
+"""Compression: strategies that replace content by less."""

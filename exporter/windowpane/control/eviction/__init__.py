@@ -1,0 +1,1 @@
+"""Eviction: scorers and the engine that plans."""

@@ -1,0 +1,72 @@
+"""The envelope every event travels in, and the identity it derives from its place in a stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from windowpane.events import Payload
+
+SCHEMA: Final = 1
+"""Version of the event schema written by this release."""
+
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+@dataclass(frozen=True, slots=True)
+class EventContext:
+    """What all events of one turn share; held by reference, flattened only by the writer."""
+
+    session_id: str
+    """One agent conversation; `gen_ai.conversation.id` in OpenTelemetry."""
+    agent: str
+    """Name of the agent, as its owner gave it."""
+    model: str
+    """Model of the turn's call, as the provider names it; empty when unknown."""
+    turn: int
+    """Turn of the session, from 1; 0 before the first turn."""
+    window_id: int
+    """Context window of the session, from 1."""
+    source: str
+    """What produced the facts: `live`, `demo`, or the name of a recording's format."""
+    stream_id: str
+    """The emitter; together with `n` it identifies an event."""
+    parent_session_id: str | None = None
+    """The session that delegated to this one."""
+    trace_id: str | None = None
+    """OpenTelemetry trace of the turn, 32 hexadecimal digits."""
+    span_id: str | None = None
+    """OpenTelemetry span of the turn, 16 hexadecimal digits."""
+
+
+class Event(NamedTuple):
+    """One immutable fact about one session."""
+
+    context: EventContext
+    n: int
+    """Number of the event in its stream, from 0; a gap shows that events were dropped."""
+    at: float | None
+    """Seconds since the epoch, UTC, to the microsecond; None in recordings without times."""
+    data: Payload
+
+    @property
+    def event_id(self) -> str:
+        """A ULID that is a pure function of stream, number and time, so importing twice changes nothing."""
+        return event_id(self.context.stream_id, self.n, self.at)
+
+    @property
+    def type(self) -> str:
+        """The event's name, such as `block.added`."""
+        return self.data.type
+
+
+def event_id(stream_id: str, n: int, at: float | None) -> str:
+    """The ULID of event *n* of *stream_id*: its milliseconds, then 80 bits of a digest instead of chance.
+
+    Source: the ULID specification (48 bits of time, 80 of entropy, Crockford's base 32).
+    """
+    entropy = blake2b(f"{stream_id}\0{n}".encode(), digest_size=10).digest()
+    value = int(max(at or 0.0, 0.0) * 1000) << 80 | int.from_bytes(entropy, "big")
+    return "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))

@@ -1,0 +1,1 @@
+"""Thin adapters to model clients and frameworks."""

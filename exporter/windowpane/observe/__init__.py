@@ -1,0 +1,1 @@
+"""Passive observation of agents that manage their own context."""

@@ -1,0 +1,1 @@
+"""The event store: append-only, hash-chained, readable by every page."""

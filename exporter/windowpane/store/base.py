@@ -1,0 +1,355 @@
+"""The store's interface: append events, read them and their projections.
+
+Everything the dashboard, the report, replay and `serve` need of storage is here, and nothing else: a second
+backend implements `EventStore` and every reader works unchanged. Rows are plain frozen data, sorted and paged by
+the store so that cost grows with what is shown, not with what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from windowpane.events import Event
+from windowpane.vocabulary import Component, ContentType, Severity, Zone
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event with its place in the store."""
+
+    seq: int
+    """Position in the whole store, ascending."""
+    revision: int
+    """Revision of the session the event belongs to, from 1."""
+    counted: bool
+    """False for the common prefix that a new revision repeats: its counters were counted already."""
+    hash: str
+    """Hexadecimal hash of this event, chained to the one before it in its session."""
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session as the fleet lists it: identity, extent and the last known gauges; tokens, seconds, dollars."""
+
+    session_id: str
+    revision: int
+    agent: str
+    model: str
+    source: str
+    parent_session_id: str | None
+    started_at: float | None
+    last_at: float | None
+    ended: bool
+    incomplete: bool
+    turns: int
+    """Ended turns."""
+    exchanges: int
+    events: int
+    windows: int
+    limit_tokens: int | None
+    limit_source: str | None
+    used_tokens: int
+    peak_used_tokens: int
+    utilization: float | None
+    peak_utilization: float | None
+    zone: Zone | None
+    worst_zone: Zone | None
+    velocity: float | None
+    turns_until_red: float | None
+    cost_dollars: float | None
+    input_tokens: int
+    """Sum of what the calls sent, cache included."""
+    output_tokens: int
+    cache_read_tokens: int
+    evicted_blocks: int
+    evicted_tokens: int
+    compressions: int
+    regrets: int
+    overflows: int
+    fidelity: float | None
+    """Of the last compression; None when unknown."""
+    firing: int
+    """Alerts firing now."""
+    worst_severity: Severity | None
+    """Worst alert that ever fired."""
+    last_event: str
+    """Name of the last noteworthy event, such as `content.compressed`."""
+    sparkline: tuple[float, ...] = ()
+    """Utilization (or, where the limit is unknown, share of the peak) over the session, at most 24 points."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """One turn of a session, with the measurement before the call and the final one."""
+
+    turn: int
+    window_id: int
+    at: float | None
+    model: str
+    used_before: int | None
+    used_after: int | None
+    """None where nothing was reduced."""
+    used_final: int | None
+    count_source: str | None
+    components: dict[Component, int]
+    """Of the final measurement, else of the one before it."""
+    limit_tokens: int | None
+    usable_tokens: int | None
+    red_tokens: int | None
+    zone: Zone | None
+    utilization: float | None
+    velocity: float | None
+    added_tokens: int
+    turns_until_red: float | None
+    turns_until_red_p10: float | None
+    turns_until_red_p90: float | None
+    burn_rate: float | None
+    stale_tokens: int
+    duplicate_tokens: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cost_dollars: float | None
+    latency_seconds: float | None
+    estimate_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """One block's life: when it entered the window, when and why it left."""
+
+    block_id: str
+    content_type: ContentType
+    tokens: int
+    group: str
+    exchange: int
+    turn_added: int
+    turn_removed: int | None
+    """None while it is in the window."""
+    window_id: int
+    position: int
+    """Order in the window."""
+    removed_by: str | None
+    """`eviction`, `compression`, `roll`, `replaced`; None while it is in the window."""
+    reason: str
+    """Why it left, in the policy's words."""
+    score: float | None
+    replaced_by: str | None
+    replaces: str | None
+    last_referenced: int | None
+    references: int
+    regretted_turn: int | None
+    """Turn in which it was needed again."""
+    tool_name: str | None
+    tool_call_id: str | None
+    pinned: bool
+    digest: str
+    chars: int
+    count_source: str
+    preview: str | None
+    """At most 80 characters, only where content was captured."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    """One firing of one alert, from crossing to resolution."""
+
+    session_id: str
+    agent: str
+    alert: str
+    severity: Severity
+    crossing_turn: int
+    fired_turn: int
+    fired_at: float | None
+    resolved_turn: int | None
+    resolved_at: float | None
+    value: float | None
+    threshold: float | None
+    summary: str
+    delivered: tuple[str, ...] = ()
+    """Channels that took the message."""
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """What to list; every field narrows, None means any."""
+
+    agent: str | None = None
+    model: str | None = None
+    source: str | None = None
+    zone: Zone | None = None
+    severity: Severity | None = None
+    live_since: float | None = None
+    """Only sessions with an event at or after this time and no end."""
+    text: str | None = None
+    """Substring of the session id or agent."""
+    order: Literal["pressure", "recent", "cost", "regret"] = "pressure"
+    limit: int = 100
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events to read; every field narrows, None means any."""
+
+    session_id: str | None = None
+    types: tuple[str, ...] = ()
+    turn_from: int | None = None
+    turn_to: int | None = None
+    after_seq: int = 0
+    text: str | None = None
+    """Full-text search over names and payloads (never over content)."""
+    limit: int = 500
+    newest_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOutcome:
+    """What storing a recorded session did."""
+
+    session_id: str
+    revision: int
+    appended: int
+    """Events that are new in the store."""
+    unchanged: int
+    """Events that were there already."""
+    revised: bool
+    """Whether the recording's past had changed, so that a new revision was begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLink:
+    """The first event of a session whose hash does not hold."""
+
+    session_id: str
+    revision: int
+    seq: int | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What verifying the audit chain found."""
+
+    keyed: bool
+    """True when the chain uses a key and so detects tampering, not only accident."""
+    sessions: int
+    events: int
+    broken: tuple[BrokenLink, ...] = ()
+    explained_gaps: int = 0
+    """Gaps in `n` that `telemetry.dropped` accounts for."""
+
+    @property
+    def intact(self) -> bool:
+        """Whether every link holds."""
+        return not self.broken
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """How much is stored."""
+
+    events: int
+    sessions: int
+    bytes: int
+    contents: int = 0
+    """Texts kept by content capture."""
+    oldest_at: float | None = None
+    by_type: dict[str, int] = field(default_factory=dict)
+
+
+class EventReader(Protocol):
+    """The read side, all that the dashboard, the report and `serve` see."""
+
+    def sessions(self, query: SessionFilter = ...) -> Sequence[SessionRow]:
+        """Sessions that match, in the asked order; the current revision of each."""
+        ...
+
+    def session(self, session_id: str) -> SessionRow | None:
+        """One session, or None."""
+        ...
+
+    def find_session(self, prefix: str) -> Sequence[SessionRow]:
+        """Sessions whose id begins with *prefix*, at most 20."""
+        ...
+
+    def turns(self, session_id: str, *, first: int = 1, last: int | None = None) -> Sequence[TurnRow]:
+        """The turns of a session in order."""
+        ...
+
+    def blocks_at(self, session_id: str, turn: int) -> Sequence[BlockRow]:
+        """The exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
+        ...
+
+    def blocks_left(self, session_id: str, turn: int, *, limit: int = 500) -> Sequence[BlockRow]:
+        """Blocks that had left by the call of *turn*, latest departure first."""
+        ...
+
+    def events(self, query: EventFilter) -> Sequence[StoredEvent]:
+        """Events that match, by `seq`."""
+        ...
+
+    def scan(self, *, after_seq: int = 0, batch: int = 1_000) -> Iterator[Sequence[StoredEvent]]:
+        """Every event of every session from *after_seq* on, in batches; for folds."""
+        ...
+
+    def count_events(self, query: EventFilter) -> int:
+        """How many events match, whatever the limit."""
+        ...
+
+    def alerts(self, *, session_id: str | None = None, limit: int = 500) -> Sequence[AlertRow]:
+        """Firings, newest first."""
+        ...
+
+    def content(self, digest: str) -> str | None:
+        """The captured text of a digest, or None."""
+        ...
+
+    def facets(self) -> dict[str, tuple[str, ...]]:
+        """Distinct agents, models, sources and event types, for filters."""
+        ...
+
+    def size(self) -> StoreSize:
+        """How much is stored."""
+        ...
+
+    def version(self) -> int:
+        """Grows with every write; unchanged means every read would give the same."""
+        ...
+
+
+class EventStore(EventReader, Protocol):
+    """The write side. `append` is transactional; several processes may write to one store."""
+
+    def append(self, batch: Sequence[Event]) -> None:
+        """Store events in order, or none of them. Raises `StoreError`."""
+        ...
+
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        """Store a recorded session, given what makes its whole event sequence (called once or twice).
+
+        The same sequence changes nothing, a longer one appends what is new, one whose past differs begins a new
+        revision. Raises `StoreError`, and then nothing has changed.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Return only when everything appended so far survives a power cut."""
+        ...
+
+    def verify(self, session_id: str | None = None) -> Verification:
+        """Recompute the audit chain of one session or of all."""
+        ...
+
+    def prune(self, *, before: float | None = None, max_bytes: int | None = None) -> int:
+        """Delete whole sessions, oldest first, keeping a tombstone of each; returns how many."""
+        ...
+
+    def close(self) -> None:
+        """Flush and release everything."""
+        ...

@@ -1,0 +1,44 @@
+"""What left the window and is watched for its return."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+
+class Departure(NamedTuple):
+    """A block that left, and the event that took it out."""
+
+    block_id: str
+    tokens: int
+    turn_left: int
+    cause: Literal["eviction", "compression"]
+    cause_event_id: str
+    digests: tuple[str, ...]
+    """Its own digest and, for a tool result, that of the call which fetched it."""
+
+
+class Departures:
+    """A bounded memory of departures by digest; the oldest are forgotten first."""
+
+    def __init__(self, *, capacity: int, turns: int) -> None:
+        self._capacity = capacity
+        self._turns = turns
+        self._by_digest: dict[str, Departure] = {}
+
+    def remember(self, departure: Departure) -> None:
+        """Watch for the return of a block; a later departure of the same digest takes its place."""
+        for digest in departure.digests:
+            self._by_digest.pop(digest, None)
+            self._by_digest[digest] = departure
+        while len(self._by_digest) > self._capacity:
+            self._by_digest.pop(next(iter(self._by_digest)))
+
+    def returned(self, digest: str, turn: int) -> Departure | None:
+        """The departure that *digest* makes good, once; None when there is none or it left too long ago."""
+        departure = self._by_digest.get(digest)
+        if departure is None:
+            return None
+        for known in departure.digests:
+            if self._by_digest.get(known) is departure:
+                del self._by_digest[known]
+        return departure if turn - departure.turn_left <= self._turns else None

@@ -1,0 +1,82 @@
+"""How fast the window fills: additions and evictions by turn, over short fixed horizons."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import fmean
+
+from windowpane.settings import TrackerSettings
+from windowpane.tracking.derive import spike_baseline
+from windowpane.vocabulary import COMPONENTS, Component
+
+
+class Pace:
+    """Tokens added and blocks evicted in the last turns.
+
+    The first turn is the base the session starts from (system prompt, tools, the task), not growth, so it enters
+    neither velocity nor forecast.
+    """
+
+    def __init__(self, settings: TrackerSettings) -> None:
+        self._settings = settings
+        self._added: deque[int] = deque(maxlen=settings.burn_turns)
+        self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
+        self._evicted: deque[int] = deque(maxlen=settings.velocity_turns)
+        self._evicted_now = 0
+        self.total_added = 0
+        """Since the first turn, for the trend report."""
+        self.turns = 0
+        """Turns that were counted."""
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        """Tokens added in each of the last 20 counted turns, oldest first."""
+        return tuple(self._added)
+
+    def close_turn(self, turn: int, added: int, by_component: dict[Component, int]) -> float | None:
+        """Count a turn that ended; returns the baseline it spiked above, or None when it did not."""
+        self._evicted.append(self._evicted_now)
+        self._evicted_now = 0
+        if turn <= 1:
+            return None
+        baseline = spike_baseline(self._added)
+        settings = self._settings
+        spiked = (
+            len(self._added) >= settings.spike_minimum_turns
+            and added >= settings.spike_minimum_tokens
+            and added > settings.spike_multiple * baseline
+        )
+        self._added.append(added)
+        self._added_by_component.append(by_component)
+        self.total_added += added
+        self.turns += 1
+        return baseline if spiked else None
+
+    def evicted(self, blocks: int) -> None:
+        """Count blocks evicted in the open turn."""
+        self._evicted_now += blocks
+
+    def velocity(self) -> float | None:
+        """Mean of added over the last 5 turns, tokens a turn; None before the second turn."""
+        recent = list(self._added)[-self._settings.velocity_turns :]
+        return fmean(recent) if recent else None
+
+    def burn_rate(self) -> float | None:
+        """Mean of added over the last 20 turns, tokens a turn; None before the second turn."""
+        return fmean(self._added) if self._added else None
+
+    def burn_by_component(self) -> dict[Component, float]:
+        """The burn rate of each component, tokens a turn; empty before the second turn."""
+        turns = len(self._added_by_component)
+        if not turns:
+            return {}
+        return {
+            component: sum(added.get(component, 0) for added in self._added_by_component) / turns
+            for component in COMPONENTS
+        }
+
+    def eviction_rate(self) -> float:
+        """Blocks evicted a turn over the last 5 turns, the open one included."""
+        turns = self._settings.velocity_turns
+        recent = [*self._evicted, self._evicted_now][-turns:]
+        return sum(recent) / turns

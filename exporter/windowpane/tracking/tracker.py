@@ -1,0 +1,547 @@
+"""The session tracker: one session's window, and the only code that derives events from facts.
+
+The manager, the observer and every importer feed it; what it emits is all that metrics, alerts, timeline, audit
+and replay ever see. It does no I/O: events leave through the `emit` callable it is given, one list a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windowpane.events import (
+    BlockAdded,
+    BlocksEvicted,
+    BlocksReferenced,
+    ChangeUnidentified,
+    ContentCompressed,
+    ContentRegretted,
+    Event,
+    EventContext,
+    LimitChanged,
+    Payload,
+    PressureMeasured,
+    SessionEnded,
+    SessionStarted,
+    TrendReport,
+    TurnEnded,
+    TurnStarted,
+    Usage,
+    UsageRejected,
+    VelocitySpiked,
+    WindowRolled,
+    ZoneChanged,
+    event_id,
+)
+from windowpane.protocols import Clock, CountSource, Digester
+from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.tracking.accounts import Accounts
+from windowpane.tracking.departures import Departure, Departures
+from windowpane.tracking.derive import zone_of
+from windowpane.tracking.pace import Pace
+from windowpane.tracking.pressure import PressureGauge, Reading
+from windowpane.tracking.trend import Trend
+from windowpane.vocabulary import (
+    COMPONENT_OF,
+    DERIVED_TYPES,
+    REPLY_TYPES,
+    STANDING_TYPES,
+    Component,
+    ContentType,
+    Phase,
+    Zone,
+)
+from windowpane.window.blocks import Block
+from windowpane.window.window import Window
+
+BUFFERED_EVENTS: Final = 1_000
+"""Events held back at most before they leave in the middle of a turn."""
+UNIDENTIFIED_RATIO: Final = 0.10
+UNIDENTIFIED_TOKENS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """Who a session is."""
+
+    session_id: str
+    agent: str
+    model: str
+    source: str
+    stream_id: str
+    """Unique to this emitter; events are numbered within it."""
+    parent_session_id: str | None = None
+
+
+class SessionTracker:
+    """Owns one session's window and turns what happens to it into events.
+
+    Not thread-safe; its owner serialises calls. Every method takes an optional `at` (seconds since the epoch, UTC);
+    without one the clock is read, and without a
+    clock the event has no time.
+    """
+
+    def __init__(
+        self,
+        info: SessionInfo,
+        *,
+        emit: Callable[[list[Event]], None],
+        digest: Digester,
+        limits: WindowLimits | None = None,
+        settings: TrackerSettings | None = None,
+        clock: Clock | None = None,
+        next_limit: Callable[[int], int | None] | None = None,
+    ) -> None:
+        self.info = info
+        self.limits = limits
+        self.settings = settings or TrackerSettings()
+        self.window = Window(self.settings.lifetimes)
+        self.accounts = Accounts()
+        self.pace = Pace(self.settings)
+        self.turn = 0
+        self.exchange = 0
+        self.window_id = 1
+        self.zone: Zone = "green"
+        self.in_turn = False
+        """Whether a turn is open: a block came in since the last one ended."""
+        self._emit = emit
+        self._digest = digest
+        self._clock = clock
+        self._next_limit = next_limit
+        self._departures = Departures(
+            capacity=self.settings.remembered_departures, turns=self.settings.regret_turns
+        )
+        self._gauge = PressureGauge(self)
+        self._trend = Trend()
+        self._buffer: list[Event] = []
+        self._n = 0
+        self._blocks = 0
+        self._trace: tuple[str | None, str | None] = (None, None)
+        self._context = self._make_context()
+        self._call_blocks: dict[str, Block] = {}
+        self._reply_group: str | None = None
+        self._last_type: ContentType | None = None
+        self._measured = False
+        self._added = 0
+        self._added_by_component: dict[Component, int] = {}
+        self._call_raw = 0
+        self._call_components: dict[Component, int] = {}
+        self._unattributed: str | None = None
+        self._attribute_next = True
+        self._exact = True
+        self._estimate_error: float | None = None
+        self._last_usage: Usage | None = None
+
+    # -- the session ------------------------------------------------------------------------------------------
+
+    def start(self, at: float | None = None, *, task: str | None = None) -> None:
+        """Emit `session.started` with the window it starts with."""
+        task_digest = self._digest(task) if task else None
+        limits = self.limits
+        if limits is None:
+            self.record(SessionStarted(task_digest=task_digest), at)
+            return
+        thresholds = limits.thresholds
+        self.record(
+            SessionStarted(
+                limits.limit_tokens, limits.source, limits.reserved_tokens, limits.margin_tokens,
+                thresholds.yellow, thresholds.orange, thresholds.red, task_digest,
+            ),
+            at,
+        )  # fmt: skip
+
+    def end(self, reason: str, at: float | None = None) -> TrendReport:
+        """Emit `session.ended` with the trend report, and let all events go."""
+        report = self._trend.report(self)
+        self.record(SessionEnded(reason, report), at)
+        self.flush()
+        return report
+
+    def record(self, payload: Payload, at: float | None = None) -> Event:
+        """Emit a fact that changes nothing in the window."""
+        if at is None and self._clock is not None:
+            at = self._clock()
+        event = Event(self._context, self._n, None if at is None else round(at, 6), payload)
+        self._n += 1
+        self._buffer.append(event)
+        if len(self._buffer) >= BUFFERED_EVENTS:
+            self.flush()
+        return event
+
+    def flush(self) -> None:
+        """Hand the buffered events over; one list, one call."""
+        if self._buffer:
+            batch, self._buffer = self._buffer, []
+            self._emit(batch)
+
+    def trace(self, trace_id: str | None, span_id: str | None) -> None:
+        """Note the OpenTelemetry span that the following events belong to."""
+        if (trace_id, span_id) != self._trace:
+            self._trace = (trace_id, span_id)
+            self._context = self._make_context()
+
+    def set_model(self, model: str, limits: WindowLimits | None, at: float | None = None) -> None:
+        """The following calls go to another model, with another window."""
+        if model != self.info.model:
+            self.info = replace(self.info, model=model)
+            self._context = self._make_context()
+        if limits != self.limits:
+            self.set_limits(limits, at)
+
+    def set_limits(self, limits: WindowLimits | None, at: float | None = None) -> None:
+        """The window's size is known better than before."""
+        previous, self.limits = self.limits, limits
+        before = None if previous is None else previous.limit_tokens
+        if limits is None:
+            self.record(LimitChanged(None, None, before), at)
+            return
+        thresholds = limits.thresholds
+        self.record(
+            LimitChanged(
+                limits.limit_tokens, limits.source, before, limits.reserved_tokens, limits.margin_tokens,
+                thresholds.yellow, thresholds.orange, thresholds.red,
+            ),
+            at,
+        )  # fmt: skip
+
+    # -- content ----------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        content_type: ContentType,
+        text: str | None,
+        tokens: int,
+        *,
+        count_source: CountSource = "estimate",
+        digest: str | None = None,
+        tool_call_id: str | None = None,
+        tool_name: str | None = None,
+        pinned: bool = False,
+        handle: str | None = None,
+        at: float | None = None,
+    ) -> Block:
+        """A block entered the window; opens a turn when none is open, and a reply first measures what it answers."""
+        if not self.in_turn:
+            self._open_turn(at)
+        if content_type in REPLY_TYPES and not self._measured:
+            self.measure("before", at)
+        self._note_exchange(content_type)
+        block_id = f"b{self._blocks}"
+        block = Block(
+            block_id,
+            content_type,
+            tokens,
+            self.turn,
+            self._group_of(content_type, block_id, tool_call_id),
+            self.exchange,
+            digest if digest is not None else self._digest(text) if text else "",
+            len(text) if text else 0,
+            count_source,
+            text,
+            tool_call_id,
+            tool_name,
+            pinned,
+            None,
+            handle,
+        )
+        self._blocks += 1
+        self.window.add(block)
+        self._account_for(block)
+        self.record(BlockAdded(block), at)
+        if content_type == "tool_call" and tool_call_id is not None:
+            self._call_blocks[tool_call_id] = block
+        if block.digest:
+            self._notice_return(block, at)
+        return block
+
+    def stand_in(
+        self,
+        content_type: ContentType,
+        text: str | None,
+        tokens: int,
+        *,
+        replaces: str | None,
+        count_source: CountSource = "estimate",
+        handle: str | None = None,
+        pinned: bool = False,
+    ) -> Block:
+        """Make the block that will take the place of *replaces*, keeping its group and tool call; adds nothing.
+
+        Pass it to `evict` or `compress`.
+        """
+        block_id = f"b{self._blocks}"
+        self._blocks += 1
+        old = self.window.slot(replaces).block if replaces is not None and replaces in self.window else None
+        placeholder = content_type == "placeholder" and old is not None
+        return Block(
+            id=block_id,
+            content_type=content_type,
+            tokens=tokens,
+            turn=self.turn,
+            group=old.group if placeholder and old else block_id,
+            exchange=old.exchange if old else self.exchange,
+            digest=self._digest(text) if text else "",
+            chars=len(text) if text else 0,
+            count_source=count_source,
+            text=text,
+            tool_call_id=old.tool_call_id if placeholder and old else None,
+            tool_name=old.tool_name if placeholder and old else None,
+            pinned=pinned,
+            replaces=replaces,
+            handle=handle,
+        )
+
+    def refer(self, block_ids: Sequence[str], by: str, at: float | None = None) -> None:
+        """Later content used something that only these blocks hold; their lifetimes begin again."""
+        known = tuple(block_id for block_id in block_ids if self.window.refer(block_id, self.turn))
+        if known:
+            self.record(BlocksReferenced(known, by), at)
+
+    def evict(self, eviction: BlocksEvicted, stand_ins: Iterable[Block] = (), at: float | None = None) -> Event:
+        """Take blocks out; masks leave their *stand_ins* in place. Ids the window never held are legal."""
+        event = self.record(eviction, at)
+        cause = event_id(self.info.stream_id, event.n, event.at)
+        places = {block.replaces: block for block in stand_ins}
+        for evicted in eviction.blocks:
+            stand_in = places.get(evicted.block_id)
+            left = self.window.replace((evicted.block_id,), () if stand_in is None else (stand_in,))
+            self._depart(left, "eviction", cause)
+            if stand_in is not None:
+                self.record(BlockAdded(stand_in), at)
+        self.pace.evicted(len(eviction.blocks))
+        self._trend.evicted_blocks += len(eviction.blocks)
+        self.accounts.reduced()
+        return event
+
+    def compress(
+        self,
+        compression: ContentCompressed,
+        results: Iterable[Block] = (),
+        at: float | None = None,
+        *,
+        window_tokens: int | None = None,
+    ) -> Event:
+        """Replace content by less content; an attempt that was rejected or failed changes nothing.
+
+        *window_tokens* is the size of the whole window afterwards, where the agent reported one.
+        """
+        event = self.record(compression, at)
+        if compression.outcome != "accepted":
+            return event
+        results = tuple(results)
+        left = self.window.replace(compression.removed, results)
+        self._depart(left, "compression", event_id(self.info.stream_id, event.n, event.at))
+        for block in results:
+            self.record(BlockAdded(block), at)
+        self._trend.compressions += 1
+        self.accounts.reduced()
+        if compression.scope == "window":
+            self.accounts.rebase(window_tokens, self.window.tokens)
+            self._attribute_next = True
+        return event
+
+    def roll(self, reason: str, at: float | None = None) -> None:
+        """Go on in a new, empty window; *reason* is `checkpoint` or `clear`."""
+        before = self.accounts.used(self.window.tokens)
+        self.record(
+            WindowRolled(
+                "clear" if reason == "clear" else "checkpoint", self.window_id, self.window_id + 1, before
+            ),
+            at,
+        )
+        self.window.clear()
+        self.window_id += 1
+        self.accounts.reset()
+        self._unattributed, self._attribute_next = None, True
+        self._call_blocks.clear()
+        self._reply_group = None
+        self._call_raw, self._call_components = 0, {}
+        self._context = self._make_context()
+
+    # -- turns ------------------------------------------------------------------------------------------------
+
+    def measure(self, phase: Phase, at: float | None = None) -> PressureMeasured:
+        """Emit `pressure.measured`, and `zone.changed` where the zone did; opens a turn when none is open."""
+        if not self.in_turn:
+            self._open_turn(at)
+        if phase != "final":
+            self._call_raw = self.window.tokens
+            self._call_components = dict(self.window.tokens_by_component)
+            self._measured = True
+        measured = self._gauge.measure(self._reading(phase))
+        self.record(measured, at)
+        if phase != "final" and measured.zone is not None and measured.zone != self.zone:
+            previous, self.zone = self.zone, measured.zone
+            self.record(
+                ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), at
+            )
+        return measured
+
+    def end_turn(
+        self,
+        usage: Usage | None = None,
+        *,
+        cost_dollars: float | None = None,
+        latency_seconds: float | None = None,
+        stop_reason: str | None = None,
+        at: float | None = None,
+    ) -> PressureMeasured:
+        """The model call came back: the provider's count becomes the truth and the turn closes."""
+        if not self._measured or not self.in_turn:
+            self.measure("before", at)
+        trusted = usage is not None and usage.input_total > 0 and self._believe(usage.input_total, at)
+        if usage is not None and trusted:
+            self._anchor(usage.input_total, at)
+        self._last_usage = usage
+        source: CountSource = "usage" if trusted else self._count_source()
+        self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
+        added = round(self._added * self.accounts.calibration)
+        baseline = self.pace.close_turn(self.turn, added, self._added_by_component)
+        measured = self._gauge.measure(
+            self._reading("final", reported=usage.input_total if usage is not None and trusted else None)
+        )
+        self.record(measured, at)
+        self._trend.close_turn(measured, cost_dollars)
+        if baseline is not None:
+            self.record(VelocitySpiked(added, baseline), at)
+        self.in_turn = False
+        self._measured = False
+        self._reply_group = None
+        self.flush()
+        return measured
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _make_context(self) -> EventContext:
+        info = self.info
+        return EventContext(
+            info.session_id, info.agent, info.model, self.turn, self.window_id, info.source, info.stream_id,
+            info.parent_session_id, *self._trace,
+        )  # fmt: skip
+
+    def _open_turn(self, at: float | None) -> None:
+        self.turn += 1
+        self.in_turn = True
+        self._measured = False
+        self._added = 0
+        self._added_by_component = {}
+        self._estimate_error = None
+        self.window.enter_turn(self.turn)
+        self._context = self._make_context()
+        self.record(TurnStarted(), at)
+
+    def _note_exchange(self, content_type: ContentType) -> None:
+        if content_type == "user_message" and self._last_type != "user_message":
+            self.exchange += 1
+        self._last_type = content_type
+
+    def _group_of(self, content_type: ContentType, block_id: str, tool_call_id: str | None) -> str:
+        """A reply and the results of its calls are one group; anything else is its own."""
+        if content_type in REPLY_TYPES:
+            if self._reply_group is None:
+                self._reply_group = block_id
+            return self._reply_group
+        self._reply_group = None
+        if content_type == "tool_result" and tool_call_id is not None:
+            call = self._call_blocks.get(tool_call_id)
+            if call is not None:
+                return call.group
+        return block_id
+
+    def _account_for(self, block: Block) -> None:
+        if block.count_source != "exact":
+            self._exact = False
+        if block.content_type in STANDING_TYPES or block.content_type in DERIVED_TYPES:
+            return
+        self._added += block.tokens
+        component = COMPONENT_OF[block.content_type]
+        self._added_by_component[component] = self._added_by_component.get(component, 0) + block.tokens
+
+    def _notice_return(self, block: Block, at: float | None) -> None:
+        departure = self._departures.returned(block.digest, self.turn)
+        if departure is None:
+            return
+        self._trend.regrets += 1
+        self.record(
+            ContentRegretted(
+                departure.cause, "same_call" if block.content_type == "tool_call" else "same_digest",
+                departure.block_id, block.id, departure.tokens, departure.turn_left,
+                departure.cause_event_id,
+            ),
+            at,
+        )  # fmt: skip
+
+    def _depart(self, left: Sequence[Block], cause: str, cause_event_id: str) -> None:
+        for block in left:
+            call = self._call_blocks.get(block.tool_call_id) if block.tool_call_id is not None else None
+            if block.tokens >= self.settings.regret_minimum_tokens and block.content_type not in DERIVED_TYPES:
+                digests = [block.digest] if block.digest else []
+                if block.content_type == "tool_result" and call is not None and call.digest:
+                    digests.append(call.digest)
+                self._departures.remember(
+                    Departure(
+                        block.id, block.tokens, self.turn, "eviction" if cause == "eviction" else "compression",
+                        cause_event_id, tuple(digests),
+                    )
+                )  # fmt: skip
+        for block in left:
+            if block.content_type == "tool_call" and block.tool_call_id is not None:
+                self._call_blocks.pop(block.tool_call_id, None)
+
+    def _believe(self, total: int, at: float | None) -> bool:
+        """Whether a call's total can be true; one above a catalogue's limit raises the limit instead."""
+        limits = self.limits
+        if limits is None or total <= limits.limit_tokens:
+            return True
+        if limits.source in ("given", "provider"):
+            self.record(UsageRejected(total, limits.limit_tokens, "above_limit"), at)
+            return False
+        larger = (self._next_limit(total) if self._next_limit is not None else None) or total
+        self.set_limits(WindowLimits.of(max(larger, total), "observed_floor"), at)
+        return True
+
+    def _anchor(self, total: int, at: float | None) -> None:
+        expected = self.accounts.used(self._call_raw)
+        surprised = self.accounts.anchored and not self._attribute_next
+        self._estimate_error = self.accounts.reported(total, self._call_raw)
+        if self._attribute_next:
+            self._attribute(total, at)
+        elif surprised and abs(total - expected) > max(UNIDENTIFIED_TOKENS, UNIDENTIFIED_RATIO * total):
+            self.record(ChangeUnidentified(total - expected), at)
+
+    def _attribute(self, total: int, at: float | None) -> None:
+        """What the provider counts beyond the visible content becomes one unattributed block."""
+        self._attribute_next = False
+        old = self._unattributed
+        held = self.window.slot(old).block.tokens if old is not None and old in self.window else 0
+        remainder = max(0, total - (self._call_raw - held))
+        if remainder == held:
+            return
+        block = replace(
+            self.stand_in("unattributed", None, remainder, replaces=old if held else None),
+            count_source="usage",
+        )
+        self.window.replace((old,) if old is not None else (), (block,) if remainder else ())
+        self._unattributed = block.id if remainder else None
+        self.record(BlockAdded(block), at)
+        self.accounts.shift(remainder - held)
+        self._call_raw += remainder - held
+        self._call_components["unattributed"] = remainder
+
+    def _count_source(self) -> CountSource:
+        return "exact" if self._exact and not self.accounts.anchored else "estimate"
+
+    def _reading(self, phase: Phase, *, reported: int | None = None) -> Reading:
+        used = reported if reported is not None else self.accounts.used(self._call_raw)
+        return Reading(
+            phase=phase,
+            used_tokens=used,
+            components=self._call_components,
+            count_source="usage" if reported is not None else self._count_source(),
+            zone=None if self.limits is None else zone_of(used, self.limits, previous=self.zone),
+            added_tokens=round(self._added * self.accounts.calibration),
+            added_by_component=dict(self._added_by_component),
+            estimate_error=self._estimate_error if phase == "final" else None,
+            usage=self._last_usage,
+        )
