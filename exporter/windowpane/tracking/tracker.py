@@ -77,8 +77,8 @@ class SessionInfo:
 class SessionTracker:
     """Owns one session's window and turns what happens to it into events.
 
-    Not thread-safe; its owner serialises calls. Every method takes an optional `at` (seconds since the epoch, UTC);
-    without one the clock is read, and without a
+    Not thread-safe; its owner serialises calls. Every method takes an optional `at` (seconds since the epoch,
+    UTC); without one the clock is read, and without a
     clock the event has no time.
     """
 
@@ -221,7 +221,7 @@ class SessionTracker:
         handle: str | None = None,
         at: float | None = None,
     ) -> Block:
-        """A block entered the window; opens a turn when none is open, and a reply first measures what it answers."""
+        """A block entered; opens a turn when none is open, and a reply first measures what it answers."""
         if not self.in_turn:
             self._open_turn(at)
         if content_type in REPLY_TYPES and not self._measured:
