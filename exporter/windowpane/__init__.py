@@ -8,7 +8,7 @@ __all__ = ["__version__"]
 def __getattr__(name: str) -> str:
     """The version, read from the installed package only when asked for."""
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 (read only when asked for)
+        from importlib.metadata import version
 
         return version("windowpane")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

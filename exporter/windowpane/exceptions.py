@@ -5,6 +5,7 @@ WindowpaneError
 ├── ConfigurationError          a setting is unknown, out of range or contradictory
 ├── SourceError                 a recording cannot be read at all (one bad record never raises)
 │   └── UnknownFormatError      no reader recognises the file
+├── VocabularyError             a tokenizer vocabulary of the package is missing or damaged
 ├── StoreError                  the event store refused or lost something
 │   ├── SchemaVersionError      the database was written by a newer release
 │   └── ChainBrokenError        the audit chain does not verify
@@ -48,6 +49,15 @@ class SourceError(WindowpaneError):
 
 class UnknownFormatError(SourceError):
     """No reader recognises the file."""
+
+
+class VocabularyError(WindowpaneError):
+    """A tokenizer vocabulary shipped with the package is missing or damaged; *encoding* names it."""
+
+    def __init__(self, encoding: str, problem: str) -> None:
+        self.encoding = encoding
+        self.problem = problem
+        super().__init__(f"vocabulary {encoding}: {problem}; reinstall the package")
 
 
 class StoreError(WindowpaneError):

@@ -1,0 +1,188 @@
+"""The counter for a model: exact where it can be, labelled where it cannot, never a wait on the agent."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.exceptions import VocabularyError
+from windowpane.protocols import TokenCounter
+from windowpane.tokens import counter_for, image_tokens
+from windowpane.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
+from windowpane.tokens.heuristic import CLAUDE, CLAUDE_4_7, GEMINI, OTHER, Family, HeuristicCounter, family_of
+from windowpane.tokens.openai_names import encoding_of
+from windowpane.tokens.tiktoken_counter import TiktokenCounter, Vocabulary
+
+PROSE = "The agent read the file and decided that nothing in it had to change. "
+CODE = 'if (node["kind"] == "call") { return visit(node["args"][0], depth + 1); }\n'
+
+
+class GatedLoad:
+    """A loader that waits for permission, so that a test decides when loading ends."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+
+    def __call__(self, spec: EncodingSpec) -> tiktoken.Encoding:
+        assert self.gate.wait(30)
+        return load_encoding(spec)
+
+
+def broken(spec: EncodingSpec) -> tiktoken.Encoding:
+    raise VocabularyError(spec.name, "was damaged on purpose")
+
+
+@pytest.mark.parametrize(
+    ("model", "encoding"),
+    [
+        ("gpt-4o", O200K),
+        ("gpt-4o-mini-2024-07-18", O200K),
+        ("openai/gpt-4.1", O200K),
+        ("litellm_proxy/azure/gpt-5", O200K),
+        ("gpt-5.3-codex-spark", O200K),
+        ("GPT-5.4", O200K),
+        ("o3", O200K),
+        ("o1-preview", O200K),
+        ("gpt-oss-120b", O200K),
+        ("ft:gpt-4o-mini-2024-07-18:acme", O200K),
+        ("gpt-4", CL100K),
+        ("gpt-4-turbo", CL100K),
+        ("gpt-3.5-turbo-0125", CL100K),
+        ("claude-sonnet-4-5", None),
+        ("gemini-2.5-flash", None),
+        ("deepseek-chat", None),
+        ("gpt-4.9", None),
+        ("gpt-50", None),
+        ("gpt-9", None),
+        ("acme/gpt-4o", None),
+        ("o1x", None),
+        ("", None),
+    ],
+)
+def test_an_encoding_is_claimed_only_for_names_that_prove_it(
+    model: str, encoding: EncodingSpec | None
+) -> None:
+    """OpenAI's names have their encoding; look-alikes and other vendors have none."""
+    assert encoding_of(model) is encoding
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("claude-3-5-sonnet-20240620", CLAUDE),
+        ("claude-sonnet-4-20250514", CLAUDE),
+        ("litellm_proxy/anthropic/claude-sonnet-4-5-20250929", CLAUDE),
+        ("us.anthropic.claude-opus-4-6-v1:0", CLAUDE),
+        ("claude-sonnet-4.6", CLAUDE),
+        ("claude-opus-4-7", CLAUDE_4_7),
+        ("claude-opus-4.8", CLAUDE_4_7),
+        ("claude-sonnet-5", CLAUDE_4_7),
+        ("sonnet", CLAUDE),
+        ("gemini-2.5-flash", GEMINI),
+        ("google/gemma-3-27b", GEMINI),
+        ("deepseek-reasoner", OTHER),
+        ("minimax-m2.7", OTHER),
+        ("claudette", OTHER),
+    ],
+)
+def test_a_family_is_read_from_the_name(model: str, family: Family) -> None:
+    """Version and vendor decide the family; a date is never taken for a version."""
+    assert family_of(model) is family
+
+
+def test_known_counts_are_exact() -> None:
+    """OpenAI's published example has its published count in both encodings."""
+    text = "antidisestablishmentarianism"
+
+    assert counter_for("gpt-4o", wait=True).count(text) == 6
+    assert counter_for("gpt-4", wait=True).count(text) == 6
+    assert counter_for("gpt-4o", wait=True).source == "exact"
+    assert counter_for("gpt-4", wait=True).count("お誕生日おめでとう") == 9
+    assert counter_for("gpt-4o", wait=True).count("お誕生日おめでとう") == 8
+
+
+def test_special_tokens_in_text_are_ordinary_text() -> None:
+    """A file that mentions a special token costs its characters and raises nothing."""
+    counter = counter_for("gpt-4o", wait=True)
+
+    assert counter.count("<|endoftext|>") > 1
+    assert counter.count("<|im_start|>system") > 1
+
+
+def test_counting_never_waits_for_the_vocabulary() -> None:
+    """Until loading ends the count is an estimate and labelled so; afterwards it is exact."""
+    load = GatedLoad()
+    counter = TiktokenCounter(Vocabulary(O200K, load=load))
+
+    assert counter.ready(timeout_seconds=0.01) is False
+    assert counter.source == "estimate"
+    assert counter.count(PROSE) > 0
+
+    load.gate.set()
+
+    assert counter.ready(timeout_seconds=30) is True
+    assert counter.source == "exact"
+    assert counter.count(PROSE) == 16
+
+
+def test_a_damaged_vocabulary_leaves_estimates(caplog: pytest.LogCaptureFixture) -> None:
+    """A live agent goes on with estimates and one log line; who needs exact counts gets the error."""
+    vocabulary = Vocabulary(O200K, load=broken)
+    counter = TiktokenCounter(vocabulary)
+
+    assert counter.ready(timeout_seconds=30) is False
+    assert counter.ready(timeout_seconds=30) is False
+    assert counter.source == "estimate"
+    assert counter.count(PROSE) > 0
+    assert len(caplog.records) == 1
+    with pytest.raises(VocabularyError, match="damaged on purpose"):
+        vocabulary.require()
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gemini-2.5-pro", "deepseek-chat", "mystery"])
+def test_other_models_are_estimated_from_o200k(model: str) -> None:
+    """The count is o200k's times the family's ratio for prose or code, and is labelled an estimate."""
+    counter = counter_for(model, wait=True)
+    exact = counter_for("gpt-4o", wait=True)
+    family = family_of(model)
+
+    assert counter.source == "estimate"
+    assert counter.count(PROSE * 50) == round(exact.count(PROSE * 50) * family.prose_ratio)
+    assert counter.count(CODE * 50) == round(exact.count(CODE * 50) * family.code_ratio)
+
+
+def test_counters_fit_the_protocol() -> None:
+    """Both kinds are what the core expects of a token counter."""
+    assert isinstance(counter_for("gpt-4o"), TokenCounter)
+    assert isinstance(counter_for("claude-sonnet-4-5"), TokenCounter)
+
+
+@given(text=st.text(max_size=300))
+def test_counts_are_deterministic_and_zero_only_for_nothing(text: str) -> None:
+    """Waited-for counters of any model agree with themselves and never count content as nothing."""
+    for model in ("gpt-4o", "gpt-4", "claude-opus-4-7", "gemini-2.5-pro", "mystery"):
+        count = counter_for(model, wait=True).count(text)
+
+        assert count == counter_for(model, wait=True).count(text)
+        assert (count == 0) == (text == "")
+
+
+@given(text=st.text(st.characters(codec=None, categories=None), max_size=100))
+def test_any_string_can_be_counted(text: str) -> None:
+    """Lone surrogates, control characters and unassigned code points are counted, never refused."""
+    unloaded = HeuristicCounter(CLAUDE, Vocabulary(O200K, load=broken))
+
+    assert counter_for("gpt-4o", wait=True).count(text) >= (text != "")
+    assert unloaded.count(text) >= (text != "")
+
+
+def test_an_image_has_a_flat_cost() -> None:
+    """Images cost what the vendor's guide says for a full-size one, and something for any model."""
+    assert image_tokens("claude-sonnet-4-5") == 1_600
+    assert image_tokens("gpt-4o") == 765
+    assert image_tokens("gemini-2.5-flash") == 258
+    assert image_tokens("mystery") == 1_000
