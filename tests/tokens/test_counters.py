@@ -63,9 +63,7 @@ def broken(spec: EncodingSpec) -> tiktoken.Encoding:
         ("", None),
     ],
 )
-def test_an_encoding_is_claimed_only_for_names_that_prove_it(
-    model: str, encoding: EncodingSpec | None
-) -> None:
+def test_an_encoding_is_claimed_only_for_names_that_prove_it(model: str, encoding: EncodingSpec | None) -> None:
     """OpenAI's names have their encoding; look-alikes and other vendors have none."""
     assert encoding_of(model) is encoding
 

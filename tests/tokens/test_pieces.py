@@ -34,9 +34,7 @@ def test_cuts_at_line_starts_keep_the_count(spec: EncodingSpec, monkeypatch: pyt
         cuts = [match.end() for match in subject._SAFE_CUT.finditer(text)]
         parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
-        assert sum(len(encoding.encode_ordinary(part)) for part in parts) == len(
-            encoding.encode_ordinary(text)
-        )
+        assert sum(len(encoding.encode_ordinary(part)) for part in parts) == len(encoding.encode_ordinary(text))
 
     holds()
 
