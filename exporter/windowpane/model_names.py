@@ -38,20 +38,20 @@ class ModelName:
     """A model reference in its parts."""
 
     prefixes: tuple[str, ...]
-    """What stands before the name, outermost first, routers left out, providers by their one name."""
+    """What stands before the name, outermost first, in lower case, routers left out."""
     name: str
     """The last part, in lower case."""
 
-    @property
-    def path(self) -> str:
-        """Prefixes and name as one reference again."""
-        return "/".join((*self.prefixes, self.name))
+
+def provider_id(prefix: str) -> str:
+    """The one name of the provider that *prefix* means, or *prefix* itself."""
+    return _ALIASES.get(prefix, prefix)
 
 
 def split_model_name(model: str) -> ModelName:
     """Take *model* apart at its slashes; nothing of the name itself is dropped."""
     *prefixes, name = model.strip().lower().split("/")
     return ModelName(
-        prefixes=tuple(_ALIASES.get(prefix, prefix) for prefix in prefixes if prefix not in ROUTERS),
+        prefixes=tuple(prefix for prefix in prefixes if prefix not in ROUTERS),
         name=name,
     )

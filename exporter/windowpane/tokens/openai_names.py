@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from windowpane.model_names import split_model_name
+from windowpane.model_names import provider_id, split_model_name
 from windowpane.tokens.encodings import CL100K, O200K, EncodingSpec
 
 _SELLERS = frozenset({"openai", "azure", "github-copilot", "openrouter"})
@@ -22,7 +22,7 @@ def encoding_of(model: str) -> EncodingSpec | None:
     None also for models newer than the table: their counts are estimates until somebody knows better.
     """
     reference = split_model_name(model)
-    if not _SELLERS.issuperset(reference.prefixes):
+    if not _SELLERS.issuperset(map(provider_id, reference.prefixes)):
         return None
     if _O200K_NAMES.match(reference.name):
         return O200K

@@ -1,0 +1,241 @@
+"""Windows and prices of models, and the honesty about what is not known."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from genai_prices.data import providers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.events import Usage
+from windowpane.exceptions import ConfigurationError
+from windowpane.limits import PriceCatalogue
+from windowpane.protocols import LimitCatalogue
+
+RECORDED_KNOWN = {
+    "claude-3-5-sonnet-20240620": 200_000,
+    "claude-3-5-sonnet-20241022": 200_000,
+    "claude-3-sonnet-20240229": 200_000,
+    "claude-opus-4-5-20251101": 200_000,
+    "claude-opus-4-6": 1_000_000,
+    "claude-sonnet-4": 200_000,
+    "claude-sonnet-4-5": 200_000,
+    "claude-sonnet-4-5-20250929": 200_000,
+    "claude-sonnet-4-6": 1_000_000,
+    "claude-sonnet-4.6": 1_000_000,
+    "claude-sonnet-5": 1_000_000,
+    "deepseek-chat": 64_000,
+    "deepseek-reasoner": 64_000,
+    "deepseek/deepseek-chat": 64_000,
+    "deepseek/deepseek-reasoner": 64_000,
+    "gemini-2.5-flash": 1_048_576,
+    "gpt-4o": 128_000,
+    "gpt-4o-2024-08-06": 128_000,
+    "gpt-4o-mini": 128_000,
+    "gpt-4o-mini-2024-07-18": 128_000,
+    "gpt-5": 400_000,
+    "gpt-5.1-codex": 400_000,
+    "gpt-5.3-codex": 400_000,
+    "gpt-5.4": 1_050_000,
+    "litellm_proxy/claude-sonnet-4-20250514": 200_000,
+    "litellm_proxy/minimax-m2.7": 204_800,
+    "openai/gpt-4o-mini": 128_000,
+}
+"""Models named in the recorded sessions that the catalogue of genai-prices 0.2.3 knows."""
+
+RECORDED_UNKNOWN = {"<synthetic>", "fable", "gpt-5.3-codex-spark", "haiku", "sonnet"}
+"""Names in the recorded sessions that say no model, or one the catalogue does not hold."""
+
+
+def catalogue(limits: Mapping[str, int] | None = None) -> PriceCatalogue:
+    return PriceCatalogue(limits=limits)
+
+
+def limit_of(model: str) -> int | None:
+    info = catalogue().lookup(model)
+    return info.limit_tokens if info else None
+
+
+@pytest.mark.parametrize(("model", "tokens"), RECORDED_KNOWN.items())
+def test_recorded_models_have_their_window(model: str, tokens: int) -> None:
+    """The names real sessions use, dated and prefixed, find their model."""
+    assert limit_of(model) == tokens
+
+
+@pytest.mark.parametrize("model", sorted(RECORDED_UNKNOWN))
+def test_recorded_names_that_are_unknown_stay_unknown(model: str) -> None:
+    """A name the catalogue does not hold gives nothing at all, however near another one is."""
+    assert catalogue().lookup(model) is None
+    assert catalogue().limit_source(model) is None
+    assert catalogue().next_limit(model, above=1) is None
+    assert catalogue().cost_dollars(model, Usage(input_tokens=1_000), at=None) is None
+
+
+def test_every_model_of_the_recordings_is_accounted_for(sessions_dir: Path) -> None:
+    """No name in the recorded sessions is missing from the two lists above."""
+    pattern = re.compile(r'"(?:model|model_name|modelID)": ?"([^"\\]{2,80})"')
+    texts = (path.read_text(errors="replace") for path in sessions_dir.rglob("*.json*"))
+    found = {name for text in texts for name in pattern.findall(text)}
+
+    assert found - RECORDED_UNKNOWN == set(RECORDED_KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "tokens"),
+    [
+        ("anthropic/claude-sonnet-4-5", "anthropic", 200_000),
+        ("vertex_ai/claude-sonnet-4-5@20250929", "google", 200_000),
+        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "aws", 200_000),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "aws", 200_000),
+        ("azure/gpt-4o", "azure", 128_000),
+        ("openrouter/openai/gpt-4o", "openrouter", 128_000),
+        ("gpt-5.2-20251211", "openai", 400_000),
+        (" GPT-4o ", "openai", 128_000),
+        ("claude-sonnet-4-5[1m]", "anthropic", 1_000_000),
+    ],
+)
+def test_a_prefix_names_the_provider(model: str, provider: str, tokens: int) -> None:
+    """Gateways are looked through, providers are believed, dates and the long-context mark understood."""
+    info = catalogue().lookup(model)
+
+    assert info is not None
+    assert (info.provider, info.limit_tokens) == (provider, tokens)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "claude-sonnet-4-50",
+        "claude-opus-4-1.5",
+        "my-claude-sonnet-4-5",
+        "gpt-4o-clone",
+        "acme/gpt-4o",
+        "openai/claude-sonnet-4-5",
+        "kimi-k2.55",
+        "gpt-99",
+        "",
+        " ",
+        "/",
+        "///",
+        "x" * 10_000,
+    ],
+)
+def test_a_similar_name_is_not_a_match(model: str) -> None:
+    """Longer versions, clones, wrong vendors and rubbish are unknown."""
+    assert catalogue().lookup(model) is None
+
+
+def test_the_versions_guard_refuses_none_of_the_catalogues_own_names() -> None:
+    """Every provider's model is found under its own id with the provider before it, or is ambiguous there."""
+    subject = catalogue()
+    lost = [
+        f"{provider.id}/{model.id}"
+        for provider in providers
+        for model in provider.models
+        if provider.find_model(model.id) is model
+        and subject.lookup(f"{provider.id}/{model.id}") is None
+        and not model.id.startswith("@")
+    ]
+
+    assert lost == []
+
+
+def test_a_users_limit_wins() -> None:
+    """A limit set by the user replaces the catalogue's, makes an unknown model known, and says who gave it."""
+    subject = catalogue({"gpt-4o": 32_000, "Acme-7B": 8_192})
+    known, own = subject.lookup("GPT-4o"), subject.lookup("acme-7b")
+
+    assert known is not None
+    assert own is not None
+    assert (known.name, known.limit_tokens, known.provider) == ("gpt-4o", 32_000, "openai")
+    assert (own.name, own.limit_tokens, own.provider) == ("Acme-7B", 8_192, "")
+    assert subject.limit_source("gpt-4o") == "given"
+    assert subject.limit_source("gpt-4o-mini") == "catalogue"
+    assert subject.limit_source("gpt-99") is None
+
+
+@pytest.mark.parametrize("tokens", [0, -1, True, 1.5, "128k"])
+def test_an_impossible_limit_is_refused(tokens: object) -> None:
+    """A limit must be a positive number of tokens; the message names the model."""
+    with pytest.raises(ConfigurationError, match=r"limits\.acme"):
+        PriceCatalogue(limits={"acme": tokens})  # type: ignore[dict-item]
+
+
+def test_the_next_limit_is_the_providers() -> None:
+    """A report above the catalogue's window leads to the next one that provider sells, if there is one."""
+    assert catalogue().next_limit("claude-sonnet-4-5", above=200_001) == 1_000_000
+    assert catalogue().next_limit("claude-sonnet-4-5", above=200_000) == 200_000
+    assert catalogue().next_limit("claude-sonnet-4-5", above=2_000_000) is None
+
+
+def test_a_call_costs_what_the_price_list_says() -> None:
+    """Plain input, cache reads, cache writes and output each have their price; reasoning is in the output."""
+    usage = Usage(
+        input_tokens=19_000,
+        cache_read_tokens=30_000,
+        cache_write_tokens=1_000,
+        output_tokens=500,
+        reasoning_tokens=400,
+    )
+    expected = (19_000 * 3 + 30_000 * 0.30 + 1_000 * 3.75 + 500 * 15) / 1_000_000
+
+    assert catalogue().cost_dollars("claude-sonnet-4-5-20250929", usage, at=1_767_225_600) == pytest.approx(
+        expected
+    )
+
+
+def test_a_price_that_changed_is_taken_by_date() -> None:
+    """A call is priced as of its time; without a time the newest price holds, on every run."""
+    dated = catalogue().cost_dollars("o3", Usage(input_tokens=1_000_000), at=1_746_000_000)
+    newest = catalogue().cost_dollars("o3", Usage(input_tokens=1_000_000), at=None)
+
+    assert dated == pytest.approx(10)
+    assert newest == pytest.approx(2)
+
+
+def test_an_unpriced_model_has_no_cost() -> None:
+    """A model the catalogue lists without a price costs an unknown amount, not nothing."""
+    assert catalogue().lookup("github-copilot/gpt-4o") is not None
+    assert catalogue().cost_dollars("github-copilot/gpt-4o", Usage(input_tokens=1_000), at=None) is None
+
+
+@given(
+    counts=st.tuples(*[st.integers(-5, 10**9)] * 4),
+    at=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+    model=st.sampled_from([*RECORDED_KNOWN, *RECORDED_UNKNOWN]) | st.text(max_size=30),
+)
+def test_any_question_has_an_answer(counts: tuple[int, int, int, int], at: float | None, model: str) -> None:
+    """Whatever a recording claims, looking up and pricing never raise, and a cost is never negative."""
+    plain, output, read, write = counts
+    usage = Usage(input_tokens=plain, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write)
+    cost = catalogue().cost_dollars(model, usage, at)
+
+    assert cost is None or cost >= 0
+    catalogue().lookup(model)
+
+
+def test_the_catalogue_fits_the_protocol() -> None:
+    """The core sees only the protocol."""
+    subject: LimitCatalogue = catalogue()
+
+    assert subject.lookup("gpt-4o") is not None
+
+
+def test_the_price_data_is_loaded_at_the_first_question() -> None:
+    """Importing the module does not import the data package; asking does."""
+    program = (
+        "import json, sys, windowpane.limits as l\n"
+        "before = 'genai_prices' in sys.modules\n"
+        "l.PriceCatalogue().lookup('gpt-4o')\n"
+        "print(json.dumps([before, 'genai_prices' in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout) == [False, True]
