@@ -1,0 +1,190 @@
+"""Probe fidelity: facts of removed text, looked up in what stays visible."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.control.facts import extract
+from windowpane.control.fidelity import evaluate
+from windowpane.vocabulary import ContentType
+from windowpane.window.blocks import Block
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def block(
+    text: str | None, content_type: ContentType = "assistant_response", *, tokens: int | None = None, n: int = 0
+) -> Block:
+    count = tokens if tokens is not None else max(1, len(text or "") // 4)
+    return Block(
+        f"b{n}", content_type, count, 1, f"b{n}", 1, digest(text or ""), len(text or ""), "estimate", text
+    )
+
+
+def outcomes(evaluated: object) -> dict[str, str]:
+    return {fact.text: fact.outcome for fact in evaluated.facts}  # type: ignore[attr-defined]
+
+
+HISTORY = (
+    "We decided to use fetch instead of axios because the bundle must stay small.\n"
+    "The file src/client/api.ts calls request_with_retry with timeout: 30\n"
+    "Next: migrate src/client/auth.ts and run the remaining integration tests."
+)
+
+
+def test_everything_still_visible_scores_one() -> None:
+    """Where the same text stays visible nothing is lost."""
+    evaluated = evaluate([block(HISTORY)], [block(HISTORY, "summary")], digest=digest)
+
+    assert evaluated.score == 1.0
+    assert 0 == evaluated.facts_lost == evaluated.facts_contradicted
+    assert evaluated.facts_total == evaluated.facts_kept > 5
+
+
+def test_nothing_visible_scores_zero() -> None:
+    """Where nothing stays every fact is lost."""
+    evaluated = evaluate([block(HISTORY)], [], digest=digest)
+
+    assert evaluated.score == 0.0
+    assert evaluated.facts_lost == evaluated.facts_total
+
+
+def test_a_fact_recoverable_by_handle_counts_half() -> None:
+    """What is not visible but can be fetched again counts half."""
+    evaluated = evaluate([block(HISTORY)], [], digest=digest, recoverable=True)
+
+    assert evaluated.score == 0.5
+    assert evaluated.facts_recoverable == evaluated.facts_total
+
+
+def test_lost_names_are_told_from_kept_ones() -> None:
+    """Each fact has its own outcome, by name."""
+    summary = block("Migrating src/client/api.ts; timeout: 30", "summary")
+
+    found = outcomes(evaluate([block(HISTORY)], [summary], digest=digest))
+
+    assert "kept" == found["src/client/api.ts"] == found["timeout=30"]
+    assert "lost" == found["src/client/auth.ts"] == found["request_with_retry"]
+
+
+def test_another_value_under_the_same_key_contradicts() -> None:
+    """A summary that changes a number is worse than one that leaves it out, and is named so."""
+    found = outcomes(evaluate([block(HISTORY)], [block("timeout: 60", "summary")], digest=digest))
+
+    assert found["timeout=30"] == "contradicted"
+
+
+def test_a_counter_is_no_fact_to_contradict() -> None:
+    """A key that took several values states nothing that a later value could contradict."""
+    removed = block("step: 1\nstep: 2\nretries: 3")
+
+    found = outcomes(evaluate([removed], [block("step: 9\nretries: 3")], digest=digest))
+
+    assert found == {"retries=3": "kept"}
+
+
+def test_a_decision_is_kept_only_with_its_words_in_one_line() -> None:
+    """Words of a decision scattered over the window do not make it known."""
+    together = block("Decided: fetch instead of axios, because the bundle must stay small", "summary")
+    scattered = block("decided\nfetch\naxios\nbundle must\nstay small instead", "summary")
+
+    kept = evaluate([block(HISTORY)], [together], digest=digest)
+    lost = evaluate([block(HISTORY)], [scattered], digest=digest)
+
+    assert kept.decisions == 1.0
+    assert lost.decisions == 0.0
+
+
+def test_tool_output_names_count_only_when_used() -> None:
+    """Names in a tool's output that nobody mentions again are not critical."""
+    output = block("alpha_one\nbeta_two\ngamma_three", "tool_result", n=1)
+    said = block("I will rename beta_two", n=2)
+
+    facts = {fact.text for fact in extract([output, said]) if fact.kind == "identifier"}
+
+    assert {"beta_two"} == facts
+
+
+def test_little_coverage_gives_no_score_and_says_why() -> None:
+    """Where less than half of the removed tokens had text, the score is absent, not 0 or 1."""
+    evaluated = evaluate([block(HISTORY, tokens=40), block(None, tokens=60, n=1)], [], digest=digest)
+
+    assert evaluated.score is None
+    assert pytest.approx(0.4) == evaluated.coverage
+    assert "40%" in evaluated.reason
+
+
+def test_scenario_126_text_without_facts_is_unknown_not_perfect() -> None:
+    """Nothing to ask means no score."""
+    evaluated = evaluate([block("well then, hello")], [block("hi")], digest=digest)
+
+    assert evaluated.score is None
+    assert "no facts" in evaluated.reason
+
+
+def test_a_dimension_without_facts_gives_its_weight_up() -> None:
+    """A text without decisions is scored by the other dimensions."""
+    removed = block("The module parse_records reads data/in.csv")
+
+    evaluated = evaluate([removed], [removed], digest=digest)
+
+    assert evaluated.decisions is None
+    assert evaluated.score == 1.0
+
+
+def test_outcomes_are_bounded_and_worst_first() -> None:
+    """At most 200 outcomes are listed and a lost one is never pushed out by a kept one."""
+    names = "\n".join(
+        f"name_number_{n} must be used in src/file_{n}.py because of reasons {n}" for n in range(600)
+    )
+    kept = "\n".join(names.split("\n")[::2])
+
+    evaluated = evaluate([block(names)], [block(kept)], digest=digest)
+
+    assert len(evaluated.facts) <= 200
+    order = [fact.outcome for fact in evaluated.facts]
+    assert order == sorted(order, key=["contradicted", "lost", "recoverable", "kept"].index)
+
+
+def test_a_path_known_by_its_unique_base_name_is_kept() -> None:
+    """A summary may shorten a path where only one file has that name."""
+    found = outcomes(evaluate([block(HISTORY)], [block("edit api.ts", "summary")], digest=digest))
+
+    assert found["src/client/api.ts"] == "kept"
+
+
+@given(st.lists(st.text(max_size=300), max_size=6), st.lists(st.text(max_size=300), max_size=6))
+def test_any_text_gives_a_score_in_range_or_a_reason(removed: list[str], visible: list[str]) -> None:
+    """Whatever the text, the score is 0 to 1 or absent with a reason, and the counts add up."""
+    evaluated = evaluate(
+        [block(text, n=n) for n, text in enumerate(removed)],
+        [block(text, n=n) for n, text in enumerate(visible)],
+        digest=digest,
+    )
+
+    if evaluated.score is None:
+        assert evaluated.reason
+    else:
+        assert 0.0 <= evaluated.score <= 1.0
+        assert evaluated.facts_total == (
+            evaluated.facts_kept
+            + evaluated.facts_recoverable
+            + evaluated.facts_lost
+            + evaluated.facts_contradicted
+        )
+
+
+@given(st.lists(st.text(alphabet="abc_/.:= 123\nmustnext", max_size=200), max_size=5))
+def test_keeping_everything_is_never_less_than_perfect(texts: list[str]) -> None:
+    """A window that still holds the removed text has lost nothing."""
+    blocks = [block(text, n=n) for n, text in enumerate(texts)]
+
+    evaluated = evaluate(blocks, blocks, digest=digest)
+
+    assert evaluated.score in (None, 1.0)
