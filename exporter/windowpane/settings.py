@@ -72,8 +72,21 @@ class WindowLimits:
     margin_tokens: int
     """Kept free for what client-side counting misses."""
     thresholds: Thresholds = field(default_factory=Thresholds)
+    usable_tokens: int = field(init=False)
+    """limit − reserved − margin: the only definition of usable."""
+    overflow_tokens: int = field(init=False)
+    """Above this the output reserve is gone: usable plus margin."""
+    yellow_tokens: int = field(init=False)
+    """Where yellow begins; likewise orange and red."""
+    orange_tokens: int = field(init=False)
+    red_tokens: int = field(init=False)
 
     def __post_init__(self) -> None:
+        usable = self.limit_tokens - self.reserved_tokens - self.margin_tokens
+        object.__setattr__(self, "usable_tokens", usable)
+        object.__setattr__(self, "overflow_tokens", usable + self.margin_tokens)
+        for zone in ("yellow", "orange", "red"):
+            object.__setattr__(self, f"{zone}_tokens", self.at(getattr(self.thresholds, zone)))
         if self.limit_tokens < 1:
             raise ValueError(f"limit_tokens must be at least 1, got {self.limit_tokens}")
         if self.reserved_tokens < 0 or self.margin_tokens < 0 or self.usable_tokens < 1:
@@ -100,16 +113,6 @@ class WindowLimits:
             margin_tokens=int(limit_tokens * MARGIN_RATIO),
             thresholds=thresholds or Thresholds.for_limit(limit_tokens),
         )
-
-    @property
-    def usable_tokens(self) -> int:
-        """limit − reserved − margin: the only definition of usable."""
-        return self.limit_tokens - self.reserved_tokens - self.margin_tokens
-
-    @property
-    def overflow_tokens(self) -> int:
-        """Above this the output reserve is gone: usable plus margin."""
-        return self.limit_tokens - self.reserved_tokens
 
     def at(self, ratio: float) -> int:
         """Tokens at which the threshold *ratio* acts: min(z × limit, z / 0.90 × usable)."""

@@ -66,3 +66,6 @@ STANDING_TYPES: Final[frozenset[ContentType]] = frozenset({"system_prompt", "too
 
 DERIVED_TYPES: Final[frozenset[ContentType]] = frozenset({"summary", "placeholder"})
 """What stands for content that left; never counted as added."""
+
+NOT_ADDED: Final[frozenset[ContentType]] = STANDING_TYPES | DERIVED_TYPES
+"""What does not count towards velocity and burn rate."""

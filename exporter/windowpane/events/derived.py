@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from windowpane.protocols import CountSource, LimitSource
+from windowpane.records import record
 from windowpane.vocabulary import Component, Phase, Severity, Zone
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PressureMeasured:
     """Every gauge of the window at one moment. None is unknown, never zero and never healthy."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from windowpane.records import record
 
 if TYPE_CHECKING:
     from windowpane.events import Payload
@@ -15,7 +16,7 @@ SCHEMA: Final = 1
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EventContext:
     """What all events of one turn share; held by reference, flattened only by the writer."""
 
@@ -48,7 +49,7 @@ class Event(NamedTuple):
     n: int
     """Number of the event in its stream, from 0; a gap shows that events were dropped."""
     at: float | None
-    """Seconds since the epoch, UTC, to the microsecond; None in recordings without times."""
+    """Seconds since the epoch, UTC; None in recordings without times."""
     data: Payload
 
     @property

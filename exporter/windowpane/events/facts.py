@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from windowpane.protocols import CountSource, LimitSource
+from windowpane.records import record
 from windowpane.vocabulary import Component, ContentType, Zone
 from windowpane.window.blocks import Block
 
@@ -77,7 +78,7 @@ class TurnStarted:
     type: ClassVar[str] = "turn.started"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnEnded:
     """A model call came back."""
 
@@ -91,7 +92,7 @@ class TurnEnded:
     stop_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BlockAdded:
     """A block entered the window. Its text never travels in the event; content capture stores it apart."""
 

@@ -82,7 +82,9 @@ def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, in
     The unattributed part is kept as it is where it fits; the visible components share the rest in proportion to
     their own counts, and rounding goes to the largest.
     """
-    unattributed = min(raw["unattributed"], used_tokens)
+    if sum(raw.values()) == used_tokens:
+        return raw
+    unattributed = min(raw.get("unattributed", 0), used_tokens)
     visible: dict[Component, int] = {
         component: tokens for component, tokens in raw.items() if component != "unattributed" and tokens > 0
     }

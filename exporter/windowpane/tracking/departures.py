@@ -25,6 +25,9 @@ class Departures:
         self._turns = turns
         self._by_digest: dict[str, Departure] = {}
 
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._by_digest
+
     def remember(self, departure: Departure) -> None:
         """Watch for the return of a block; a later departure of the same digest takes its place."""
         for digest in departure.digests:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
-from statistics import fmean, median
 from typing import Final, NamedTuple
 
 from windowpane.settings import WindowLimits
@@ -30,52 +30,62 @@ def zone_of(used_tokens: int, limits: WindowLimits, *, previous: Zone | None = N
     Going up, a zone is entered at its threshold. Going down from *previous*, one is left only when used falls
     below its threshold by the hysteresis share of the limit, so that a window at a threshold does not flap.
     """
-    starts = zone_starts(limits)
-    entered = _highest(used_tokens, starts)
+    entered = _highest(used_tokens, limits)
     if previous is None or ZONES.index(entered) >= ZONES.index(previous):
         return entered
     slack = int(limits.thresholds.hysteresis * limits.limit_tokens)
-    held = _highest(used_tokens + slack, starts)
-    return min(held, previous, key=ZONES.index)
+    return min(_highest(used_tokens + slack, limits), previous, key=ZONES.index)
 
 
-def zone_starts(limits: WindowLimits) -> dict[Zone, int]:
-    """Tokens at which each zone begins; overflow begins above usable plus margin."""
-    thresholds = limits.thresholds
-    return {
-        "green": 0,
-        "yellow": limits.at(thresholds.yellow),
-        "orange": limits.at(thresholds.orange),
-        "red": limits.at(thresholds.red),
-        "overflow": limits.overflow_tokens + 1,
-    }
+def _highest(used_tokens: int, limits: WindowLimits) -> Zone:
+    if used_tokens < limits.yellow_tokens:
+        return "green"
+    if used_tokens < limits.orange_tokens:
+        return "yellow"
+    if used_tokens < limits.red_tokens:
+        return "orange"
+    return "red" if used_tokens <= limits.overflow_tokens else "overflow"
 
 
-def _highest(used_tokens: int, starts: dict[Zone, int]) -> Zone:
-    zone: Zone = "green"
-    for candidate, start in starts.items():
-        if used_tokens >= start:
-            zone = candidate
-    return zone
+class Growth(NamedTuple):
+    """What recent additions say about the next ones, tokens a turn."""
+
+    turns: int
+    mean: float
+    deviation: float
 
 
-def forecast(remaining_tokens: float, added: Sequence[int]) -> Forecast | None:
-    """Turns until *remaining_tokens* more have been added, from the recent additions; None before 3 turns.
+def growth(added: Sequence[int]) -> Growth:
+    """Mean and deviation of the additions, none counted above three times their median (a winsorised sample).
 
-    Additions are clipped at three times their median first, so that one burst does not carry the forecast. Their
-    sum over n turns is close to normal with mean nμ and deviation σ√n; the q-quantile of the first n that reaches
-    R solves nμ ∓ zσ√n = R, which is quadratic in √n.
+    Clipping keeps one burst from carrying the baseline it is judged by, or the forecast.
     """
-    if len(added) < MINIMUM_FORECAST_TURNS:
+    turns = len(added)
+    if not turns:
+        return Growth(0, 0.0, 0.0)
+    ordered = sorted(added)
+    middle = (ordered[(turns - 1) // 2] + ordered[turns // 2]) / 2
+    ceiling = 3 * middle if middle > 0 else ordered[-1]
+    below = bisect_right(ordered, ceiling)
+    clipped = [*ordered[:below], *[ceiling] * (turns - below)]
+    mean = sum(clipped) / turns
+    return Growth(turns, mean, math.sqrt(sum([(value - mean) ** 2 for value in clipped]) / turns))
+
+
+def forecast(remaining_tokens: float, recent: Growth) -> Forecast | None:
+    """Turns until *remaining_tokens* more have been added; None before 3 turns.
+
+    The sum of n additions is close to normal with mean nμ and deviation σ√n; the q-quantile of the first n that
+    reaches R solves nμ ∓ zσ√n = R, which is quadratic in √n.
+    """
+    if recent.turns < MINIMUM_FORECAST_TURNS:
         return None
     if remaining_tokens <= 0:
-        return Forecast(0.0, 0.0, 0.0)
-    clipped = clip(added)
-    mean = fmean(clipped)
-    if mean < remaining_tokens / MAXIMUM_FORECAST_TURNS:
-        return Forecast(math.inf, math.inf, math.inf)
-    deviation = math.sqrt(fmean([(value - mean) ** 2 for value in clipped]))
-    spread = BAND_Z * deviation
+        return _NOW
+    mean = recent.mean
+    if mean * MAXIMUM_FORECAST_TURNS < remaining_tokens:
+        return _NEVER
+    spread = BAND_Z * recent.deviation
     root = math.sqrt(spread * spread + 4 * mean * remaining_tokens)
     return Forecast(
         median=remaining_tokens / mean,
@@ -84,12 +94,5 @@ def forecast(remaining_tokens: float, added: Sequence[int]) -> Forecast | None:
     )
 
 
-def clip(added: Sequence[int]) -> list[float]:
-    """The additions, none above three times their median (a winsorised sample); unchanged when that is 0."""
-    ceiling = 3 * median(added)
-    return [min(value, ceiling) for value in added] if ceiling > 0 else [float(value) for value in added]
-
-
-def spike_baseline(before: Sequence[int]) -> float:
-    """Clipped mean of the turns before the one that is judged."""
-    return fmean(clip(before)) if before else 0.0
+_NOW: Final = Forecast(0.0, 0.0, 0.0)
+_NEVER: Final = Forecast(math.inf, math.inf, math.inf)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from statistics import fmean
 
 from windowpane.settings import TrackerSettings
-from windowpane.tracking.derive import spike_baseline
+from windowpane.tracking.derive import Growth, growth
 from windowpane.vocabulary import COMPONENTS, Component
 
 
@@ -23,6 +22,12 @@ class Pace:
         self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
         self._evicted: deque[int] = deque(maxlen=settings.velocity_turns)
         self._evicted_now = 0
+        self.growth = Growth(0, 0.0, 0.0)
+        """Of the last 20 counted turns."""
+        self.velocity: float | None = None
+        """Mean of added over the last 5 turns, tokens a turn; None before the second turn."""
+        self.burn_rate: float | None = None
+        """Mean of added over the last 20 turns, tokens a turn; None before the second turn."""
         self.total_added = 0
         """Since the first turn, for the trend report."""
         self.turns = 0
@@ -39,7 +44,7 @@ class Pace:
         self._evicted_now = 0
         if turn <= 1:
             return None
-        baseline = spike_baseline(self._added)
+        baseline = self.growth.mean
         settings = self._settings
         spiked = (
             len(self._added) >= settings.spike_minimum_turns
@@ -48,6 +53,10 @@ class Pace:
         )
         self._added.append(added)
         self._added_by_component.append(by_component)
+        self.growth = growth(self._added)
+        recent = tuple(self._added)[-settings.velocity_turns :]
+        self.velocity = sum(recent) / len(recent)
+        self.burn_rate = sum(self._added) / len(self._added)
         self.total_added += added
         self.turns += 1
         return baseline if spiked else None
@@ -55,15 +64,6 @@ class Pace:
     def evicted(self, blocks: int) -> None:
         """Count blocks evicted in the open turn."""
         self._evicted_now += blocks
-
-    def velocity(self) -> float | None:
-        """Mean of added over the last 5 turns, tokens a turn; None before the second turn."""
-        recent = list(self._added)[-self._settings.velocity_turns :]
-        return fmean(recent) if recent else None
-
-    def burn_rate(self) -> float | None:
-        """Mean of added over the last 20 turns, tokens a turn; None before the second turn."""
-        return fmean(self._added) if self._added else None
 
     def burn_by_component(self) -> dict[Component, float]:
         """The burn rate of each component, tokens a turn; empty before the second turn."""
@@ -78,5 +78,6 @@ class Pace:
     def eviction_rate(self) -> float:
         """Blocks evicted a turn over the last 5 turns, the open one included."""
         turns = self._settings.velocity_turns
-        recent = [*self._evicted, self._evicted_now][-turns:]
-        return sum(recent) / turns
+        if len(self._evicted) < turns:
+            return (sum(self._evicted) + self._evicted_now) / turns
+        return (sum(self._evicted) - self._evicted[0] + self._evicted_now) / turns

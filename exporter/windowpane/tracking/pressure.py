@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from windowpane.events import PressureMeasured, Usage
 from windowpane.protocols import CountSource
+from windowpane.records import record
 from windowpane.tracking.accounts import apportion
-from windowpane.tracking.derive import Forecast, forecast
+from windowpane.tracking.derive import forecast
 from windowpane.vocabulary import Component, Phase, Zone
 
 if TYPE_CHECKING:
+    from windowpane.settings import WindowLimits
     from windowpane.tracking.tracker import SessionTracker
 
+_UNKNOWN: Final = (None, None, None)
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Reading:
     """What the tracker knows at the moment of a measurement; tokens."""
 
@@ -32,69 +35,60 @@ class Reading:
     """Of the last call."""
 
 
-class PressureGauge:
-    """Turns a reading into `pressure.measured`; constant time, whatever the window holds."""
+def measure(tracker: SessionTracker, reading: Reading) -> PressureMeasured:
+    """Every gauge of the catalogue but compression ratio and fidelity, which come in events of their own.
 
-    def __init__(self, tracker: SessionTracker) -> None:
-        self._tracker = tracker
-
-    def measure(self, reading: Reading) -> PressureMeasured:
-        """Every gauge of the catalogue but compression ratio and fidelity, which come in events of their own."""
-        tracker, used = self._tracker, reading.used_tokens
-        pace, window, limits = tracker.pace, tracker.window, tracker.limits
-        parts = apportion(used, reading.components)
-        scale = used / window.tokens if window.tokens else 0.0
+    Constant time, whatever the window holds.
+    """
+    used = reading.used_tokens
+    pace, window, limits, usage = tracker.pace, tracker.window, tracker.limits, reading.usage
+    parts = apportion(used, reading.components)
+    duplicate = stale = 0
+    if window.duplicate_tokens or window.stale_tokens:
+        scale = used / window.tokens
         duplicate = min(used, round(window.duplicate_tokens * scale))
         stale = min(used - duplicate, round(window.stale_tokens * scale))
-        usage = reading.usage
-        burn = pace.burn_rate()
-        common = {
-            "phase": reading.phase,
-            "used_tokens": used,
-            "used_by_component": parts,
-            "count_source": reading.count_source,
-            "added_tokens": reading.added_tokens,
-            "added_by_component": reading.added_by_component,
-            "velocity": pace.velocity(),
-            "burn_rate": burn,
-            "tool_result_ratio": parts["tool_results"] / used if used else None,
-            "duplicate_ratio": duplicate / used if used else None,
-            "stale_ratio": stale / used if used else None,
-            "duplicate_tokens": duplicate,
-            "stale_tokens": stale,
-            "eviction_rate": pace.eviction_rate(),
-            "estimate_error": reading.estimate_error,
-            "cache_hit_ratio": usage.cache_read_tokens / usage.input_total
-            if usage and usage.input_total
-            else None,
-            "blocks": len(window),
-        }
-        if limits is None:
-            return PressureMeasured(**common)  # type: ignore[arg-type]  # one dict for both shapes
-        red = limits.at(limits.thresholds.red)
-        ahead = forecast(red - used, pace.added) or Forecast(*([None] * 3))  # type: ignore[arg-type]
-        return PressureMeasured(
-            **common,  # type: ignore[arg-type]
-            limit_tokens=limits.limit_tokens,
-            limit_source=limits.source,
-            usable_tokens=limits.usable_tokens,
-            utilization=used / limits.limit_tokens,
-            usable_utilization=used / limits.usable_tokens,
-            zone=reading.zone,
-            red_tokens=red,
-            turns_until_red=ahead.median,
-            turns_until_red_p10=ahead.early,
-            turns_until_red_p90=ahead.late,
-            turns_until_exhausted=_until(limits.overflow_tokens - used, burn),
-            budget_utilization=self._budget(parts, limits.limit_tokens),
-        )
+    red = None if limits is None else limits.red_tokens
+    median, early, late = _UNKNOWN if red is None else forecast(red - used, pace.growth) or _UNKNOWN
+    burn = pace.burn_rate
+    return PressureMeasured(
+        reading.phase,
+        used,
+        parts,
+        reading.count_source,
+        limits.limit_tokens if limits else None,
+        limits.source if limits else None,
+        limits.usable_tokens if limits else None,
+        used / limits.limit_tokens if limits else None,
+        used / limits.usable_tokens if limits else None,
+        reading.zone,
+        red,
+        reading.added_tokens,
+        reading.added_by_component,
+        pace.velocity,
+        median,
+        early,
+        late,
+        burn,
+        _until(limits.overflow_tokens - used, burn) if limits else None,
+        _budget(tracker.settings.budget, parts, limits) if limits else {},
+        parts["tool_results"] / used if used else None,
+        duplicate / used if used else None,
+        stale / used if used else None,
+        duplicate,
+        stale,
+        pace.eviction_rate(),
+        reading.estimate_error,
+        usage.cache_read_tokens / usage.input_total if usage and usage.input_total else None,
+        len(window),
+    )
 
-    def _budget(self, parts: dict[Component, int], limit_tokens: int) -> dict[Component, float]:
-        return {
-            component: parts[component] / (share * limit_tokens)
-            for component, share in self._tracker.settings.budget.items()
-            if share > 0
-        }
+
+def _budget(
+    shares: dict[Component, float], parts: dict[Component, int], limits: WindowLimits
+) -> dict[Component, float]:
+    limit = limits.limit_tokens
+    return {component: parts[component] / (share * limit) for component, share in shares.items() if share > 0}
 
 
 def _until(remaining_tokens: int, burn: float | None) -> float | None:

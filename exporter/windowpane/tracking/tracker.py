@@ -40,13 +40,14 @@ from windowpane.tracking.accounts import Accounts
 from windowpane.tracking.departures import Departure, Departures
 from windowpane.tracking.derive import zone_of
 from windowpane.tracking.pace import Pace
-from windowpane.tracking.pressure import PressureGauge, Reading
+from windowpane.tracking.pressure import Reading
+from windowpane.tracking.pressure import measure as read_gauges
 from windowpane.tracking.trend import Trend
 from windowpane.vocabulary import (
     COMPONENT_OF,
     DERIVED_TYPES,
+    NOT_ADDED,
     REPLY_TYPES,
-    STANDING_TYPES,
     Component,
     ContentType,
     Phase,
@@ -112,7 +113,6 @@ class SessionTracker:
         self._departures = Departures(
             capacity=self.settings.remembered_departures, turns=self.settings.regret_turns
         )
-        self._gauge = PressureGauge(self)
         self._trend = Trend()
         self._buffer: list[Event] = []
         self._n = 0
@@ -162,7 +162,7 @@ class SessionTracker:
         """Emit a fact that changes nothing in the window."""
         if at is None and self._clock is not None:
             at = self._clock()
-        event = Event(self._context, self._n, None if at is None else round(at, 6), payload)
+        event = Event(self._context, self._n, at, payload)
         self._n += 1
         self._buffer.append(event)
         if len(self._buffer) >= BUFFERED_EVENTS:
@@ -214,7 +214,7 @@ class SessionTracker:
         tokens: int,
         *,
         count_source: CountSource = "estimate",
-        digest: str | None = None,
+        digest: str = "",
         tool_call_id: str | None = None,
         tool_name: str | None = None,
         pinned: bool = False,
@@ -224,19 +224,32 @@ class SessionTracker:
         """A block entered; opens a turn when none is open, and a reply first measures what it answers."""
         if not self.in_turn:
             self._open_turn(at)
-        if content_type in REPLY_TYPES and not self._measured:
-            self.measure("before", at)
-        self._note_exchange(content_type)
         block_id = f"b{self._blocks}"
+        group = block_id
+        if content_type in REPLY_TYPES:
+            if not self._measured:
+                self.measure("before", at)
+            group = self._reply_group = self._reply_group or block_id
+        else:
+            self._reply_group = None
+            if content_type == "user_message" and self._last_type != "user_message":
+                self.exchange += 1
+            elif tool_call_id is not None and tool_call_id in self._call_blocks:
+                group = self._call_blocks[tool_call_id].group
+        self._last_type = content_type
+        chars = 0
+        if text:
+            chars = len(text)
+            digest = digest or self._digest(text)
         block = Block(
             block_id,
             content_type,
             tokens,
             self.turn,
-            self._group_of(content_type, block_id, tool_call_id),
+            group,
             self.exchange,
-            digest if digest is not None else self._digest(text) if text else "",
-            len(text) if text else 0,
+            digest,
+            chars,
             count_source,
             text,
             tool_call_id,
@@ -247,11 +260,16 @@ class SessionTracker:
         )
         self._blocks += 1
         self.window.add(block)
-        self._account_for(block)
+        if count_source != "exact":
+            self._exact = False
+        if content_type not in NOT_ADDED:
+            self._added += tokens
+            component = COMPONENT_OF[content_type]
+            self._added_by_component[component] = self._added_by_component.get(component, 0) + tokens
         self.record(BlockAdded(block), at)
         if content_type == "tool_call" and tool_call_id is not None:
             self._call_blocks[tool_call_id] = block
-        if block.digest:
+        if block.digest in self._departures:
             self._notice_return(block, at)
         return block
 
@@ -369,7 +387,7 @@ class SessionTracker:
             self._call_raw = self.window.tokens
             self._call_components = dict(self.window.tokens_by_component)
             self._measured = True
-        measured = self._gauge.measure(self._reading(phase))
+        measured = read_gauges(self, self._reading(phase))
         self.record(measured, at)
         if phase != "final" and measured.zone is not None and measured.zone != self.zone:
             previous, self.zone = self.zone, measured.zone
@@ -398,8 +416,8 @@ class SessionTracker:
         self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
         added = round(self._added * self.accounts.calibration)
         baseline = self.pace.close_turn(self.turn, added, self._added_by_component)
-        measured = self._gauge.measure(
-            self._reading("final", reported=usage.input_total if usage is not None and trusted else None)
+        measured = read_gauges(
+            self, self._reading("final", reported=usage.input_total if usage is not None and trusted else None)
         )
         self.record(measured, at)
         self._trend.close_turn(measured, cost_dollars)
@@ -430,33 +448,6 @@ class SessionTracker:
         self.window.enter_turn(self.turn)
         self._context = self._make_context()
         self.record(TurnStarted(), at)
-
-    def _note_exchange(self, content_type: ContentType) -> None:
-        if content_type == "user_message" and self._last_type != "user_message":
-            self.exchange += 1
-        self._last_type = content_type
-
-    def _group_of(self, content_type: ContentType, block_id: str, tool_call_id: str | None) -> str:
-        """A reply and the results of its calls are one group; anything else is its own."""
-        if content_type in REPLY_TYPES:
-            if self._reply_group is None:
-                self._reply_group = block_id
-            return self._reply_group
-        self._reply_group = None
-        if content_type == "tool_result" and tool_call_id is not None:
-            call = self._call_blocks.get(tool_call_id)
-            if call is not None:
-                return call.group
-        return block_id
-
-    def _account_for(self, block: Block) -> None:
-        if block.count_source != "exact":
-            self._exact = False
-        if block.content_type in STANDING_TYPES or block.content_type in DERIVED_TYPES:
-            return
-        self._added += block.tokens
-        component = COMPONENT_OF[block.content_type]
-        self._added_by_component[component] = self._added_by_component.get(component, 0) + block.tokens
 
     def _notice_return(self, block: Block, at: float | None) -> None:
         departure = self._departures.returned(block.digest, self.turn)

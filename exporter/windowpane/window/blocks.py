@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from windowpane.protocols import CountSource
+from windowpane.records import record
 from windowpane.vocabulary import ContentType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """One piece of content in the window, with its text or only its digest."""
 

@@ -36,8 +36,10 @@ class Window:
     def __init__(self, lifetimes: dict[ContentType, int]) -> None:
         self._lifetimes = lifetimes
         self._slots: dict[str, Slot] = {}
-        self._groups: dict[str, dict[str, None]] = {}
-        self._by_digest: dict[str, dict[str, None]] = {}
+        self._groups: dict[str, list[str]] = {}
+        """Groups of more than one block; a block alone is its own group and needs no entry."""
+        self._by_digest: dict[str, str | dict[str, None]] = {}
+        """The only block of a digest, or all of them in order: most digests occur once."""
         self._expiring: dict[int, list[str]] = {}
         self._next_position = 0
         self._ordered = True
@@ -76,15 +78,19 @@ class Window:
 
     def group(self, group_id: str) -> tuple[str, ...]:
         """Ids of the blocks of a group, in the order they came; empty when none is left."""
-        return tuple(self._groups.get(group_id, ()))
+        if group_id in self._groups:
+            return tuple(self._groups[group_id])
+        alone = self._slots.get(group_id)
+        return (group_id,) if alone is not None and alone.block.group == group_id else ()
 
     def add(self, block: Block) -> None:
         """Append a block, or put it in the place of the block it `replaces` when that has just left.
 
         Raises `WindowError` for an id that is already there.
         """
-        self._insert(block, self._next_position)
-        self._next_position += 1
+        position = self._next_position
+        self._insert(block, position)
+        self._next_position = position + 1
 
     def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
         """Take *removed* out and put *results* where the first of them stood; returns what left.
@@ -139,29 +145,46 @@ class Window:
     def _insert(self, block: Block, position: int) -> None:
         if block.id in self._slots:
             raise WindowError(f"block {block.id} is already in the window")
+        block_id, tokens, group, digest = block.id, block.tokens, block.group, block.digest
         lifetime = None if block.pinned else self._lifetimes.get(block.content_type)
-        slot = Slot(block, position, None if lifetime is None else block.turn + lifetime)
-        self._slots[block.id] = slot
-        self._groups.setdefault(block.group, {})[block.id] = None
-        self.tokens += block.tokens
-        self.tokens_by_component[COMPONENT_OF[block.content_type]] += block.tokens
-        if slot.expires is not None:
-            self._expiring.setdefault(slot.expires, []).append(block.id)
-        if block.digest:
-            same = self._by_digest.setdefault(block.digest, {})
-            if same:
-                slot.duplicate = True
-                self.duplicate_tokens += block.tokens
-            same[block.id] = None
+        expires = None if lifetime is None else block.turn + lifetime
+        self._slots[block_id] = slot = Slot(block, position, expires)
+        if group != block_id:
+            self._join_group(group, block_id)
+        self.tokens += tokens
+        self.tokens_by_component[COMPONENT_OF[block.content_type]] += tokens
+        if expires is not None:
+            if expires in self._expiring:
+                self._expiring[expires].append(block_id)
+            else:
+                self._expiring[expires] = [block_id]
+        if digest and self._by_digest.setdefault(digest, block_id) is not block_id:
+            self._note_duplicate(slot)
         self.version += 1
+
+    def _join_group(self, group: str, block_id: str) -> None:
+        members = self._groups.get(group)
+        if members is None:
+            self._groups[group] = members = [group] if group in self._slots else []
+        members.append(block_id)
+
+    def _note_duplicate(self, slot: Slot) -> None:
+        digest = slot.block.digest
+        same = self._by_digest[digest]
+        if isinstance(same, str):
+            self._by_digest[digest] = same = {same: None}
+        same[slot.block.id] = None
+        slot.duplicate = True
+        self.duplicate_tokens += slot.block.tokens
 
     def _remove(self, slot: Slot) -> None:
         block = slot.block
         del self._slots[block.id]
-        group = self._groups[block.group]
-        del group[block.id]
-        if not group:
-            del self._groups[block.group]
+        group = self._groups.get(block.group)
+        if group is not None:
+            group.remove(block.id)
+            if not group:
+                del self._groups[block.group]
         self.tokens -= block.tokens
         self.tokens_by_component[COMPONENT_OF[block.content_type]] -= block.tokens
         if slot.duplicate:
@@ -173,13 +196,15 @@ class Window:
 
     def _forget_digest(self, slot: Slot) -> None:
         """Where the first of equal blocks leaves, the next is no longer a duplicate."""
-        same = self._by_digest.get(slot.block.digest)
+        digest = slot.block.digest
+        same = self._by_digest.get(digest)
         if same is None:
             return
-        same.pop(slot.block.id, None)
-        if not same:
-            del self._by_digest[slot.block.digest]
-        elif not slot.duplicate:
+        if isinstance(same, str) or len(same) == 1:
+            del self._by_digest[digest]
+            return
+        del same[slot.block.id]
+        if not slot.duplicate:
             heir = self._slots[next(iter(same))]
             if heir.duplicate:
                 heir.duplicate = False
