@@ -1,0 +1,235 @@
+"""Secrets out of text before it is stored: each becomes `[redacted:kind]`.
+
+Work is linear in the text, whatever it holds. A rule is a literal, found by plain substring search, and a
+pattern tried only where the literal stands. No pattern demands anything after an unbounded run, runs are
+possessive, and where one could start again inside itself it may only start at a word's edge, so no character
+is looked at more than a fixed number of times. Text without any of the literals, which is nearly all, costs
+only the searches.
+
+What has no fixed shape (`password = …`) is judged by the value: it must look random, not like a word, a type
+or an expression, so source code stays readable. A secret that is an ordinary word is therefore not found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """A text without its secrets."""
+
+    text: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many secrets of each kind were replaced; empty for a clean text."""
+
+
+class _Span(NamedTuple):
+    start: int
+    rank: int
+    """Where spans begin together the lower rank names the kind: a known shape before a mere assignment."""
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    kind: str
+    literals: tuple[str, ...]
+    """Each starts a match; in lower case when *fold* is set."""
+    pattern: re.Pattern[str]
+    """Matched at the literal; its group `secret`, if it has one, is all that is replaced."""
+    at_edge: bool = False
+    """Whether the literal must not be the middle of a longer word (`task-`, `xeyJ`)."""
+    needs_digit: bool = False
+    """Whether a match without any digit is a word (`sk-spinner-double-bounce`) and no secret."""
+    fold: bool = False
+
+
+def _rule(kind: str, literals: str, pattern: str, **options: bool) -> _Rule:
+    flags = re.IGNORECASE if options.get("fold") else 0
+    return _Rule(kind, tuple(literals.split("|")), re.compile(pattern, flags), **options)
+
+
+_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_BODY = r"(?:[A-Za-z0-9+/=\s\\:,.→]|-(?!----)){20,}+"
+_KEY_END = r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
+
+_RULES = (
+    _rule("private_key", "-----BEGIN ", _KEY + _KEY_BODY + _KEY_END),
+    _rule("anthropic_key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}+"),
+    _rule("openai_key", "sk-", r"sk-(?!ant-)[A-Za-z0-9_-]{20,}+", at_edge=True, needs_digit=True),
+    _rule("github_token", "ghp_|gho_|ghu_|ghs_|ghr_", r"gh[pousr]_[A-Za-z0-9]{36,}+"),
+    _rule("github_token", "github_pat_", r"github_pat_[A-Za-z0-9_]{40,}+"),
+    _rule("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,}+"),
+    _rule("aws_access_key", "AKIA|ASIA", r"A[KS]IA[A-Z0-9]{16}[A-Za-z0-9_-]*+", at_edge=True),
+    _rule("google_key", "AIza", r"AIza[A-Za-z0-9_-]{35,}+"),
+    _rule("google_token", "ya29.", r"ya29\.[A-Za-z0-9_-]{20,}+", at_edge=True),
+    _rule("google_secret", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
+    _rule("slack_token", "xox|xapp-", r"x(?:ox[abeoprs]|app)-[A-Za-z0-9-]{10,}+"),
+    _rule(
+        "slack_webhook",
+        "hooks.slack.com/services/",
+        r"hooks\.slack\.com/services/(?P<secret>[A-Za-z0-9]{6,}+/[A-Za-z0-9]{6,}+/[A-Za-z0-9]{16,}+)",
+    ),
+    _rule("huggingface_token", "hf_", r"hf_[A-Za-z0-9]{30,}+", at_edge=True),
+    _rule("npm_token", "npm_", r"npm_[A-Za-z0-9]{36,}+", at_edge=True),
+    _rule("pypi_token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{30,}+"),
+    _rule("stripe_key", "sk_live_|sk_test_|rk_live_|rk_test_", r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}+"),
+    _rule("stripe_key", "whsec_", r"whsec_[A-Za-z0-9+/=]{24,}+"),
+    _rule("sendgrid_key", "SG.", r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+", at_edge=True),
+    _rule("groq_key", "gsk_", r"gsk_[A-Za-z0-9]{40,}+", at_edge=True),
+    _rule(
+        "jwt",
+        "eyJ",
+        r"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?",
+        at_edge=True,
+    ),
+    _rule(
+        "url_password",
+        "://",
+        r"://[^\s/?#@:'\"`<>\[\]\\]{0,128}+:(?P<secret>(?![$%{<*])[^\s/@'\"`<>\[\]\\]{1,256}+)@",
+    ),
+    _rule(
+        "authorization",
+        "bearer|basic",
+        r"(?:bearer|basic)\s{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{16,}+)",
+        at_edge=True,
+        needs_digit=True,
+        fold=True,
+    ),
+)
+
+_PASSWORD_NAMES = ("password", "passwd", "passphrase")
+_ASSIGNED_NAMES = (
+    *_PASSWORD_NAMES,
+    *("secret", "token", "credential", "apikey", "api_key", "api-key", "access_key", "access-key", "accesskey"),
+    *("secret_key", "secretkey", "private_key", "privatekey", "accountkey", "auth_key"),
+)
+_ASSIGNMENT = re.compile(
+    r"\\{0,3}[\"'`]?\s{0,4}(?::=|=>|=|:)\s{0,4}\\{0,3}[\"'`]?"
+    r"(?P<secret>[^\s\"'`,;&<>(){}\[\]$\\|]{6,64}+)(?!\[)"
+)
+"""A value that an index follows is an expression; one cut short by an earlier mark is judged already."""
+_CALL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,31}+\(")
+_VALUE_REST = re.compile(r"[^\s\"'`,;&<>(){}\[\]$\\|]*+")
+_DIGIT = re.compile(r"[0-9]")
+_LETTER = re.compile(r"[^\W\d_]")
+_SYMBOL = re.compile(r"[!@#%^*?~]")
+_WORDS = re.compile(r"[A-Za-z]*\d{0,2}")
+_WORD_EDGES = re.compile(r"[._/:@#=-]+")
+
+_MIN_PASSWORD_CHARACTERS = 6
+_MIN_VALUE_CHARACTERS = 16
+_MIN_DISTINCT_CHARACTERS = 8
+
+
+def redact(text: str) -> Redaction:
+    """*text* with every secret replaced; the same string when it holds none.
+
+    Redacting twice changes nothing more. A secret's place is at most 32 characters longer than the secret.
+    """
+    folded = _fold(text)
+    spans: list[_Span] = []
+    for rule in _RULES:
+        haystack = folded if rule.fold else text
+        for literal in rule.literals:
+            if literal in haystack:
+                spans += _shaped(rule, literal, text, haystack)
+    for name in _ASSIGNED_NAMES:
+        if name in folded:
+            spans += _assigned(name, text, folded)
+    spans = _merged(sorted(spans))
+    if not spans:
+        return Redaction(text)
+    parts: list[str] = []
+    position = 0
+    for span in spans:
+        parts += (text[position : span.start], f"[redacted:{span.kind}]")
+        position = span.end
+    parts.append(text[position:])
+    return Redaction("".join(parts), Counter(span.kind for span in spans))
+
+
+def _shaped(rule: _Rule, literal: str, text: str, haystack: str) -> Iterator[_Span]:
+    """Secrets whose shape gives them away."""
+    position = haystack.find(literal)
+    while position >= 0:
+        after = position + 1
+        if not rule.at_edge or _at_edge(text, position):
+            match = rule.pattern.match(text, position)
+            if match and (not rule.needs_digit or _DIGIT.search(match[0])):
+                start, end = match.span("secret" if "secret" in rule.pattern.groupindex else 0)
+                yield _Span(start, 0, end, rule.kind)
+                after = end
+        position = haystack.find(literal, after)
+
+
+def _assigned(name: str, text: str, folded: str) -> Iterator[_Span]:
+    """Values given to a name that means a secret."""
+    password = name in _PASSWORD_NAMES
+    position = folded.find(name)
+    while position >= 0:
+        after = position + len(name)
+        match = _ASSIGNMENT.match(text, after)
+        called = match and _CALL.match(text, match.start("secret"))
+        if match and not called and _is_random(match["secret"], password=password):
+            rest = _VALUE_REST.match(text, match.end())
+            after = rest.end() if rest else match.end()
+            yield _Span(match.start("secret"), 1, after, "password" if password else "secret")
+        position = folded.find(name, after)
+
+
+def _is_random(value: str, *, password: bool) -> bool:
+    """Whether an assigned *value* is a secret and not a word, a number, a type or an expression.
+
+    Words joined by dots, underscores or slashes are names of things (`process.env.API_KEY_2`), however long.
+    """
+    if not _LETTER.search(value):
+        return False
+    if not _DIGIT.search(value):
+        return password and _SYMBOL.search(value) is not None
+    if all(_WORDS.fullmatch(part) for part in _WORD_EDGES.split(value.replace("_", "."))):
+        return password and value.isalnum()
+    if password:
+        return len(value) >= _MIN_PASSWORD_CHARACTERS
+    return len(value) >= _MIN_VALUE_CHARACTERS and len(set(value)) >= _MIN_DISTINCT_CHARACTERS
+
+
+def _at_edge(text: str, position: int) -> bool:
+    """Whether no word runs into *position*.
+
+    An escaped line break (`\\n` in JSON) and the last line of a private key end a word too.
+    """
+    before = text[max(0, position - 5) : position]
+    if not before or not (before[-1].isalnum() or before[-1] in "_-"):
+        return True
+    return before == "-----" or before.endswith(("\\n", "\\r", "\\t"))
+
+
+def _fold(text: str) -> str:
+    """*text* in lower case with every position kept."""
+    folded = text.lower()
+    return folded if len(folded) == len(text) else "".join(map(_fold_character, text))
+
+
+def _fold_character(character: str) -> str:
+    folded = character.lower()
+    return folded if len(folded) == 1 else character
+
+
+def _merged(spans: list[_Span]) -> list[_Span]:
+    """Sorted *spans* without overlaps: what any of them covers stays covered."""
+    merged: list[_Span] = []
+    for span in spans:
+        if merged and span.start < merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, span.end))
+        else:
+            merged.append(span)
+    return merged

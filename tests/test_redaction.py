@@ -1,0 +1,244 @@
+"""Secrets are replaced, everything else is left alone, and no input makes that slow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.redaction import redact
+
+# Assembled here, so that no scanner takes this file for a leak.
+ALNUM = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG"
+BODY = ALNUM + "hJ6kL9"
+PEM = (
+    "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow" + BODY + "\n" + BODY + "==\n-----END RSA " + "PRIVATE KEY-----"
+)
+
+SHAPED = {
+    "anthropic_key": "sk-" + "ant-api03-" + BODY,
+    "openai_key": "sk-" + "proj-" + BODY,
+    "github_token": "ghp" + "_" + BODY,
+    "gitlab_token": "glpat" + "-" + ALNUM,
+    "aws_access_key": "AKIA" + "IOSFODNN7EXAMPLE",
+    "google_key": "AIza" + BODY,
+    "google_token": "ya29" + "." + BODY,
+    "google_secret": "GOCSPX" + "-" + ALNUM,
+    "slack_token": "xoxb" + "-1234567890-" + ALNUM,
+    "huggingface_token": "hf" + "_" + BODY,
+    "npm_token": "npm" + "_" + BODY,
+    "pypi_token": "pypi" + "-AgEI" + BODY,
+    "stripe_key": "sk" + "_live_" + ALNUM,
+    "sendgrid_key": "SG" + "." + ALNUM[:22] + "." + BODY,
+    "groq_key": "gsk" + "_" + BODY + ALNUM,
+    "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0." + ALNUM,
+    "private_key": PEM,
+}
+"""One secret of each kind that its shape gives away."""
+
+IN_CONTEXT = {
+    "postgres://app:{}@db.example.com:5432/shop": ("url_password", "s3cr3t-pass"),
+    "redis://:{}@cache/0": ("url_password", "hunter2"),
+    "https://hooks.slack.com/services/{}": ("slack_webhook", "T0AAAAAAA/B0AAAAAAA/" + ALNUM),
+    "Authorization: Bearer {}": ("authorization", ALNUM),
+    "authorization: basic {}": ("authorization", "dXNlcjpwYXNzd29yZDEyMw=="),
+    'password = "{}"': ("password", "Summer2024"),
+    "PGPASSWORD={} psql": ("password", "tr0ub4dor&3"[:9]),
+    '{{"db_password": "{}"}}': ("password", "correct!horse"),
+    '{{\\"api_key\\": \\"{}\\"}}': ("secret", "9f8e7d6c5b4a39281706f5e4d3c2b1a0"),
+    "AWS_SECRET_ACCESS_KEY={}": ("secret", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1"),
+    "client_secret: {}": ("secret", ALNUM),
+    "AccountKey={};": ("secret", BODY + "=="),
+}
+"""Secrets that only their surroundings give away."""
+
+CLEAN = [
+    'if "-----BEGIN PRIVATE KEY-----" in text:',
+    "token = tokens[0]",
+    "self.access_token = response.json()['access_token']",
+    'api_key=os.environ["OPENAI_API_KEY"]',
+    "apiKey: process.env.API_KEY_2",
+    "password: z.string().min(8)",
+    "password: string;",
+    "password = sha256(salt)",
+    '"password": "Password is required"',
+    "max_tokens=4096, output_tokens: 1234567890",
+    "secret: true",
+    "password=${DB_PASSWORD_1}",
+    "postgres://user:${PGPASSWORD}@host/db",
+    "postgres://user:<password>@host/db",
+    "git@github.com:owner/repo.git",
+    "http://127.0.0.1:9464/metrics",
+    "class='sk-spinner-double-bounce-animation'",
+    "task-1234567890abcdefghij",
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "basic authentication-middleware-for-everyone",
+    "from huggingface_hub import hf_hub_download_with_progress",
+    "The bearer of this message knows the token.",
+]
+
+
+def secrets() -> st.SearchStrategy[tuple[str, str]]:
+    """A text fragment with a secret in it, and the secret."""
+    shaped = st.sampled_from([(secret, secret) for secret in SHAPED.values()])
+    assigned = st.sampled_from([(frame.format(secret), secret) for frame, (_, secret) in IN_CONTEXT.items()])
+    return shaped | assigned
+
+
+_GLUE = st.sampled_from(["\n", " ", '"', "'", ", ", " → ", ")", "\\n", "\t", ";", "漢字 "])
+_CRUMBS = st.sampled_from(
+    [
+        *SHAPED.values(),
+        *(frame.format(secret) for frame, (_, secret) in IN_CONTEXT.items()),
+        "password",
+        "=",
+        ":",
+        '"',
+        "://",
+        "@",
+        "[",
+        "]",
+        "token",
+        "sk-",
+        "eyJ",
+        ".",
+        "-----",
+        "a1",
+        "Bearer ",
+        "\\n",
+    ]
+)
+
+
+@pytest.mark.parametrize(("kind", "secret"), SHAPED.items())
+def test_a_shaped_secret_is_replaced_by_its_kind(kind: str, secret: str) -> None:
+    """Each kind is named and counted, and what stands around it stays."""
+    result = redact(f"before {secret} after")
+
+    assert result.text == f"before [redacted:{kind}] after"
+    assert result.counts == {kind: 1}
+
+
+@pytest.mark.parametrize(("frame", "expected"), IN_CONTEXT.items())
+def test_a_secret_in_context_is_replaced(frame: str, expected: tuple[str, str]) -> None:
+    """The value goes; the name, the host and the quotes stay readable."""
+    kind, secret = expected
+
+    assert redact(frame.format(secret)).text == frame.format(f"[redacted:{kind}]")
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    """Code, templates, prose and identifiers that only sound secret come back as the same object."""
+    result = redact(text)
+
+    assert result.text is text
+    assert result.counts == {}
+
+
+def test_a_known_shape_names_the_kind_of_an_assigned_secret() -> None:
+    """A key given to a variable is called by what it is, once."""
+    result = redact(f"export OPENAI_API_KEY={SHAPED['openai_key']}\n")
+
+    assert result.text == "export OPENAI_API_KEY=[redacted:openai_key]\n"
+    assert result.counts == {"openai_key": 1}
+
+
+def test_a_key_cut_off_by_truncated_output_is_replaced() -> None:
+    """A private key whose end is missing is still a private key."""
+    assert redact("cat id_rsa\n" + PEM[:70]).text == "cat id_rsa\n[redacted:private_key]"
+
+
+def test_a_key_in_escaped_json_is_replaced() -> None:
+    """Line breaks written as two characters neither hide a key nor join it to the word before."""
+    text = json.dumps({"stdout": "done\n" + SHAPED["openai_key"] + "\n" + PEM})
+
+    assert redact(text).text == '{"stdout": "done\\n[redacted:openai_key]\\n[redacted:private_key]"}'
+
+
+@given(parts=st.lists(st.tuples(st.text(max_size=20), _GLUE, secrets(), _GLUE), min_size=1, max_size=4))
+def test_nothing_of_a_secret_is_left(parts: list[tuple[str, str, tuple[str, str], str]]) -> None:
+    """Wherever it stands, no eight characters of a secret survive, unless they are also outside it."""
+    outside = "".join(f"{text}{before}\0{after}" for text, before, _, after in parts)
+    text = "".join(f"{text}{before}{fragment}{after}" for text, before, (fragment, _), after in parts)
+    redacted = redact(text).text
+    for _, _, (fragment, secret), _ in parts:
+        frame = fragment.replace(secret, "\0")
+        pieces = [secret[at : at + 8] for at in range(max(1, len(secret) - 7))]
+
+        assert [piece for piece in pieces if piece in redacted and piece not in outside + frame] == []
+
+
+@given(text=st.lists(_CRUMBS | st.text(max_size=6), max_size=14).map("".join))
+def test_redacting_twice_changes_nothing(text: str) -> None:
+    """However secrets run into each other, the result holds nothing more to redact."""
+    once = redact(text)
+
+    assert redact(once.text).text == once.text
+
+
+@given(text=st.lists(_CRUMBS | st.text(max_size=6), max_size=14).map("".join))
+def test_growth_is_bounded(text: str) -> None:
+    """Each secret adds at most the length of its mark."""
+    result = redact(text)
+
+    assert len(result.text) <= len(text) + 32 * sum(result.counts.values())
+    assert result.text.count("[redacted:") - text.count("[redacted:") == sum(result.counts.values())
+
+
+HOSTILE = {
+    "prefixes": "sk-",
+    "segments": "eyJaaaaaaaaaa.",
+    "heads": "eyJ",
+    "assignments": "token=",
+    "passwords": "password:",
+    "openings": "-----BEGIN PRIVATE KEY-----",
+    "schemes": "://a:",
+    "colons": "a:",
+    "blanks": "token          ",
+    "dots": "SG.",
+    "bearers": "bearer ",
+    "wide": "İtoken=",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_is_worked_through(unit: str) -> None:
+    """Megabytes made to provoke backtracking are done in seconds; quadratic work would take days."""
+    text = unit * (4_000_000 // len(unit))
+    result = redact(text)
+
+    assert len(result.text) <= len(text) + 32 * sum(result.counts.values())
+
+
+def strings(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for part in value.values():
+                yield from strings(part)
+        case list():
+            for part in value:
+                yield from strings(part)
+
+
+def test_recorded_sessions_hold_nothing_that_looks_secret(sessions_dir: Path) -> None:
+    """The recordings were cleaned before they were published: whatever is found in them is a false alarm."""
+    found: dict[str, int] = {}
+    for path in sorted(sessions_dir.rglob("*.jsonl")):
+        for line in path.read_text(errors="replace").splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = line
+            for text in strings(record):
+                for kind, count in redact(text).counts.items():
+                    found[kind] = found.get(kind, 0) + count
+
+    assert found == {}
