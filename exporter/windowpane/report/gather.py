@@ -1,0 +1,188 @@
+"""What a report says, gathered from the store once; every form of the report renders this."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from windowpane.events import (
+    BlocksEvicted,
+    ContentCompressed,
+    ContentRegretted,
+    FidelityEvaluated,
+)
+from windowpane.store.base import AlertRow, EventFilter, EventReader, SessionRow, StoredEvent, TurnRow
+from windowpane.vocabulary import ZONES, Component, Zone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EVENTS_SHOWN: Final = 500
+"""Events of each kind a report reads at most; totals come from the session's row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """One eviction, summed over its blocks."""
+
+    turn: int
+    policy: str
+    blocks: int
+    tokens_removed: int
+    tokens_freed: int
+    reason: str
+    """The most frequent reason among its blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """One compression with what was measured of it."""
+
+    turn: int
+    strategy: str
+    trigger: str
+    outcome: str
+    tokens_before: int
+    tokens_after: int
+    scope: str
+    ratio: float | None
+    fidelity: float | None
+    facts_total: int
+    facts_lost: int
+    note: str
+    """Why there is no fidelity, or why it was rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """Content that had left and was needed again."""
+
+    turn: int
+    turn_left: int
+    cause: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """Everything a report of one session says; tokens, ratios 0 to 1, dollars."""
+
+    session: SessionRow
+    turns: Sequence[TurnRow]
+    zone_turns: dict[Zone, int]
+    """Turns that ended in each zone; only zones that occurred."""
+    composition: dict[Component, int]
+    """Of the last measured turn."""
+    evictions: Sequence[Eviction]
+    compressions: Sequence[Compression]
+    regrets: Sequence[Regret]
+    alerts: Sequence[AlertRow]
+    first_red_turn: int | None
+
+    @property
+    def answer(self) -> str:
+        """What happened to the window, in one sentence."""
+        session = self.session
+        parts = [_where_it_went(self)]
+        if session.compressions:
+            lost = sum(compression.facts_lost for compression in self.compressions)
+            total = sum(compression.facts_total for compression in self.compressions)
+            said = f"{session.compressions} {_plural('compression', session.compressions)}"
+            parts.append(f"{said} lost {lost} of {total} facts" if total else said)
+        if session.evicted_blocks:
+            parts.append(f"{session.evicted_blocks} {_plural('block', session.evicted_blocks)} evicted")
+        if session.regrets:
+            parts.append(f"{session.regrets} needed again after they had left")
+        if session.overflows:
+            parts.append(f"{session.overflows} {_plural('overflow', session.overflows)}")
+        return "; ".join(parts) + "."
+
+
+def gather(store: EventReader, session: SessionRow) -> SessionReport:
+    """Read what a report of *session* needs; bounded, whatever the session's length."""
+    turns = store.turns(session.session_id)
+    zones = Counter(turn.zone for turn in turns if turn.zone is not None)
+    return SessionReport(
+        session=session,
+        turns=turns,
+        zone_turns={zone: zones[zone] for zone in ZONES if zones[zone]},
+        composition=dict(turns[-1].components) if turns else {},
+        evictions=[_eviction(stored) for stored in _events(store, session, "blocks.evicted")],
+        compressions=_compressions(store, session),
+        regrets=[_regret(stored) for stored in _events(store, session, "content.regretted")],
+        alerts=store.alerts(session_id=session.session_id),
+        first_red_turn=next((turn.turn for turn in turns if turn.zone in ("red", "overflow")), None),
+    )
+
+
+def _events(store: EventReader, session: SessionRow, *types: str) -> Sequence[StoredEvent]:
+    return store.events(EventFilter(session_id=session.session_id, types=types, limit=EVENTS_SHOWN))
+
+
+def _eviction(stored: StoredEvent) -> Eviction:
+    data = stored.event.data
+    assert isinstance(data, BlocksEvicted)
+    reasons = Counter(block.reason for block in data.blocks)
+    return Eviction(
+        turn=stored.event.context.turn,
+        policy=data.policy,
+        blocks=len(data.blocks),
+        tokens_removed=data.tokens_removed,
+        tokens_freed=data.tokens_freed,
+        reason=reasons.most_common(1)[0][0] if reasons else "",
+    )
+
+
+def _compressions(store: EventReader, session: SessionRow) -> list[Compression]:
+    """Compressions in order, each with the probe that evaluated it."""
+    fidelity: dict[str, FidelityEvaluated] = {}
+    compressed: list[StoredEvent] = []
+    for stored in _events(store, session, "content.compressed", "fidelity.evaluated"):
+        data = stored.event.data
+        if isinstance(data, FidelityEvaluated):
+            if data.of is not None:
+                fidelity.setdefault(data.of, data)
+        else:
+            compressed.append(stored)
+    return [_compression(stored, fidelity.get(stored.event.event_id)) for stored in compressed]
+
+
+def _compression(stored: StoredEvent, evaluated: FidelityEvaluated | None) -> Compression:
+    data = stored.event.data
+    assert isinstance(data, ContentCompressed)
+    return Compression(
+        turn=stored.event.context.turn,
+        strategy=data.strategy,
+        trigger=data.trigger,
+        outcome=data.outcome,
+        tokens_before=data.tokens_before,
+        tokens_after=data.tokens_after,
+        scope=data.scope,
+        ratio=data.ratio,
+        fidelity=evaluated.score if evaluated else None,
+        facts_total=evaluated.facts_total if evaluated else 0,
+        facts_lost=evaluated.facts_lost if evaluated else 0,
+        note=data.reason or (evaluated.reason if evaluated else "not evaluated"),
+    )
+
+
+def _regret(stored: StoredEvent) -> Regret:
+    data = stored.event.data
+    assert isinstance(data, ContentRegretted)
+    return Regret(stored.event.context.turn, data.turn_left, data.cause, data.tokens)
+
+
+def _where_it_went(report: SessionReport) -> str:
+    session = report.session
+    if session.limit_tokens is None:
+        return f"The window's size is unknown; it held {session.peak_used_tokens:,} tokens at most"
+    peak = f"{session.peak_utilization:.0%} at most" if session.peak_utilization is not None else "never measured"
+    if report.first_red_turn is not None:
+        return f"Red at turn {report.first_red_turn}, {peak}"
+    worst = session.worst_zone or "green"
+    return f"Never above {worst}, {peak}"
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

@@ -1,0 +1,192 @@
+"""The report as one self-contained HTML file: no script, no font, no address to fetch anything from.
+
+Everything that comes from an agent passes `html.escape`; a strict content security policy stands behind it.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from windowpane.report import figures
+from windowpane.report.palette import COMPONENT_TONES, ZONE_TONES
+from windowpane.report.svg import window_svg
+from windowpane.report.text import zone_mark
+from windowpane.vocabulary import COMPONENTS, ZONES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from windowpane.report.gather import SessionReport
+
+ROWS: Final = 200
+"""Rows of each table; the rest is counted."""
+
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def to_html(report: SessionReport) -> str:
+    """The whole page."""
+    session = report.session
+    title = f"{session.agent}: context window of {session.session_id}"
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{_style()}</style></head><body><main>",
+            f"<h1>{escape(report.answer)}</h1>",
+            _identity(report),
+            _figures(report),
+            "<h2>The window, turn by turn</h2>",
+            window_svg(report) or "<p>No turn was measured.</p>",
+            _legend(report),
+            _tables(report),
+            "<footer>Made by Windowpane. Counts marked ≈ are estimates; – is unknown.</footer>",
+            "</main></body></html>",
+        ]
+    )
+
+
+def _identity(report: SessionReport) -> str:
+    session = report.session
+    limit = f"{figures.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
+    origin = f" ({session.limit_source})" if session.limit_source else ""
+    facts = [
+        ("session", session.session_id),
+        ("agent", session.agent),
+        ("model", session.model or figures.UNKNOWN),
+        ("source", session.source),
+        ("turns", f"{session.turns:,} in {session.exchanges:,} exchanges"),
+        ("limit", limit + origin),
+        ("from", f"{figures.moment_utc(session.started_at)} to {figures.moment_utc(session.last_at)}"),
+    ]
+    if session.incomplete:
+        facts.append(("recording", "incomplete"))
+    return (
+        "<p class=identity>"
+        + " ".join(f"<span>{name} <b>{escape(said)}</b></span>" for name, said in facts)
+        + "</p>"
+    )
+
+
+def _figures(report: SessionReport) -> str:
+    session = report.session
+    cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
+    shown = [
+        ("utilization", f"{figures.percent(session.utilization)}", zone_mark(session.zone)),
+        ("peak", figures.percent(session.peak_utilization), f"{figures.tokens(session.peak_used_tokens)} tokens"),
+        ("velocity", figures.tokens(session.velocity, short=True), "tokens a turn"),
+        ("red in", figures.turns(session.turns_until_red), "turns"),
+        (
+            "evicted",
+            f"{session.evicted_blocks:,}",
+            f"{figures.tokens(session.evicted_tokens, short=True)} tokens",
+        ),
+        ("fidelity", figures.ratio(session.fidelity), "probe, 0 to 1"),
+        ("regrets", f"{session.regrets:,}", "needed again"),
+        ("cost", figures.dollars(session.cost_dollars), f"cache {figures.percent(cached)}"),
+    ]
+    tiles = "".join(
+        f"<div><span>{escape(name)}</span><b>{escape(value)}</b><span>{escape(unit)}</span></div>"
+        for name, value, unit in shown
+    )
+    return f"<section class=figures>{tiles}</section>"
+
+
+def _legend(report: SessionReport) -> str:
+    shown = {component for turn in report.turns for component in turn.components if turn.components[component]}
+    items = "".join(
+        f'<span><i class="{component}"></i>{component.replace("_", " ")}</span>'
+        for component in COMPONENTS
+        if component in shown
+    )
+    return f"<p class=legend>{items}<span>E evicted</span><span>C compressed</span><span>R regret</span><span>A alert</span></p>"
+
+
+def _tables(report: SessionReport) -> str:
+    zones = [[zone_mark(zone), str(report.zone_turns[zone])] for zone in ZONES if zone in report.zone_turns]
+    evictions = [
+        [str(item.turn), item.policy, str(item.blocks), figures.tokens(item.tokens_freed), item.reason]
+        for item in report.evictions
+    ]
+    compressions = [
+        [
+            str(item.turn), item.strategy, item.outcome, figures.tokens(item.tokens_before),
+            figures.tokens(item.tokens_after), figures.ratio(item.ratio), figures.ratio(item.fidelity),
+            f"{item.facts_lost} of {item.facts_total}" if item.facts_total else figures.UNKNOWN, item.note,
+        ]
+        for item in report.compressions
+    ]  # fmt: skip
+    regrets = [
+        [str(item.turn), str(item.turn_left), item.cause, figures.tokens(item.tokens)] for item in report.regrets
+    ]
+    alerts = [
+        [
+            item.severity, item.alert, str(item.fired_turn),
+            "firing" if item.resolved_turn is None else str(item.resolved_turn), item.summary,
+        ]
+        for item in report.alerts
+    ]  # fmt: skip
+    return "".join(
+        [
+            _table("Turns by zone", ("zone", "turns"), zones),
+            _table("Alerts", ("severity", "alert", "fired at turn", "resolved at turn", "what"), alerts),
+            _table("Evictions", ("turn", "policy", "blocks", "tokens freed", "mostly because"), evictions),
+            _table(
+                "Compressions",
+                ("turn", "strategy", "outcome", "before", "after", "ratio", "fidelity", "facts lost", "note"),
+                compressions,
+            ),
+            _table("Regrets", ("turn", "left at turn", "taken out by", "tokens"), regrets),
+        ]
+    )
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    body = "".join(_row(row) for row in rows[:ROWS])
+    more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    return f"<h2>{escape(title)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+
+
+def _style() -> str:
+    """The style sheet, with every colour from the palette."""
+
+    def colours(index: int) -> str:
+        parts = [
+            f".{name}{{fill:{tone[index]};background:{tone[index]}}}" for name, tone in COMPONENT_TONES.items()
+        ]
+        red = ZONE_TONES["red"][index]
+        return "".join(parts) + f".line-red{{stroke:{red}}}.label-red{{fill:{red}}}.mark-A,.mark-R{{fill:{red}}}"
+
+    light = ":root{--ground:#fff;--ink:#1b2430;--quiet:#5b6675;--rule:#dde2e8}"
+    dark = ":root{--ground:#0f141a;--ink:#e6eaf0;--quiet:#9aa7b6;--rule:#2b3440}"
+    return light + _LAYOUT + colours(0) + f"@media(prefers-color-scheme:dark){{{dark}{colours(1)}}}"
+
+
+_LAYOUT: Final = (
+    "body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,sans-serif;"
+    "font-variant-numeric:tabular-nums}main{max-width:1080px;margin:0 auto;padding:24px}"
+    "h1{font-size:22px;line-height:1.3;margin:0 0 8px}h2{font-size:16px;margin:28px 0 8px}"
+    ".identity span{display:inline-block;margin-right:16px;color:var(--quiet)}.identity b{color:var(--ink);"
+    "font-weight:500;overflow-wrap:anywhere}"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:1px;background:var(--rule);"
+    "border:1px solid var(--rule)}.figures div{background:var(--ground);padding:8px 12px}"
+    ".figures span{display:block;color:var(--quiet);font-size:12px}.figures b{font-size:20px;font-weight:600}"
+    "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
+    ".line-limit,.line-red{fill:none;stroke-width:1.5}.line-limit{stroke:var(--ink)}.line-red{stroke-dasharray:4 4}"
+    ".label-limit{fill:var(--ink);font-size:11px}.label-red{font-size:11px}.mark{font-size:12px;font-weight:700;"
+    "fill:var(--ink)}.legend span{display:inline-block;margin-right:16px;color:var(--quiet);font-size:13px}"
+    ".legend i{display:inline-block;width:10px;height:10px;margin-right:6px}"
+    "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--quiet);font-weight:500}"
+    "th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--rule);vertical-align:top;overflow-wrap:anywhere}"
+    "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
+)

@@ -1,0 +1,147 @@
+"""The window, turn by turn, as one inline SVG: stacked components, limit, red line, lettered events."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from windowpane.report import figures
+from windowpane.vocabulary import COMPONENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windowpane.report.gather import SessionReport
+    from windowpane.store.base import TurnRow
+
+WIDTH: Final = 1_040
+HEIGHT: Final = 340
+LEFT: Final = 64
+RIGHT: Final = 16
+TOP: Final = 16
+LANE: Final = 44
+"""Height of the event lane and the turn axis below the chart."""
+MAXIMUM_TURNS: Final = 1_000
+"""Turns drawn at most; of each bucket of a longer session the fullest turn is kept, so no spike is hidden."""
+
+
+class Mark(NamedTuple):
+    """A lettered event in the lane."""
+
+    turn: int
+    letter: str
+    what: str
+
+
+def window_svg(report: SessionReport) -> str:
+    """The chart; colours come from the page's style sheet, by class."""
+    turns = _reduce([turn for turn in report.turns if turn.components])
+    if not turns:
+        return ""
+    top = max(turn.limit_tokens or 0 for turn in turns) or max(sum(turn.components.values()) for turn in turns)
+    scale = _Scale(turns, top * 1.02)
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(report.answer)}">',
+        f"<title>{escape(report.answer)}</title>",
+        *_axis(scale, top),
+        *_areas(turns, scale),
+        *_levels(turns, scale),
+        *_lane(report, scale),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+class _Scale:
+    """Turns to x, tokens to y."""
+
+    def __init__(self, turns: Sequence[TurnRow], top: float) -> None:
+        self.first, self.last = turns[0].turn, turns[-1].turn
+        self.top = max(top, 1.0)
+        self.bottom = HEIGHT - LANE
+
+    def x(self, turn: float) -> float:
+        span = max(1, self.last - self.first)
+        return LEFT + (turn - self.first) / span * (WIDTH - LEFT - RIGHT)
+
+    def y(self, tokens: float) -> float:
+        return TOP + (1 - min(tokens, self.top) / self.top) * (self.bottom - TOP)
+
+
+def _reduce(turns: Sequence[TurnRow]) -> list[TurnRow]:
+    if len(turns) <= MAXIMUM_TURNS:
+        return list(turns)
+    size = -(-len(turns) // MAXIMUM_TURNS)
+    return [
+        max(turns[start : start + size], key=lambda turn: sum(turn.components.values()))
+        for start in range(0, len(turns), size)
+    ]
+
+
+def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
+    """One polygon a component, stacked in the order of the vocabulary."""
+    below = [0] * len(turns)
+    polygons = []
+    for component in COMPONENTS:
+        above = [base + turn.components.get(component, 0) for base, turn in zip(below, turns, strict=True)]
+        if above != below:
+            upper = [
+                f"{scale.x(turn.turn):.1f},{scale.y(level):.1f}" for turn, level in zip(turns, above, strict=True)
+            ]
+            lower = [
+                f"{scale.x(turn.turn):.1f},{scale.y(level):.1f}" for turn, level in zip(turns, below, strict=True)
+            ]
+            points = " ".join([*upper, *reversed(lower)])
+            polygons.append(
+                f'<polygon class="{component}" points="{points}"><title>{_words(component)}</title></polygon>'
+            )
+        below = above
+    return polygons
+
+
+def _levels(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
+    lines = []
+    for name, level in (("limit", lambda turn: turn.limit_tokens), ("red", lambda turn: turn.red_tokens)):
+        known = [(turn.turn, level(turn)) for turn in turns if level(turn) is not None]
+        if known:
+            points = " ".join(f"{scale.x(turn):.1f},{scale.y(tokens):.1f}" for turn, tokens in known)
+            lines.append(f'<polyline class="line-{name}" points="{points}"/>')
+            lines.append(
+                f'<text class="label-{name}" x="{LEFT + 4}" y="{scale.y(known[0][1]) - 4:.1f}">'
+                f"{name} {figures.tokens(known[0][1], short=True)}</text>"
+            )
+    return lines
+
+
+def _axis(scale: _Scale, top: float) -> list[str]:
+    lines = []
+    for share in (0, 0.25, 0.5, 0.75, 1.0):
+        y = scale.y(top * share)
+        lines.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        label = figures.tokens(top * share, short=True)
+        lines.append(f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{y + 4:.1f}">{label}</text>')
+    for turn in sorted({scale.first, (scale.first + scale.last) // 2, scale.last}):
+        lines.append(
+            f'<text class="axis" text-anchor="middle" x="{scale.x(turn):.1f}" y="{HEIGHT - 4}">turn {turn}</text>'
+        )
+    return lines
+
+
+def _lane(report: SessionReport, scale: _Scale) -> list[str]:
+    y = scale.bottom + 18
+    marks = [
+        *(Mark(item.turn, "E", f"{item.blocks} blocks evicted: {item.reason}") for item in report.evictions),
+        *(Mark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
+        *(Mark(item.turn, "R", f"{item.tokens:,} tokens needed again") for item in report.regrets),
+        *(Mark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
+    ]
+    return [
+        f'<text class="mark mark-{mark.letter}" text-anchor="middle" x="{scale.x(mark.turn):.1f}" y="{y}">'
+        f"{mark.letter}<title>turn {mark.turn}: {escape(mark.what)}</title></text>"
+        for mark in marks
+        if scale.first <= mark.turn <= scale.last
+    ]
+
+
+def _words(component: str) -> str:
+    return component.replace("_", " ")

@@ -1,0 +1,183 @@
+"""The report as text: 80 columns, readable without colour and without Unicode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from windowpane.report import figures
+from windowpane.vocabulary import COMPONENTS, ZONES, Zone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windowpane.report.gather import SessionReport
+
+WIDTH: Final = 80
+GAUGE: Final = 10
+ROWS: Final = 12
+"""Rows of each table; the rest is counted."""
+
+_SHAPES: Final[dict[Zone, tuple[str, str]]] = {
+    "green": ("○", "o"),
+    "yellow": ("◐", "-"),
+    "orange": ("◕", "="),
+    "red": ("●", "#"),
+    "overflow": ("✕", "X"),
+}
+
+
+def zone_mark(zone: Zone | None, *, unicode: bool = True) -> str:
+    """The zone's shape and word, so that colour is never the only sign."""
+    if zone is None:
+        return figures.UNKNOWN if unicode else "-"
+    return f"{_SHAPES[zone][0 if unicode else 1]} {zone}"
+
+
+def gauge(ratio: float | None) -> str:
+    """`[#######.. ]`: filled to *ratio*."""
+    if ratio is None:
+        return f"[{'?' * GAUGE}]"
+    filled = min(GAUGE, max(0, round(ratio * GAUGE)))
+    return f"[{'#' * filled}{'.' * (GAUGE - filled)}]"
+
+
+def to_text(report: SessionReport, *, unicode: bool = True) -> str:
+    """The whole report; every line at most 80 columns."""
+    sections = [
+        _head(report, unicode=unicode),
+        _composition(report),
+        _zones(report, unicode=unicode),
+        _evictions(report),
+        _compressions(report),
+        _regrets(report),
+        _alerts(report),
+        _cost(report),
+    ]
+    text = "\n\n".join("\n".join(line[:WIDTH] for line in section) for section in sections if section) + "\n"
+    return text if unicode else text.replace("–", "-").encode("ascii", "replace").decode()
+
+
+def _head(report: SessionReport, *, unicode: bool) -> list[str]:
+    session = report.session
+    used = figures.tokens(session.used_tokens, short=True)
+    limit = figures.tokens(session.limit_tokens, short=True)
+    lines = [
+        f"{session.session_id}",
+        f"agent {session.agent}   model {session.model or figures.UNKNOWN}   source {session.source}"
+        + ("   incomplete" if session.incomplete else ""),
+        f"{session.turns} turns, {session.exchanges} exchanges, {session.windows} "
+        f"window{'s' if session.windows != 1 else ''}   {figures.moment(session.started_at)} to "
+        f"{figures.moment(session.last_at)}",
+        "",
+        *_wrap(report.answer),
+        "",
+        f"{gauge(session.utilization)} {figures.percent(session.utilization)} "
+        f"{zone_mark(session.zone, unicode=unicode)}  {used}/{limit}  red in {figures.turns(session.turns_until_red)}",
+    ]
+    if session.limit_source is not None:
+        lines.append(f"limit {figures.tokens(session.limit_tokens)} tokens ({session.limit_source})")
+    return lines
+
+
+def _composition(report: SessionReport) -> list[str]:
+    parts = report.composition
+    total = sum(parts.values())
+    if not total:
+        return []
+    lines = ["The window at the last turn"]
+    for component in COMPONENTS:
+        held = parts.get(component, 0)
+        if held:
+            share = held / total
+            lines.append(f"  {component:<17} {held:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
+    return lines
+
+
+def _zones(report: SessionReport, *, unicode: bool) -> list[str]:
+    if not report.zone_turns:
+        return []
+    said = [
+        f"{zone_mark(zone, unicode=unicode)} {report.zone_turns[zone]}"
+        for zone in ZONES
+        if zone in report.zone_turns
+    ]
+    return ["Turns by zone   " + "   ".join(said)]
+
+
+def _evictions(report: SessionReport) -> list[str]:
+    session = report.session
+    if not report.evictions:
+        return []
+    title = f"Evictions   {session.evicted_blocks} blocks, {figures.tokens(session.evicted_tokens)} tokens"
+    rows = [
+        f"  turn {eviction.turn:>4}  {eviction.policy:<12} {eviction.blocks:>4} blocks  "
+        f"{figures.tokens(eviction.tokens_freed, short=True):>6} freed  {eviction.reason}"
+        for eviction in report.evictions
+    ]
+    return [title, *_bounded(rows)]
+
+
+def _compressions(report: SessionReport) -> list[str]:
+    if not report.compressions:
+        return []
+    rows = []
+    for item in report.compressions:
+        sizes = (
+            f"{figures.tokens(item.tokens_before, short=True)} to {figures.tokens(item.tokens_after, short=True)}"
+        )
+        measured = f"ratio {figures.ratio(item.ratio)}" if item.scope == "content" else "whole window"
+        rows.append(
+            f"  turn {item.turn:>4}  {item.strategy:<12} {item.outcome:<9} {sizes:<16} {measured}  "
+            f"fidelity {figures.ratio(item.fidelity)}"
+        )
+        if item.facts_total:
+            rows.append(f"             {item.facts_lost} of {item.facts_total} facts lost")
+        elif item.note:
+            rows.append(f"             {item.note}")
+    return [f"Compressions   {report.session.compressions}", *_bounded(rows)]
+
+
+def _regrets(report: SessionReport) -> list[str]:
+    if not report.regrets:
+        return []
+    rows = [
+        f"  turn {regret.turn:>4}  left at turn {regret.turn_left} by {regret.cause}, "
+        f"{figures.tokens(regret.tokens)} tokens fetched again"
+        for regret in report.regrets
+    ]
+    return [f"Regrets   {report.session.regrets}", *_bounded(rows)]
+
+
+def _alerts(report: SessionReport) -> list[str]:
+    if not report.alerts:
+        return ["Alerts   none fired"]
+    rows = []
+    for alert in report.alerts:
+        until = "firing" if alert.resolved_turn is None else f"resolved at turn {alert.resolved_turn}"
+        rows.append(f"  {alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}, {until}")
+    return [f"Alerts   {len(report.alerts)}", *_bounded(rows)]
+
+
+def _cost(report: SessionReport) -> list[str]:
+    session = report.session
+    cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
+    return [
+        f"Cost   {figures.dollars(session.cost_dollars)}   sent {figures.tokens(session.input_tokens)} tokens, "
+        f"{figures.percent(cached)} from cache; written {figures.tokens(session.output_tokens)}"
+    ]
+
+
+def _bounded(rows: Sequence[str]) -> list[str]:
+    if len(rows) <= ROWS:
+        return list(rows)
+    return [*rows[:ROWS], f"  and {len(rows) - ROWS} more"]
+
+
+def _wrap(text: str) -> list[str]:
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + len(word) + 1 > WIDTH:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
