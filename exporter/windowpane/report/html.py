@@ -64,11 +64,8 @@ def _identity(report: SessionReport) -> str:
     ]
     if session.incomplete:
         facts.append(("recording", "incomplete"))
-    return (
-        "<p class=identity>"
-        + " ".join(f"<span>{name} <b>{escape(said)}</b></span>" for name, said in facts)
-        + "</p>"
-    )
+    spans = " ".join(f"<span>{name} <b>{escape(said)}</b></span>" for name, said in facts)
+    return f"<p class=identity>{spans}</p>"
 
 
 def _figures(report: SessionReport) -> str:
@@ -102,7 +99,8 @@ def _legend(report: SessionReport) -> str:
         for component in COMPONENTS
         if component in shown
     )
-    return f"<p class=legend>{items}<span>E evicted</span><span>C compressed</span><span>R regret</span><span>A alert</span></p>"
+    letters = "".join(f"<span>{said}</span>" for said in ("E evicted", "C compressed", "R regret", "A alert"))
+    return f"<p class=legend>{items}{letters}</p>"
 
 
 def _tables(report: SessionReport) -> str:
@@ -182,7 +180,8 @@ _LAYOUT: Final = (
     "border:1px solid var(--rule)}.figures div{background:var(--ground);padding:8px 12px}"
     ".figures span{display:block;color:var(--quiet);font-size:12px}.figures b{font-size:20px;font-weight:600}"
     "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
-    ".line-limit,.line-red{fill:none;stroke-width:1.5}.line-limit{stroke:var(--ink)}.line-red{stroke-dasharray:4 4}"
+    ".line-limit,.line-red{fill:none;stroke-width:1.5}.line-limit{stroke:var(--ink)}"
+    ".line-red{stroke-dasharray:4 4}"
     ".label-limit{fill:var(--ink);font-size:11px}.label-red{font-size:11px}.mark{font-size:12px;font-weight:700;"
     "fill:var(--ink)}.legend span{display:inline-block;margin-right:16px;color:var(--quiet);font-size:13px}"
     ".legend i{display:inline-block;width:10px;height:10px;margin-right:6px}"

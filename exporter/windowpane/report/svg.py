@@ -100,17 +100,20 @@ def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
 
 
 def _levels(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
-    lines = []
-    for name, level in (("limit", lambda turn: turn.limit_tokens), ("red", lambda turn: turn.red_tokens)):
-        known = [(turn.turn, level(turn)) for turn in turns if level(turn) is not None]
-        if known:
-            points = " ".join(f"{scale.x(turn):.1f},{scale.y(tokens):.1f}" for turn, tokens in known)
-            lines.append(f'<polyline class="line-{name}" points="{points}"/>')
-            lines.append(
-                f'<text class="label-{name}" x="{LEFT + 4}" y="{scale.y(known[0][1]) - 4:.1f}">'
-                f"{name} {figures.tokens(known[0][1], short=True)}</text>"
-            )
-    return lines
+    limits = [(turn.turn, turn.limit_tokens) for turn in turns if turn.limit_tokens is not None]
+    reds = [(turn.turn, turn.red_tokens) for turn in turns if turn.red_tokens is not None]
+    return [*_level("limit", limits, scale), *_level("red", reds, scale)]
+
+
+def _level(name: str, known: Sequence[tuple[int, int]], scale: _Scale) -> list[str]:
+    if not known:
+        return []
+    points = " ".join(f"{scale.x(turn):.1f},{scale.y(tokens):.1f}" for turn, tokens in known)
+    label = f"{name} {figures.tokens(known[0][1], short=True)}"
+    return [
+        f'<polyline class="line-{name}" points="{points}"/>',
+        f'<text class="label-{name}" x="{LEFT + 4}" y="{scale.y(known[0][1]) - 4:.1f}">{label}</text>',
+    ]
 
 
 def _axis(scale: _Scale, top: float) -> list[str]:
@@ -120,10 +123,11 @@ def _axis(scale: _Scale, top: float) -> list[str]:
         lines.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         label = figures.tokens(top * share, short=True)
         lines.append(f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{y + 4:.1f}">{label}</text>')
-    for turn in sorted({scale.first, (scale.first + scale.last) // 2, scale.last}):
-        lines.append(
-            f'<text class="axis" text-anchor="middle" x="{scale.x(turn):.1f}" y="{HEIGHT - 4}">turn {turn}</text>'
-        )
+    ends = sorted({scale.first, (scale.first + scale.last) // 2, scale.last})
+    lines.extend(
+        f'<text class="axis" text-anchor="middle" x="{scale.x(turn):.1f}" y="{HEIGHT - 4}">turn {turn}</text>'
+        for turn in ends
+    )
     return lines
 
 

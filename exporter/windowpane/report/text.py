@@ -61,18 +61,19 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
     session = report.session
     used = figures.tokens(session.used_tokens, short=True)
     limit = figures.tokens(session.limit_tokens, short=True)
+    identity = f"agent {session.agent}   model {session.model or figures.UNKNOWN}   source {session.source}"
+    windows = f"{session.windows} window{'s' if session.windows != 1 else ''}"
+    size = f"{session.turns} turns, {session.exchanges} exchanges, {windows}"
+    level = f"{gauge(session.utilization)} {figures.percent(session.utilization)}"
+    zone = zone_mark(session.zone, unicode=unicode)
     lines = [
-        f"{session.session_id}",
-        f"agent {session.agent}   model {session.model or figures.UNKNOWN}   source {session.source}"
-        + ("   incomplete" if session.incomplete else ""),
-        f"{session.turns} turns, {session.exchanges} exchanges, {session.windows} "
-        f"window{'s' if session.windows != 1 else ''}   {figures.moment(session.started_at)} to "
-        f"{figures.moment(session.last_at)}",
+        session.session_id,
+        identity + ("   incomplete" if session.incomplete else ""),
+        f"{size}   {figures.moment(session.started_at)} to {figures.moment(session.last_at)}",
         "",
         *_wrap(report.answer),
         "",
-        f"{gauge(session.utilization)} {figures.percent(session.utilization)} "
-        f"{zone_mark(session.zone, unicode=unicode)}  {used}/{limit}  red in {figures.turns(session.turns_until_red)}",
+        f"{level} {zone}  {used}/{limit}  red in {figures.turns(session.turns_until_red)}",
     ]
     if session.limit_source is not None:
         lines.append(f"limit {figures.tokens(session.limit_tokens)} tokens ({session.limit_source})")
@@ -94,13 +95,10 @@ def _composition(report: SessionReport) -> list[str]:
 
 
 def _zones(report: SessionReport, *, unicode: bool) -> list[str]:
-    if not report.zone_turns:
+    turns = report.zone_turns
+    if not turns:
         return []
-    said = [
-        f"{zone_mark(zone, unicode=unicode)} {report.zone_turns[zone]}"
-        for zone in ZONES
-        if zone in report.zone_turns
-    ]
+    said = [f"{zone_mark(zone, unicode=unicode)} {turns[zone]}" for zone in ZONES if zone in turns]
     return ["Turns by zone   " + "   ".join(said)]
 
 
@@ -161,10 +159,9 @@ def _alerts(report: SessionReport) -> list[str]:
 def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
-    return [
-        f"Cost   {figures.dollars(session.cost_dollars)}   sent {figures.tokens(session.input_tokens)} tokens, "
-        f"{figures.percent(cached)} from cache; written {figures.tokens(session.output_tokens)}"
-    ]
+    sent = f"sent {figures.tokens(session.input_tokens)} tokens, {figures.percent(cached)} from cache"
+    written = f"written {figures.tokens(session.output_tokens)}"
+    return [f"Cost   {figures.dollars(session.cost_dollars)}   {sent}; {written}"]
 
 
 def _bounded(rows: Sequence[str]) -> list[str]:
