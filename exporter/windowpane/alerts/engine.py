@@ -106,7 +106,8 @@ class AlertEngine:
         """The rules that are judged."""
         return self._rules
 
-    def __len__(self) -> int:
+    @property
+    def followed(self) -> int:
         """Sessions followed now."""
         return len(self._sessions)
 

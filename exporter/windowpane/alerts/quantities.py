@@ -1,7 +1,7 @@
 """The quantities that alert conditions are judged on, and what must be remembered of a session to know them.
 
 Most are fields of `pressure.measured`; a few look back over several turns. All of it is bounded by those
-horizons, so a session of any length costs the same. None is unknown, and unknown neither fires nor resolves an alert.
+horizons, so a session of any length costs the same. None is unknown, and unknown neither fires nor resolves.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from windowpane.vocabulary import Severity, Zone
 
 Kind = Literal["level", "sample", "occurrence", "outside"]
 """`level` is judged on the final pressure of each turn; `sample` whenever a new value arrives; `occurrence` when
-something happens, firing until it has not happened for a while; `outside` by the caller of `AlertEngine.report`."""
+something happens, firing until it has not happened for a while; `outside` by callers of `AlertEngine.report`."""
 
 Comparison = Literal["at_least", "above", "at_most", "below", "occurs"]
 

@@ -1,0 +1,613 @@
+"""The alert engine: once per crossing, sustained turns, hysteresis, resolution, determinism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.alerts.rules import RULES, configured
+from windowpane.codec import decode, encode
+from windowpane.events import (
+    AlertFired,
+    AlertResolved,
+    BlocksEvicted,
+    BreakerOpened,
+    ContentCompressed,
+    ContentRegretted,
+    Event,
+    EventContext,
+    FidelityEvaluated,
+    OverflowDetected,
+    Payload,
+    PressureMeasured,
+    SessionEnded,
+    SessionStarted,
+    VelocitySpiked,
+    WindowRolled,
+    ZoneChanged,
+)
+from windowpane.vocabulary import COMPONENTS
+
+LIMIT = 128_000
+
+
+class Session:
+    """Scripts one session's events and keeps the alerts they cause."""
+
+    def __init__(
+        self, *, engine: AlertEngine | None = None, stream: str = "s1", limit: int | None = LIMIT
+    ) -> None:
+        self.engine = engine or AlertEngine()
+        self.stream = stream
+        self.limit = limit
+        self.turn = 0
+        self.n = 0
+        self.alerts: list[Event] = []
+        self.say(SessionStarted(limit))
+
+    def say(self, data: Payload) -> list[Event]:
+        context = EventContext("session", "agent", "gpt-5", self.turn, 1, "live", self.stream)
+        alerts = self.engine.judge([Event(context, self.n, 1_000.0 + self.n, data)])
+        self.n += 1
+        self.alerts += alerts
+        return alerts
+
+    def begin(self, *facts: Payload) -> None:
+        self.turn += 1
+        for fact in facts:
+            self.say(fact)
+
+    def final(self, **gauges: Any) -> list[Event]:
+        """End the open turn (or a new one) with these gauges."""
+        return self.say(pressure(self.limit, **gauges))
+
+    def turns(self, *utilizations: float) -> None:
+        for utilization in utilizations:
+            self.begin()
+            self.final(utilization=utilization)
+
+    def fired(self, *, of: str | None = None) -> list[AlertFired]:
+        return [
+            event.data
+            for event in self.alerts
+            if isinstance(event.data, AlertFired) and of in (None, event.data.alert)
+        ]
+
+    def resolved(self, *, of: str | None = None) -> list[AlertResolved]:
+        return [
+            event.data
+            for event in self.alerts
+            if isinstance(event.data, AlertResolved) and of in (None, event.data.alert)
+        ]
+
+    def names(self) -> list[str]:
+        return [f"{event.data.type} {event.data.alert}" for event in self.alerts]  # type: ignore[union-attr]
+
+
+def pressure(limit: int | None = LIMIT, *, utilization: float | None = 0.1, **gauges: Any) -> PressureMeasured:
+    """A final measurement of a window that is *utilization* full."""
+    used = round((utilization or 0.0) * (limit or 1_000))
+    known = limit is not None and utilization is not None
+    defaults: dict[str, Any] = {
+        "phase": "final",
+        "used_tokens": used,
+        "used_by_component": dict.fromkeys(COMPONENTS, 0) | {"message_history": used},
+        "count_source": "usage",
+        "limit_tokens": limit,
+        "utilization": used / limit if known and limit else None,
+        "zone": zone(used / limit) if known and limit else None,
+        "red_tokens": int(0.9 * limit) if limit else None,
+    }
+    return PressureMeasured(**(defaults | gauges))
+
+
+def zone(utilization: float) -> str:
+    return "red" if utilization >= 0.9 else "orange" if utilization >= 0.75 else (
+        "yellow" if utilization >= 0.5 else "green"
+    )  # fmt: skip
+
+
+def compressed(before: int, after: int, **options: Any) -> ContentCompressed:
+    return ContentCompressed(
+        **({"strategy": "truncation", "trigger": "threshold", "outcome": "accepted"} | options),
+        tokens_before=before,
+        tokens_after=after,
+    )
+
+
+def evicted(tokens: int) -> BlocksEvicted:
+    return BlocksEvicted("hybrid", (), tokens, tokens)
+
+
+# -- the first six ---------------------------------------------------------------------------------------------
+
+
+def test_utilization_fires_on_the_third_turn_in_red() -> None:
+    """Two turns above the red threshold stay quiet, the third alerts, and it says since when."""
+    session = Session()
+    session.turns(0.5, 0.91, 0.92)
+    assert not session.fired(of="utilization")
+
+    session.turns(0.93)
+
+    (fired,) = session.fired(of="utilization")
+    assert (fired.severity, fired.crossing_turn) == ("critical", 2)
+    assert fired.value == pytest.approx(0.93)
+    assert fired.threshold == pytest.approx(0.9)
+    assert fired.summary == ("Utilization 93% (119k of 128k tokens), at or above 90% for 3 turns")
+
+
+def test_utilization_stays_silent_when_red_is_interrupted() -> None:
+    """Two turns in red, one below, two in red: never three in a row."""
+    session = Session()
+
+    session.turns(0.95, 0.95, 0.89, 0.95, 0.95)
+
+    assert not session.fired(of="utilization")
+
+
+def test_utilization_resolves_only_below_the_hysteresis() -> None:
+    """0.88 is not yet a resolution of an alert at 0.90; 0.86 is, and a new crossing fires again."""
+    session = Session()
+    session.turns(0.91, 0.91, 0.91, 0.88)
+    assert not session.resolved()
+
+    session.turns(0.86, 0.9, 0.9, 0.9)
+
+    (resolved,) = session.resolved(of="utilization")
+    assert (resolved.crossing_turn, resolved.fired_turn) == (1, 3)
+    assert [fired.crossing_turn for fired in session.fired(of="utilization")] == [1, 6]
+
+
+def test_utilization_follows_the_window_s_own_red() -> None:
+    """In a small window red begins earlier, and so does the alert, unless a threshold was set."""
+    tight, fixed = Session(), Session(engine=AlertEngine(configured({"utilization": 0.95})))
+    for session in (tight, fixed):
+        for _ in range(3):
+            session.begin()
+            session.final(utilization=0.87, red_tokens=int(0.85 * LIMIT))
+
+    assert [fired.threshold for fired in tight.fired(of="utilization")] == [pytest.approx(0.85)]
+    assert not fixed.fired(of="utilization")
+
+
+def test_only_the_final_pressure_counts_turns() -> None:
+    """Measurements before and after a reduction do not make turns."""
+    session = Session()
+    session.begin()
+    for phase in ("before", "after", "before"):
+        session.say(pressure(utilization=0.95, phase=phase))
+
+    session.final(utilization=0.95)
+
+    assert not session.fired(of="utilization")
+
+
+@pytest.mark.parametrize(("rate", "fires"), [(5.2, True), (5.0, False)])
+def test_eviction_rate(rate: float, fires: bool) -> None:
+    """More than 5 blocks a turn for 3 turns alerts; exactly 5 does not."""
+    session = Session()
+
+    for _ in range(3):
+        session.begin()
+        session.final(eviction_rate=rate)
+
+    assert bool(session.fired(of="eviction_rate")) is fires
+
+
+def test_eviction_rate_resolves_ten_percent_below() -> None:
+    """4.6 a turn is within the hysteresis of 5, 4.4 is not."""
+    session = Session()
+    for rate in (6, 6, 6, 4.6):
+        session.begin()
+        session.final(eviction_rate=rate)
+    assert not session.resolved()
+
+    session.begin()
+    session.final(eviction_rate=4.4)
+
+    assert session.resolved(of="eviction_rate")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "fires"),
+    [
+        ([(1_000, 600)], True),
+        ([(1_000, 1_000)], True),
+        ([(1_000, 1_200)], True),
+        ([(1_000, 500)], False),
+        ([(9_000, 1_000), (9_000, 1_000), (1_000, 900)], False),
+        ([(9_000, 1_000), (1_000, 900), (1_000, 900), (1_000, 900)], True),
+    ],
+)
+def test_compression_ratio(pairs: list[tuple[int, int]], fires: bool) -> None:
+    """The pooled ratio of the last 3 compressions below 2 alerts, ratios of 1 and less included."""
+    session = Session()
+
+    for before, after in pairs:
+        session.begin(compressed(before, after))
+        session.final()
+
+    assert bool(session.fired(of="compression_ratio")) is fires
+
+
+def test_a_window_scoped_or_rejected_compression_is_not_judged() -> None:
+    """Where the ratio is unknown, or nothing was replaced, there is nothing to judge."""
+    session = Session()
+
+    session.begin(compressed(1_000, 900, scope="window"), compressed(1_000, 990, outcome="rejected"))
+    session.final()
+
+    assert not session.alerts
+
+
+def test_burn_rate_spike_fires_once_and_resolves_after_quiet_turns() -> None:
+    """A spike fires at once, a second one within the quiet time does not, and it resolves by itself."""
+    session = Session()
+    session.begin()
+    session.final()
+    session.say(VelocitySpiked(20_000, 2_000.0))
+    assert [fired.value for fired in session.fired()] == [20_000]
+
+    session.turns(0.1, 0.1)
+    session.say(VelocitySpiked(20_000, 2_000.0))
+    session.turns(0.1, 0.1, 0.1, 0.1)
+    assert not session.resolved()
+    session.turns(0.1)
+
+    assert session.names() == ["alert.fired burn_rate_spike", "alert.resolved burn_rate_spike"]
+    assert session.fired()[0].threshold == 6_000
+
+
+def test_no_spike_no_alert() -> None:
+    """However much a turn adds, without the tracker's verdict there is no spike."""
+    session = Session()
+
+    session.begin()
+    session.final(added_tokens=90_000, velocity=90_000.0)
+
+    assert not session.alerts
+
+
+@pytest.mark.parametrize(("score", "fires"), [(0.74, True), (0.75, False), (None, False)])
+def test_fidelity(score: float | None, fires: bool) -> None:
+    """A score below 0.75 alerts; 0.75 does not, and an unknown one is not judged."""
+    session = Session()
+
+    session.begin(FidelityEvaluated("probe", score, 1.0))
+
+    assert bool(session.fired(of="fidelity")) is fires
+
+
+def test_fidelity_does_not_flap_within_a_turn() -> None:
+    """Several evaluations in one turn make one firing at most; resolution waits for the turn's end."""
+    session = Session()
+
+    session.begin(*[FidelityEvaluated("probe", score, 1.0) for score in (0.5, 0.9, 0.5, 0.9)])
+    assert session.names() == ["alert.fired fidelity"]
+    session.final()
+    assert session.names()[1:] == ["alert.resolved fidelity"]
+    session.say(FidelityEvaluated("judge", 0.4, 1.0))
+
+    assert len(session.alerts) == 2
+    session.begin()
+    session.final()
+    assert [fired.crossing_turn for fired in session.fired()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "utilization", "fires"), [(0.31, 0.6, True), (0.30, 0.6, False), (0.8, 0.4, False)]
+)
+def test_tool_results(ratio: float, utilization: float, fires: bool) -> None:
+    """Above 30% of used alerts after 3 turns, but only from yellow up."""
+    session = Session()
+
+    for _ in range(3):
+        session.begin()
+        session.final(utilization=utilization, tool_result_ratio=ratio)
+
+    assert bool(session.fired(of="tool_results")) is fires
+
+
+# -- the rest of the table -------------------------------------------------------------------------------------
+
+
+def test_red_soon_warns_then_turns_critical() -> None:
+    """Within 3 turns is a warning, within 1 a second, critical alert; both clear when the forecast is flat."""
+    session = Session()
+
+    for turns in (None, 5.0, 2.4, 0.9):
+        session.begin()
+        session.final(utilization=0.7, turns_until_red=turns)
+    assert [fired.alert for fired in session.fired() if fired.alert.startswith("red")] == [
+        "red_soon",
+        "red_imminent",
+    ]
+    assert session.fired(of="red_soon")[0].summary == "Red in 2 turns (90k of 128k tokens)"
+    session.begin()
+    session.final(utilization=0.3, turns_until_red=math.inf)
+
+    assert {resolved.alert for resolved in session.resolved()} >= {"red_soon", "red_imminent"}
+    assert all(resolved.value is None for resolved in session.resolved(of="red_soon"))
+
+
+def test_overflow_and_a_failed_reduction() -> None:
+    """Each overflow is critical; one that could not be reduced says so apart."""
+    session = Session()
+
+    session.begin(OverflowDetected("provider", "retried", 130_000, LIMIT))
+    assert session.names() == ["alert.fired overflow"]
+    session.say(OverflowDetected("proactive", "failed", 130_000, LIMIT))
+    session.say(BreakerOpened("no_progress", 3))
+
+    assert session.names() == ["alert.fired overflow", "alert.fired cannot_compress"]
+
+
+@pytest.mark.parametrize(("limit", "used", "fires"), [(128_000, 123_905, True), (128_000, 123_900, False),
+                                                      (8_000, 6_001, True), (8_000, 6_000, False)])  # fmt: skip
+def test_output_reserve(limit: int, used: int, fires: bool) -> None:
+    """Less room than 4,096 tokens, or a quarter of a small window, is critical."""
+    session = Session(limit=limit)
+
+    session.begin()
+    session.final(utilization=used / limit)
+
+    assert bool(session.fired(of="output_reserve")) is fires
+
+
+def regretted(tokens: int, turn_left: int, cause: str = "eviction") -> ContentRegretted:
+    return ContentRegretted(cause, "same_digest", "b1", "b2", tokens, turn_left, "id")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("tokens", "fires"), [(110, True), (100, False)])
+def test_regret(tokens: int, fires: bool) -> None:
+    """More than 10% of what was evicted came back: a warning."""
+    session = Session()
+    session.begin(evicted(1_000))
+    session.final()
+
+    session.begin(regretted(tokens, 1), regretted(900, 1, "compression"))
+    session.final()
+
+    assert bool(session.fired(of="regret")) is fires
+
+
+def test_regret_resolves_when_the_eviction_is_long_ago() -> None:
+    """After 20 turns without evictions there is nothing to regret."""
+    session = Session()
+    session.begin(evicted(1_000), regretted(900, 1))
+    session.final()
+
+    session.turns(*[0.1] * 20)
+
+    assert len(session.fired(of="regret")) == len(session.resolved(of="regret")) == 1
+
+
+def test_thrashing_counts_turns_not_steps_of_a_cascade() -> None:
+    """A cascade in one turn is one reduction; three turns that reduce within ten are thrashing."""
+    session = Session()
+    session.begin(evicted(10), compressed(90, 10), compressed(90, 10), compressed(90, 10))
+    session.final()
+    session.begin(evicted(10))
+    session.final()
+    assert not session.fired(of="thrashing")
+
+    session.turns(0.1, 0.1)
+    session.begin(evicted(10))
+    session.final()
+
+    assert session.fired(of="thrashing")
+
+
+def test_oscillation_and_yellow() -> None:
+    """Four zone changes within ten turns are noted; so is entering yellow."""
+    session = Session()
+    for _ in range(2):
+        session.begin(ZoneChanged("green", "yellow", 1, 0.5))
+        session.final(utilization=0.55)
+        session.begin(ZoneChanged("yellow", "green", 1, 0.4))
+        session.final(utilization=0.4)
+
+    assert len(session.fired(of="oscillation")) == 1
+    assert len(session.fired(of="yellow_entered")) == len(session.resolved(of="yellow_entered")) == 2
+    assert session.fired(of="yellow_entered")[0].summary == "The window entered yellow (70k of 128k tokens)"
+
+
+@pytest.mark.parametrize(("error", "fires"), [(-0.11, True), (0.11, True), (-0.1, False), (None, False)])
+def test_estimate_off(error: float | None, fires: bool) -> None:
+    """An estimate off by more than 10% either way is noted."""
+    session = Session()
+
+    session.begin()
+    session.final(estimate_error=error)
+
+    assert bool(session.fired(of="estimate_off")) is fires
+
+
+def test_rolled_and_compacted_are_noted_and_pass() -> None:
+    """A new window and a finished compaction are announced once and resolve a turn later."""
+    session = Session()
+    session.begin(WindowRolled("checkpoint", 1, 2, 90_000), compressed(9_000, 1_000, strategy="compaction"))
+    session.final()
+    assert session.names() == ["alert.fired window_rolled", "alert.fired compaction_done"]
+
+    session.turns(0.1)
+
+    assert len(session.resolved()) == 2
+
+
+def test_the_rot_threshold_is_off_until_it_is_switched_on() -> None:
+    """An absolute threshold alerts only where it was asked for, also without a known limit."""
+    on = AlertEngine(configured({"rot_threshold": 500}, enable=["rot_threshold"]))
+    silent, asked = Session(limit=None), Session(engine=on, limit=None)
+    for session in (silent, asked):
+        session.begin()
+        session.final(utilization=None, used_tokens=600)
+
+    assert not silent.alerts
+    assert asked.names() == ["alert.fired rot_threshold"]
+
+
+def test_a_condition_judged_elsewhere_goes_through_the_same_states() -> None:
+    """The audit chain's verdict fires once and resolves."""
+    engine = AlertEngine()
+    context = EventContext("session", "agent", "m", 4, 1, "live", "audit")
+
+    def report(holds: bool) -> list[str]:
+        return [event.type for event in engine.report("audit_chain_broken", holds=holds, context=context, at=1.0)]
+
+    assert [report(True), report(True), report(False), report(False)] == [
+        ["alert.fired"], [], ["alert.resolved"], [],
+    ]  # fmt: skip
+
+
+# -- the machine -----------------------------------------------------------------------------------------------
+
+
+def test_unknown_neither_fires_nor_resolves() -> None:
+    """A turn without a known limit leaves a firing alert firing and a pending one pending."""
+    session = Session()
+    session.turns(0.95, 0.95)
+    session.begin()
+    session.final(utilization=None, limit_tokens=None, red_tokens=None)
+    session.turns(0.95)
+    assert len(session.fired(of="utilization")) == 1
+
+    session.begin()
+    session.final(utilization=None)
+
+    assert not session.resolved(of="utilization")
+
+
+def test_session_end_resolves_and_forgets() -> None:
+    """The end resolves what fires, with the end's time; later events of the session are not judged."""
+    session = Session()
+    session.turns(*[0.95] * 3)
+    count = len(session.fired())
+
+    ended = session.say(SessionEnded("done"))
+    session.turns(*[0.95] * 3)
+
+    assert len(ended) == count == len(session.resolved())
+    assert {event.at for event in ended} == {1_000.0 + 4}
+    assert len(session.fired()) == count
+    assert session.engine.followed == 0
+
+
+def test_a_session_that_goes_on_in_its_stream_keeps_numbering() -> None:
+    """Started again in the same stream, alerts go on with the next number, never twice the same."""
+    session = Session()
+    session.turns(*[0.95] * 3)
+    session.say(SessionEnded("idle"))
+    session.say(SessionStarted(LIMIT))
+
+    session.turns(*[0.95] * 3)
+
+    assert [event.n for event in session.alerts] == list(range(len(session.alerts)))
+
+
+def test_alerts_travel_in_their_own_stream() -> None:
+    """Alert events have the session's identity, the time of their cause, and their own numbering."""
+    session = Session()
+
+    session.turns(*[0.95] * 3)
+
+    first = session.alerts[0]
+    assert first.context == replace(first.context, session_id="session", stream_id="s1/alerts")
+    assert first.at is not None
+    assert len({event.event_id for event in session.alerts}) == len(session.alerts)
+
+
+def test_memory_is_bounded() -> None:
+    """Thousands of sessions that never end are not all remembered."""
+    engine = AlertEngine(sessions=50)
+
+    for i in range(500):
+        session = Session(engine=engine, stream=f"s{i}")
+        session.turns(0.95)
+
+    assert engine.followed == 50
+
+
+UTILIZATIONS = st.lists(st.one_of(st.none(), st.floats(0, 1.2)), max_size=60)
+
+
+@given(UTILIZATIONS)
+def test_firing_and_resolving_alternate(utilizations: Sequence[float | None]) -> None:
+    """For any course, each alert fires and resolves in turn, fires once per crossing, and ends resolved."""
+    session = Session()
+    for utilization in utilizations:
+        session.begin()
+        session.final(utilization=utilization)
+    session.say(SessionEnded("done"))
+
+    for rule in RULES:
+        course = [event for event in session.alerts if event.data.alert == rule.name]  # type: ignore[union-attr]
+        kinds = [event.type for event in course]
+        crossings = [fired.crossing_turn for fired in session.fired(of=rule.name)]
+        assert kinds == ["alert.fired", "alert.resolved"] * (len(kinds) // 2)
+        assert len(set(crossings)) == len(crossings)
+        assert crossings == [resolved.crossing_turn for resolved in session.resolved(of=rule.name)]
+
+
+@given(UTILIZATIONS)
+def test_a_firing_needs_its_turns_and_a_resolution_its_distance(utilizations: Sequence[float | None]) -> None:
+    """Utilization fires only after 3 known turns in red in a row, and resolves only below 0.87."""
+    session = Session()
+    in_red = 0
+    for utilization in utilizations:
+        session.begin()
+        found = [event.data for event in session.final(utilization=utilization)]
+        actual = None if utilization is None else round(utilization * LIMIT) / LIMIT
+        if actual is not None:
+            in_red = in_red + 1 if actual >= int(0.9 * LIMIT) / LIMIT else 0
+        for data in found:
+            if data.alert == "utilization":  # type: ignore[union-attr]
+                if isinstance(data, AlertFired):
+                    assert in_red >= 3
+                else:
+                    assert actual is not None
+                    assert actual < 0.87 + 1e-6
+
+
+@given(st.lists(st.floats(0.8805, 0.93), min_size=3, max_size=60))
+def test_no_flapping_inside_the_hysteresis(utilizations: list[float]) -> None:
+    """A window that trembles around red fires at most once and does not resolve."""
+    session = Session()
+
+    session.turns(*utilizations)
+
+    assert len(session.fired(of="utilization")) <= 1
+    assert not session.resolved(of="utilization")
+
+
+@given(UTILIZATIONS, st.integers(1, 7))
+def test_the_same_events_give_the_same_bytes(utilizations: list[float | None], size: int) -> None:
+    """Judged again, in other batches or woven in, a recording gives the same alerts to the byte."""
+    recorded: list[Event] = []
+    context = EventContext("session", "agent", "gpt-5", 0, 1, "codex", "rec")
+    recorded.append(Event(context, 0, None, SessionStarted(LIMIT)))
+    for turn, utilization in enumerate(utilizations, 1):
+        at_turn = replace(context, turn=turn)
+        recorded.append(Event(at_turn, len(recorded), 5.0 * turn, pressure(utilization=utilization)))
+    recorded.append(Event(context, len(recorded), None, SessionEnded("done")))
+
+    engine = AlertEngine()
+    first = [encode(event) for event in engine.judge(recorded)]
+    again = [encode(event) for event in engine.judge(recorded)]
+    split = [
+        encode(event)
+        for start in range(0, len(recorded), size)
+        for event in engine.judge(recorded[start : start + size])
+    ]
+    woven = [encode(event) for event in AlertEngine().weave(recorded) if event.type.startswith("alert.")]
+
+    assert first == again == split == woven
+    assert [encode(decode(raw)) for raw in first] == first

@@ -1,0 +1,387 @@
+"""The queue between agents and sinks: order, accounting, hostile sinks, forks."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.events import (
+    Event,
+    EventContext,
+    OverflowDetected,
+    SessionStarted,
+    TelemetryDropped,
+    TurnStarted,
+)
+from windowpane.pipeline import Pipeline
+
+Wait = Callable[..., None]
+
+
+def context(stream: str = "s1") -> EventContext:
+    return EventContext(stream, "agent", "model", 1, 1, "live", stream)
+
+
+def events(first: int, last: int, stream: str = "s1") -> list[Event]:
+    """Events numbered from *first* to *last* of one stream."""
+    shared = context(stream)
+    return [Event(shared, n, 1000.0 + n, TurnStarted()) for n in range(first, last + 1)]
+
+
+class Recorder:
+    """A sink that remembers, and can be held up."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.open = threading.Event()
+        self.open.set()
+        self.entered = threading.Event()
+        self.flushed = 0
+        self.forked = 0
+
+    def write(self, batch: Sequence[Event]) -> None:
+        self.entered.set()
+        self.open.wait(30)
+        self.events.extend(batch)
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+    def after_fork(self) -> None:
+        self.forked += 1
+
+
+class Broken:
+    """A sink that fails as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.failing = True
+        self.events: list[Event] = []
+
+    def write(self, batch: Sequence[Event]) -> None:
+        if self.failing:
+            raise OSError("disk full")
+        self.events.extend(batch)
+
+
+class Drops:
+    """Counts drops as the metrics do."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, str], int] = {}
+
+    def __call__(self, sink: str, reason: str, count: int) -> None:
+        self.counts[sink, reason] = self.counts.get((sink, reason), 0) + count
+
+
+@pytest.fixture
+def build() -> Iterator[Callable[..., Pipeline]]:
+    """Builds pipelines and closes them after the test."""
+    made: list[Pipeline] = []
+
+    def make(*args: object, **options: object) -> Pipeline:
+        pipeline = Pipeline(*args, **{"linger_seconds": 0.005, **options})  # type: ignore[arg-type]
+        made.append(pipeline)
+        return pipeline
+
+    yield make
+    for pipeline in made:
+        pipeline.close(2)
+
+
+def numbers(recorder: Recorder | Broken) -> list[int]:
+    return [event.n for event in recorder.events]
+
+
+def test_events_arrive_in_order_at_every_sink(build: Callable[..., Pipeline]) -> None:
+    """What was put is written to each sink in order, and flush waits for it."""
+    first, second = Recorder(), Recorder()
+    pipeline = build({"a": first, "b": second})
+
+    for n in range(0, 3_000, 3):
+        pipeline.put(events(n, n + 2))
+
+    assert pipeline.flush(10)
+    assert numbers(first) == numbers(second) == list(range(3_000))
+    assert first.flushed == 1
+    assert pipeline.queued_events == 0
+
+
+def test_a_failing_sink_stops_nobody_else(
+    build: Callable[..., Pipeline], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A sink that raises is counted and logged once a kind; the others get everything."""
+    broken, healthy, drops = Broken(), Recorder(), Drops()
+    pipeline = build({"store": broken, "metrics": healthy}, count_drops=drops)
+
+    for n in range(3):
+        pipeline.put(events(n, n))
+        assert pipeline.flush(10)
+
+    assert numbers(healthy) == [0, 1, 2]
+    assert drops.counts == {("store", "error"): 3}
+    assert sum("disk full" in record.message for record in caplog.records) == 1
+
+
+def test_a_sink_that_recovers_learns_what_it_missed(build: Callable[..., Pipeline]) -> None:
+    """After failures the sink first gets an event that explains the gap in the stream's numbers."""
+    broken = Broken()
+    pipeline = build({"store": broken})
+    pipeline.put(events(0, 4))
+    assert pipeline.flush(10)
+    pipeline.put(events(5, 6))
+    assert pipeline.flush(10)
+
+    broken.failing = False
+    pipeline.put(events(7, 8))
+    assert pipeline.flush(10)
+
+    assert numbers(broken) == [6, 7, 8]
+    assert broken.events[0].data == TelemetryDropped(0, 6, "sink_failed")
+
+
+def test_a_full_queue_drops_whole_batches_and_says_which(build: Callable[..., Pipeline]) -> None:
+    """With no room a batch is dropped whole, counted, and explained in place of its last event."""
+    sink, drops = Recorder(), Drops()
+    sink.open.clear()
+    pipeline = build({"store": sink}, capacity_events=10, count_drops=drops)
+    pipeline.put(events(0, 3))
+    assert sink.entered.wait(10)
+
+    pipeline.put(events(4, 12))
+    pipeline.put(events(13, 15))
+    pipeline.put(events(16, 18))
+    sink.open.set()
+    assert pipeline.flush(10)
+    pipeline.put(events(19, 20))
+    assert pipeline.flush(10)
+
+    assert drops.counts == {("queue", "full"): 6}
+    assert numbers(sink) == [*range(13), 18, 19, 20]
+    assert sink.events[13].data == TelemetryDropped(13, 18, "queue_full")
+
+
+def test_a_drop_is_explained_before_what_the_stream_puts_next(build: Callable[..., Pipeline]) -> None:
+    """When there is room again before the worker comes around, the explanation still precedes later events."""
+    sink = Recorder()
+    sink.open.clear()
+    pipeline = build({"store": sink}, capacity_events=10)
+    pipeline.put(events(0, 0))
+    assert sink.entered.wait(10)
+
+    pipeline.put(events(1, 8))
+    pipeline.put(events(9, 12))
+    pipeline.put(events(13, 14))
+    sink.open.set()
+    assert pipeline.flush(10)
+
+    assert numbers(sink) == [*range(9), 12, 13, 14]
+
+
+def test_put_never_raises(build: Callable[..., Pipeline]) -> None:
+    """Whatever is put, nothing reaches the agent, and the worker lives on."""
+    sink = Recorder()
+    pipeline = build({"store": sink}, count_drops=lambda *_: 1 / 0, capacity_events=5)
+    for nonsense in (None, 7, [object()], events(0, 99)):
+        pipeline.put(nonsense)  # type: ignore[arg-type]
+
+    pipeline.put(events(0, 1))
+
+    assert pipeline.flush(10)
+    assert [event for event in numbers_of_events(sink) if event < 2] == [0, 1]
+
+
+def numbers_of_events(recorder: Recorder) -> list[int]:
+    return [event.n for event in recorder.events if isinstance(event, Event)]
+
+
+def test_alerts_follow_the_batch_that_caused_them(build: Callable[..., Pipeline]) -> None:
+    """The engine's events reach every sink and listener like any other."""
+    sink, heard = Recorder(), []
+    pipeline = build({"store": sink}, engine=AlertEngine())
+    pipeline.listen("alert.fired", heard.append)
+    pipeline.listen("alert.fired", lambda event: 1 / 0)
+
+    pipeline.put(
+        [
+            Event(context(), 0, 1.0, SessionStarted()),
+            Event(context(), 1, 2.0, OverflowDetected("provider", "retried", 9_000, 8_192)),
+        ]
+    )
+    assert pipeline.flush(10)
+
+    assert [event.type for event in sink.events] == ["session.started", "overflow.detected", "alert.fired"]
+    assert heard == sink.events[2:]
+
+
+def test_close_writes_the_rest_and_ends_the_thread(build: Callable[..., Pipeline]) -> None:
+    """Closing writes what is queued; later puts are dropped and counted; no thread is left."""
+    sink, drops = Recorder(), Drops()
+    before = threading.active_count()
+    pipeline = build({"store": sink}, count_drops=drops, linger_seconds=5)
+    pipeline.put(events(0, 9))
+
+    assert pipeline.close(10)
+    pipeline.put(events(10, 12))
+
+    assert numbers(sink) == list(range(10))
+    assert drops.counts == {("queue", "closed"): 3}
+    assert threading.active_count() == before
+    assert pipeline.close(1)
+
+
+def test_no_thread_before_the_first_event(build: Callable[..., Pipeline]) -> None:
+    """A pipeline that is never used starts nothing."""
+    before = threading.active_count()
+
+    pipeline = build({"store": Recorder()})
+
+    assert threading.active_count() == before
+    assert pipeline.queued_events == 0
+
+
+def test_a_hung_sink_bounds_flush_and_close(build: Callable[..., Pipeline]) -> None:
+    """A sink that never returns costs the caller its timeout, not more, and memory stays bounded."""
+    sink, drops = Recorder(), Drops()
+    sink.open.clear()
+    pipeline = build({"store": sink}, capacity_events=100, count_drops=drops)
+    pipeline.put(events(0, 9))
+    assert sink.entered.wait(10)
+
+    assert not pipeline.flush(0.05)
+    for n in range(10, 1_000, 10):
+        pipeline.put(events(n, n + 9))
+
+    assert pipeline.queued_events <= 100
+    assert drops.counts["queue", "full"] == 890
+    assert not pipeline.close(0.05)
+    sink.open.set()
+
+
+def test_flush_from_a_listener_does_not_deadlock(build: Callable[..., Pipeline]) -> None:
+    """The worker cannot wait for itself: a flush inside a listener says no at once."""
+    answers: list[bool] = []
+    pipeline = build({"store": Recorder()})
+    pipeline.listen("turn.started", lambda event: answers.append(pipeline.flush(30)))
+
+    pipeline.put(events(0, 0))
+
+    assert pipeline.flush(10)
+    assert answers == [False]
+
+
+def test_many_threads_lose_nothing(build: Callable[..., Pipeline]) -> None:
+    """Producers in several threads each see all their events arrive, in their own order."""
+    sink, drops = Recorder(), Drops()
+    pipeline = build({"store": sink}, count_drops=drops)
+
+    def produce(stream: str) -> None:
+        for n in range(0, 2_000, 10):
+            pipeline.put(events(n, n + 9, stream))
+
+    threads = [threading.Thread(target=produce, args=(f"s{i}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert pipeline.flush(20)
+
+    for i in range(8):
+        of_stream = [event.n for event in sink.events if event.context.stream_id == f"s{i}"]
+        assert of_stream == list(range(2_000))
+    assert not drops.counts
+    assert pipeline.queued_events == 0
+
+
+def test_put_works_in_a_signal_handler(build: Callable[..., Pipeline]) -> None:
+    """A handler that interrupts a put may put and flush without waiting for it."""
+    sink = Recorder()
+    pipeline = build({"store": sink})
+    flushed: list[bool] = []
+
+    def handler(signum: int, frame: object) -> None:
+        pipeline.put(events(0, 0, "handler"))
+        flushed.append(pipeline.flush(10))
+
+    previous = signal.signal(signal.SIGUSR1, handler)
+    try:
+        for n in range(2_000):
+            if n == 1_000:
+                os.kill(os.getpid(), signal.SIGUSR1)
+            pipeline.put(events(n, n))
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+
+    assert pipeline.flush(10)
+    assert flushed == [True]
+    assert len(sink.events) == 2_001
+
+
+def test_a_forked_child_has_a_queue_and_worker_of_its_own(build: Callable[..., Pipeline]) -> None:
+    """A child neither loses its own events nor writes those its parent had queued."""
+    sink = Recorder()
+    sink.open.clear()
+    pipeline = build({"store": sink}, engine=AlertEngine())
+    pipeline.put(events(0, 3))
+    assert sink.entered.wait(10)
+    pipeline.put(events(4, 5))
+
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # runs in the child
+        fresh = Recorder()
+        pipeline._lanes[0].sink = fresh
+        pipeline.put(events(100, 102, "child"))
+        ok = pipeline.flush(10) and numbers(fresh) == [100, 101, 102] and sink.forked == 1
+        os.write(writer, b"1" if ok else b"0")
+        os._exit(0)
+    os.close(writer)
+    answer = os.read(reader, 1)
+    os.close(reader)
+    os.waitpid(child, 0)
+    sink.open.set()
+
+    assert answer == b"1"
+    assert pipeline.flush(10)
+    assert numbers(sink) == list(range(6))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_worker_that_died_is_replaced(build: Callable[..., Pipeline], wait_until: Wait) -> None:
+    """Even an exception no boundary takes only costs the events it hit."""
+    sink, dying = Recorder(), [True]
+
+    class Exits:
+        def write(self, batch: Sequence[Event]) -> None:
+            if dying:
+                dying.clear()
+                raise SystemExit
+
+    pipeline = build({"exits": Exits(), "store": sink})
+    pipeline.put(events(0, 0))
+    wait_until(lambda: not dying and pipeline._worker is not None and not pipeline._worker.is_alive())
+
+    pipeline.put(events(1, 1))
+
+    assert pipeline.flush(10)
+    assert numbers(sink) == [1]
+
+
+def test_a_pipeline_that_is_closed_is_not_kept_alive() -> None:
+    """Closing lets go of everything that held the pipeline."""
+    import weakref
+
+    pipeline = Pipeline({"store": Recorder()})
+    pipeline.put(events(0, 0))
+    pipeline.close(10)
+    gone = weakref.ref(pipeline)
+    del pipeline
+    gc.collect()
+
+    assert gone() is None
