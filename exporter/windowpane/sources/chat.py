@@ -1,0 +1,179 @@
+"""Messages in the shape of OpenAI's chat API, as contents and usage; shared by the formats built on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from windowpane.events import Usage
+from windowpane.sources.base import Content, FileStats
+from windowpane.sources.documents import Item, compact
+from windowpane.vocabulary import ContentType
+
+ROLES: Final[dict[str, ContentType]] = {
+    "system": "system_prompt",
+    "developer": "system_prompt",
+    "user": "user_message",
+    "assistant": "assistant_response",
+    "tool": "tool_result",
+    "function": "tool_result",
+}
+"""What a message of each role is."""
+
+_MEDIA_PARTS: Final = frozenset({"image", "image_url", "input_image", "input_audio", "file", "document"})
+_MAXIMUM_STOP_REASON_CHARS: Final = 64
+
+
+class Chat:
+    """One conversation: reads its messages in order and links tool results to the calls they answer."""
+
+    def __init__(self, stats: FileStats, *, calls_are_content: bool = False) -> None:
+        self._stats = stats
+        self._calls_are_content = calls_are_content
+        """Whether tool calls count as content characters, beside the messages' texts."""
+        self._names: dict[str, str] = {}
+        self._steps = 0
+        self.pending: str | None = None
+        """The last call without an id of its own that has no result yet."""
+
+    def role(self, message: Item) -> str | None:
+        """The message's role where it is known; notes it otherwise."""
+        role = message.text("role")
+        if role in ROLES:
+            return role
+        if role is not None or not message.has("role"):
+            message.notes.bad(message.at("role"), f"expected one of {', '.join(ROLES)}, got another")
+        return None
+
+    def count(self, message: Item) -> None:
+        """Count the message in the statistics, as the recording tells it."""
+        stats = self._stats
+        stats.messages += 1
+        stats.content_chars += len(text_of(message, quiet=True))
+        calls = message.value.get("tool_calls")
+        if isinstance(calls, list) and calls:
+            stats.tool_calls += len(calls)
+            if self._calls_are_content:
+                stats.content_chars += len(compact(calls))
+
+    def contents(self, message: Item, role: str, at: float | None) -> Iterator[Content]:
+        """What entered the window with the message."""
+        if role == "assistant":
+            yield from self.thinking(message, at)
+        yield from self._body(message, ROLES[role], at)
+        if role == "assistant":
+            yield from self.calls(message, at)
+
+    def thinking(self, message: Item, at: float | None) -> Iterator[Content]:
+        """What the model thought, where the message says it."""
+        thought = message.text("reasoning_content")
+        if thought:
+            yield Content("thinking", thought, at=at)
+
+    def calls(self, message: Item, at: float | None) -> Iterator[Content]:
+        """The tool calls of a reply, those of the older `function_call` included."""
+        for call in message.items("tool_calls"):
+            function = call.item("function") if call.has("function") else call
+            yield self._call(function, call.name("id"), at)
+        if message.has("function_call"):
+            yield self._call(message.item("function_call"), None, at)
+
+    def step(self, name: str, text: str, at: float | None) -> Content:
+        """A call that is written in the reply's text and has no id of its own."""
+        call_id = f"step-{self._steps}"
+        self._steps += 1
+        self.pending = call_id
+        self._names[call_id] = name
+        return Content("tool_call", text, tool_call_id=call_id, tool_name=name or None, at=at)
+
+    def result(self, message: Item, call_id: str | None, at: float | None) -> Iterator[Content]:
+        """The result of a tool call; of the pending one where *call_id* is None."""
+        text, media = text_of(message), _media(message)
+        self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(text))
+        call_id = call_id or self.pending
+        if call_id == self.pending:
+            self.pending = None
+        name = message.name("name") or (self._names.get(call_id) if call_id else None)
+        yield Content("tool_result", text, tool_call_id=call_id, tool_name=name or None, media=media, at=at)
+
+    def _call(self, function: Item, call_id: str | None, at: float | None) -> Content:
+        name = function.name("name") or ""
+        arguments = function.value.get("arguments")
+        text = arguments if isinstance(arguments, str) else "" if arguments is None else compact(arguments)
+        if call_id is None:
+            return self.step(name, text, at)
+        self._names[call_id] = name
+        return Content("tool_call", text, tool_call_id=call_id, tool_name=name or None, at=at)
+
+    def _body(self, message: Item, content_type: ContentType, at: float | None) -> Iterator[Content]:
+        if content_type == "tool_result":
+            yield from self.result(message, message.name("tool_call_id") or message.name("id"), at)
+            return
+        text, media = text_of(message), _media(message)
+        if text or media:
+            yield Content(content_type, text, media=media, at=at)
+
+
+def text_of(message: Item, *, quiet: bool = False) -> str:
+    """The text of a message's content, given as text or as a list of parts; parts follow one another."""
+    content = message.value.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        if not quiet:
+            message.wrong("content", "text or a list of parts", content)
+        return ""
+    texts = []
+    for index, part in enumerate(content):
+        text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            texts.append(text)
+        elif not quiet and not (isinstance(part, dict) and part.get("type") in _MEDIA_PARTS):
+            message.notes.bad(f"{message.at('content')}[{index}]", "expected a part with text or media")
+    return "".join(texts)
+
+
+def _media(message: Item) -> int:
+    content = message.value.get("content")
+    if not isinstance(content, list):
+        return 0
+    return sum(isinstance(part, dict) and part.get("type") in _MEDIA_PARTS for part in content)
+
+
+def usage_of(holder: Item, key: str = "usage") -> Usage | None:
+    """The usage of one call in OpenAI's names; None where it has none.
+
+    `prompt_tokens` includes what was read from and written to the cache, so those are taken out of the input.
+    """
+    if not holder.has(key):
+        return None
+    usage = holder.item(key)
+    prompt, completion = usage.count("prompt_tokens"), usage.count("completion_tokens")
+    if prompt is None and completion is None:
+        return None
+    prompt = prompt or 0
+    read = min(usage.item("prompt_tokens_details").count("cached_tokens") or 0, prompt)
+    written = min(usage.count("cache_creation_input_tokens") or 0, prompt - read)
+    return Usage(
+        input_tokens=prompt - read - written,
+        output_tokens=completion or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=usage.item("completion_tokens_details").count("reasoning_tokens") or 0,
+    )
+
+
+def stop_reason_of(choice: Item) -> str | None:
+    """Why the model stopped."""
+    reason = choice.text("finish_reason")
+    return reason[:_MAXIMUM_STOP_REASON_CHARS] if reason else None
+
+
+def opening(messages: object) -> object:
+    """The messages up to the first reply, which tell one conversation from another and never change."""
+    if not isinstance(messages, list):
+        return messages
+    for index, message in enumerate(messages):
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            return messages[: index + 1]
+    return messages

@@ -1,0 +1,146 @@
+"""mini-swe-agent trajectories: `.traj.json`, an object since v1.1 and a bare list of messages before.
+
+The window is the messages as they were sent: a tool message's `content` is cut at the source, and what it was cut
+from (`extra.raw_output`) never entered. Agents without native tool calls write their command in the reply's text;
+the text is split there, so that the observation which comes back as a user message can be linked to it. The
+closing message of role `exit` is the result of the run and no content. A call that failed left no message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+import platformdirs
+
+from windowpane.sources.base import (
+    Content,
+    FileStats,
+    ModelCalled,
+    Problem,
+    Record,
+    SessionClosed,
+    SessionOpened,
+)
+from windowpane.sources.chat import Chat, opening, stop_reason_of, text_of, usage_of
+from windowpane.sources.documents import Item, Notes, kind_of, load_document, record_digest
+from windowpane.sources.endings import ending
+from windowpane.sources.shapes import shape_of
+
+FINISHED: Final = frozenset({"Submitted", "LimitsExceeded", "TimeExceeded"})
+_SUFFIX: Final = ".traj.json"
+_COMMAND: Final = re.compile(r"```(?:mswea_bash_command|bash)[ \t]*\n")
+_OWN_PATHS: Final = frozenset({"trajectory_format", "info.mini_version"})
+
+
+class MiniSweAgentReader:
+    """One run of one instance."""
+
+    format: ClassVar[str] = "mini_swe_agent"
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """By its suffix and a list of messages, or by what only this format has."""
+        paths = shape_of(head)
+        if paths & _OWN_PATHS:
+            return True
+        return path.name.endswith(_SUFFIX) and bool(paths & {"[].role", "info"})
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """The folder where `mini` keeps the trajectory of its last run."""
+        return (platformdirs.user_config_path("mini-swe-agent"),)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Records of the run. Raises `SourceError` when the file holds no list of messages."""
+        notes = Notes(path, stats, problems)
+        document = load_document(path, notes)
+        run = Item(document if isinstance(document, dict) else {"messages": document}, "", notes)
+        messages = run.value.get("messages")
+        if not isinstance(messages, list):
+            notes.fail(f"expected a list of messages, or an object with one, got {kind_of(document)}")
+        if not messages:
+            notes.odd("messages", "the trajectory is empty")
+        info = run.item("info")
+        model = info.item("config").item("model").name("model_name") or ""
+        instance = run.name("instance_id") or path.name.removesuffix(_SUFFIX)
+        stats.sessions += 1
+        yield SessionOpened(f"{instance}-{record_digest(opening(messages))}", "mini-swe-agent", model)
+        yield from _Run(stats, model).read(run)
+        yield from _close(info)
+
+
+def _close(info: Item) -> Iterator[Record]:
+    status = info.text("exit_status")
+    if status:
+        yield SessionClosed(ending(status, finished=FINISHED))
+
+
+class _Run:
+    """Reads the messages of one run."""
+
+    def __init__(self, stats: FileStats, model: str) -> None:
+        self._stats = stats
+        self._model = model
+        self._chat = Chat(stats)
+
+    def read(self, run: Item) -> Iterator[Record]:
+        """The records of all messages."""
+        for message in run.items("messages"):
+            if message.value.get("role") == "exit":
+                self._chat.count(message)
+                continue
+            role = self._chat.role(message)
+            if role is None:
+                continue
+            self._chat.count(message)
+            extra = message.item("extra")
+            at = extra.time("timestamp")
+            if role == "assistant":
+                yield from self._reply(message, at)
+                yield self._called(extra, at)
+            elif role == "user" and self._chat.pending is not None:
+                yield from self._chat.result(message, None, at)
+            else:
+                yield from self._chat.contents(message, role, at)
+
+    def _reply(self, message: Item, at: float | None) -> Iterator[Record]:
+        if message.value.get("tool_calls"):
+            yield from self._chat.contents(message, "assistant", at)
+            return
+        yield from self._chat.thinking(message, at)
+        text = text_of(message)
+        command = _COMMAND.search(text)
+        said = text if command is None else text[: command.start()]
+        if said:
+            yield Content("assistant_response", said, at=at)
+        self._chat.pending = None
+        if command is not None:
+            self._stats.tool_calls += 1
+            yield self._chat.step("bash", text[command.start() :], at)
+
+    def _called(self, extra: Item, at: float | None) -> ModelCalled:
+        stats = self._stats
+        stats.user_turns += 1
+        stats.api_calls += 1
+        response = extra.item("response")
+        usage = usage_of(response)
+        if usage is not None:
+            stats.peak_context = max(stats.peak_context, usage.input_total)
+            for name, tokens in (
+                ("prompt", usage.input_total),
+                ("completion", usage.output_tokens),
+                ("cached", usage.cache_read_tokens),
+            ):
+                stats.usage[name] = stats.usage.get(name, 0) + tokens
+        choice = next(response.items("choices"), None)
+        served = response.name("model") or ""
+        return ModelCalled(
+            usage,
+            model="" if self._model.endswith(served) else served,
+            cost_dollars=extra.amount("cost"),
+            stop_reason=None if choice is None else stop_reason_of(choice),
+            at=at,
+        )

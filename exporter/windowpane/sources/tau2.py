@@ -1,0 +1,152 @@
+"""tau2-bench: simulations of an agent and a user who is a model as well.
+
+Only the agent's window is observed. The user's calls, their usage and the results of the user's own tools belong
+to another window: they are counted in the statistics under `user_` names and never enter. The orchestrator sends
+a user's message either to the agent or, when it calls tools, to the environment, so the text of a message with
+tool calls does not reach the agent either. The agent's opening line is fixed text, not a model call; it stands in
+the window from the start and its turn has no usage. The policy is part of the agent's system prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+from windowpane.events import Usage
+from windowpane.sources.base import Content, FileStats, ModelCalled, Problem, Record, SessionClosed, SessionOpened
+from windowpane.sources.chat import Chat, stop_reason_of, usage_of
+from windowpane.sources.documents import Item, Notes, compact, items_of, kind_of, load_document, record_digest
+from windowpane.sources.endings import ending
+from windowpane.sources.openai_chat import unique_key
+from windowpane.sources.shapes import shape_of
+
+FINISHED: Final = frozenset({"user_stop", "agent_stop", "max_steps"})
+_RUN_PATHS: Final = frozenset({"simulations", "info.user_info", "info.agent_info", "info.num_trials"})
+_SIMULATION_PATHS: Final = frozenset({"[].termination_reason", "[].agent_cost", "[].user_cost"})
+
+
+class Tau2Reader:
+    """A run, an object with `info` and `simulations`, or a bare list of simulations as in submissions."""
+
+    format: ClassVar[str] = "tau2_bench"
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """A run's description, or a list of simulations."""
+        del path
+        paths = shape_of(head)
+        return bool(paths & _RUN_PATHS) or ("[].task_id" in paths and bool(paths & _SIMULATION_PATHS))
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Nowhere in particular."""
+        return ()
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """One session a simulation. Raises `SourceError` when the file holds no list of simulations."""
+        notes = Notes(path, stats, problems)
+        document = load_document(path, notes)
+        run = Item(document if isinstance(document, dict) else {"simulations": document}, "", notes)
+        simulations = run.value.get("simulations")
+        if not isinstance(simulations, list):
+            notes.fail(f"expected a list of simulations, or an object with one, got {kind_of(document)}")
+        if not simulations:
+            notes.odd("simulations", "the list of simulations is empty")
+        dump = record_digest(simulations[0]) if simulations else ""
+        setting = _Setting(run)
+        seen: dict[str, int] = {}
+        for simulation in items_of(simulations, "simulations", notes):
+            if not isinstance(simulation.value.get("messages"), list):
+                simulation.wrong("messages", "a list of messages", simulation.value.get("messages"))
+                continue
+            stats.sessions += 1
+            named = f"{simulation.name('task_id')}-{simulation.name('trial') or 0}-{dump}"
+            key = unique_key(simulation.name("id") or named, seen, simulation)
+            at = simulation.time("start_time")
+            yield SessionOpened(key, setting.agent, setting.model, at=at)
+            yield from setting.contents(at)
+            yield from _Simulation(stats).read(simulation)
+            reason = simulation.text("termination_reason")
+            if reason:
+                yield SessionClosed(ending(reason, finished=FINISHED), simulation.time("end_time"))
+
+
+class _Setting:
+    """What all simulations of a run share: agent, model, policy and tools."""
+
+    def __init__(self, run: Item) -> None:
+        info = run.item("info")
+        agent, environment = info.item("agent_info"), info.item("environment_info")
+        self.agent = agent.name("implementation") or "tau2-bench"
+        self.model = agent.name("llm") or ""
+        self._policy = environment.text("policy")
+        self._tools = [compact(tool.value) for tool in environment.items("tool_defs")]
+
+    def contents(self, at: float | None) -> Iterator[Content]:
+        """What stands in the agent's window before the first message, as far as the run records it."""
+        if self._policy:
+            yield Content("system_prompt", self._policy, at=at)
+        for tool in self._tools:
+            yield Content("tool_definition", tool, at=at)
+
+
+class _Simulation:
+    """Reads the messages of one simulation from the agent's side."""
+
+    def __init__(self, stats: FileStats) -> None:
+        self._stats = stats
+        self._chat = Chat(stats, calls_are_content=True)
+
+    def read(self, simulation: Item) -> Iterator[Record]:
+        """The records of all messages."""
+        for index, message in enumerate(simulation.items("messages")):
+            role = self._chat.role(message)
+            if role is None:
+                continue
+            self._chat.count(message)
+            at = message.time("timestamp")
+            if role == "user":
+                yield from self._user(message, at)
+            elif role == "assistant":
+                yield from self._chat.contents(message, role, at)
+                yield self._called(message, at, opens=index == 0)
+            elif role in ("tool", "function"):
+                yield from self._result(message, at)
+            else:
+                yield from self._chat.contents(message, role, at)
+
+    def _user(self, message: Item, at: float | None) -> Iterator[Record]:
+        self._stats.user_turns += 1
+        self._sum("user", message)
+        if not message.value.get("tool_calls"):
+            yield from self._chat.contents(message, "user", at)
+
+    def _result(self, message: Item, at: float | None) -> Iterator[Record]:
+        contents = list(self._chat.contents(message, "tool", at))
+        if message.text("requestor") != "user":
+            yield from contents
+
+    def _called(self, message: Item, at: float | None, *, opens: bool) -> ModelCalled:
+        usage = self._sum("agent", message)
+        if not (opens and usage is None):
+            self._stats.api_calls += 1
+        raw = message.item("raw_data")
+        return ModelCalled(
+            usage,
+            cost_dollars=message.amount("cost"),
+            stop_reason=stop_reason_of(raw) if raw.value else None,
+            at=at,
+        )
+
+    def _sum(self, side: str, message: Item) -> Usage | None:
+        usage = usage_of(message)
+        if usage is None:
+            return None
+        totals = self._stats.usage
+        for name, tokens in (("prompt", usage.input_total), ("completion", usage.output_tokens)):
+            key = f"{side}_{name}_tokens"
+            totals[key] = totals.get(key, 0) + tokens
+        if side == "agent":
+            self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
+        return usage
