@@ -128,7 +128,7 @@ def text_of(message: Item, *, quiet: bool = False) -> str:
         text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
         if isinstance(text, str):
             texts.append(text)
-        elif not quiet and not (isinstance(part, dict) and part.get("type") in _MEDIA_PARTS):
+        elif not quiet and not _is_media(part):
             message.notes.bad(f"{message.at('content')}[{index}]", "expected a part with text or media")
     return "".join(texts)
 
@@ -137,7 +137,11 @@ def _media(message: Item) -> int:
     content = message.value.get("content")
     if not isinstance(content, list):
         return 0
-    return sum(isinstance(part, dict) and part.get("type") in _MEDIA_PARTS for part in content)
+    return sum(map(_is_media, content))
+
+
+def _is_media(part: object) -> bool:
+    return isinstance(part, dict) and str(part.get("type")) in _MEDIA_PARTS
 
 
 def usage_of(holder: Item, key: str = "usage") -> Usage | None:

@@ -1,0 +1,443 @@
+"""What the document readers make of each trap of their formats, in small documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from windowpane.sources.base import (
+    Content,
+    FileStats,
+    ModelCalled,
+    Problem,
+    Reader,
+    Record,
+    SessionClosed,
+    SessionOpened,
+)
+from windowpane.sources.documents import Item, Notes
+from windowpane.sources.mini_swe_agent import MiniSweAgentReader
+from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
+from windowpane.sources.shapes import shape_of
+from windowpane.sources.swe_agent import SweAgentReader
+from windowpane.sources.tau2 import Tau2Reader
+
+READERS = (MiniSweAgentReader(), OpenAIChatReader(), SweAgentReader(), TauBenchReader(), Tau2Reader())
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Look at one."}]
+MESSAGES = [
+    *OPENING,
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "a cat"},
+    {"role": "assistant", "content": "A cat."},
+]
+
+
+class Reading(NamedTuple):
+    records: list[Record]
+    stats: FileStats
+    problems: list[Problem]
+
+    @property
+    def contents(self) -> list[Content]:
+        return [record for record in self.records if isinstance(record, Content)]
+
+    @property
+    def calls(self) -> list[ModelCalled]:
+        return [record for record in self.records if isinstance(record, ModelCalled)]
+
+    @property
+    def keys(self) -> list[str]:
+        return [record.session_key for record in self.records if isinstance(record, SessionOpened)]
+
+    @property
+    def endings(self) -> list[str]:
+        return [record.reason for record in self.records if isinstance(record, SessionClosed)]
+
+
+def read(reader: Reader, path: Path, document: object) -> Reading:
+    path.write_text(json.dumps(document))
+    stats, problems = FileStats(), []
+    return Reading(list(reader.read(path, stats=stats, problems=problems)), stats, problems)
+
+
+def simulation(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"id": "s1", "task_id": "t1", "trial": 0, "messages": list(messages), **fields}
+
+
+class TestOpenAIChat:
+    def test_a_conversation_is_read_in_order(self, tmp_path: Path) -> None:
+        """Every message becomes its content, and every reply is one model call."""
+        reading = read(OpenAIChatReader(), tmp_path / "chat.json", MESSAGES)
+
+        assert [content.content_type for content in reading.contents] == [
+            "system_prompt", "user_message", "tool_call", "tool_result", "assistant_response",
+        ]  # fmt: skip
+        assert [type(record).__name__ for record in reading.records[-2:]] == ["Content", "ModelCalled"]
+        assert reading.stats.api_calls == 2
+        assert reading.problems == []
+
+    def test_a_result_carries_the_name_of_its_call(self, tmp_path: Path) -> None:
+        """A tool message without a name takes the one of the call it answers."""
+        result = read(OpenAIChatReader(), tmp_path / "chat.json", MESSAGES).contents[3]
+
+        assert (result.tool_call_id, result.tool_name) == ("c1", "look")
+
+    def test_an_object_may_name_model_and_tools(self, tmp_path: Path) -> None:
+        """Model and tool definitions beside the messages are taken."""
+        document = {"model": "gpt-4o", "messages": MESSAGES, "tools": [{"type": "function"}]}
+        reading = read(OpenAIChatReader(), tmp_path / "chat.json", document)
+
+        assert isinstance(reading.records[0], SessionOpened)
+        assert reading.records[0].model == "gpt-4o"
+        assert reading.contents[0] == Content("tool_definition", '{"type": "function"}')
+
+    def test_parts_are_joined_and_media_counted(self, tmp_path: Path) -> None:
+        """A list of parts gives its text and the number of its images."""
+        parts = [{"type": "text", "text": "See "}, {"type": "image_url", "image_url": {"url": "x"}}, "this"]
+        reading = read(OpenAIChatReader(), tmp_path / "chat.json", [{"role": "user", "content": parts}])
+
+        assert reading.contents == [Content("user_message", "See this", media=1)]
+        assert reading.problems == []
+
+    def test_the_older_function_call_is_linked_to_its_result(self, tmp_path: Path) -> None:
+        """A call without an id is answered by the next function message."""
+        messages = [
+            *OPENING,
+            {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+            {"role": "function", "name": "look", "content": "a cat"},
+        ]
+        reading = read(OpenAIChatReader(), tmp_path / "chat.json", messages)
+
+        assert reading.contents[2].tool_call_id == reading.contents[3].tool_call_id == "step-0"
+
+    def test_usage_beside_a_message_is_taken(self, tmp_path: Path) -> None:
+        """Where somebody kept the usage it counts, without what came from or went to the cache."""
+        usage = {
+            "prompt_tokens": 100,
+            "completion_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 60},
+            "cache_creation_input_tokens": 30,
+            "completion_tokens_details": {"reasoning_tokens": 3},
+        }
+        messages = [*OPENING, {"role": "assistant", "content": "Yes.", "usage": usage}]
+        call = read(OpenAIChatReader(), tmp_path / "chat.json", messages).calls[0]
+
+        assert call.usage is not None
+        assert call.usage.input_total == 100
+        assert (call.usage.input_tokens, call.usage.cache_read_tokens, call.usage.cache_write_tokens) == (
+            10,
+            60,
+            30,
+        )
+        assert call.usage.reasoning_tokens == 3
+
+    def test_a_cache_larger_than_the_prompt_never_gives_negative_input(self, tmp_path: Path) -> None:
+        """Contradicting figures stay within the prompt."""
+        usage = {
+            "prompt_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": 9},
+            "cache_creation_input_tokens": 9,
+        }
+        messages = [*OPENING, {"role": "assistant", "content": "Yes.", "usage": usage}]
+        call = read(OpenAIChatReader(), tmp_path / "chat.json", messages).calls[0]
+
+        assert call.usage is not None
+        assert (call.usage.input_tokens, call.usage.input_total) == (0, 5)
+
+    def test_a_conversation_that_grows_keeps_its_key(self, tmp_path: Path) -> None:
+        """Further messages are more of the same session."""
+        keys = {
+            read(OpenAIChatReader(), tmp_path / "chat.json", messages).keys[0]
+            for messages in (MESSAGES[:3], MESSAGES[:4], MESSAGES)
+        }
+
+        assert len(keys) == 1
+
+    def test_another_first_reply_is_another_session(self, tmp_path: Path) -> None:
+        """Two conversations about the same task do not collide."""
+        other = [*OPENING, {"role": "assistant", "content": "No."}]
+
+        first = read(OpenAIChatReader(), tmp_path / "a.json", MESSAGES).keys
+        assert first != read(OpenAIChatReader(), tmp_path / "b.json", other).keys
+
+    def test_half_a_surrogate_pair_is_replaced(self, tmp_path: Path) -> None:
+        """Legal JSON that is no text becomes text, so that it can be counted and hashed."""
+        path = tmp_path / "chat.json"
+        path.write_text('[{"role": "user", "content": "broken \\ud83d here, whole \\ud83d\\ude00"}]')
+        reading = list(OpenAIChatReader().read(path, stats=FileStats(), problems=[]))
+
+        assert reading[1] == Content("user_message", "broken \ufffd here, whole \U0001f600")
+
+
+class TestTauBench:
+    def test_two_dumps_of_the_same_tasks_do_not_collide(self, tmp_path: Path) -> None:
+        """Task and trial are the same in every dump; the first record tells them apart."""
+
+        def dump(answer: str) -> list[dict[str, Any]]:
+            last = [{"role": "assistant", "content": answer}]
+            return [
+                {"task_id": task, "trial": 0, "reward": 1.0, "info": {}, "traj": [*OPENING, *last]}
+                for task in (0, 1)
+            ]
+
+        one = read(TauBenchReader(), tmp_path / "one.json", dump("Yes.")).keys
+        two = read(TauBenchReader(), tmp_path / "two.json", dump("No.")).keys
+        assert len({*one, *two}) == 4
+
+    def test_a_task_that_raised_ends_in_an_error(self, tmp_path: Path) -> None:
+        """A result with an error has an empty trajectory and says so."""
+        failed = {"task_id": 3, "trial": 0, "reward": 0.0, "info": {"error": "boom"}, "traj": []}
+        reading = read(TauBenchReader(), tmp_path / "tau.json", [failed])
+
+        assert reading.endings == ["error: other"]
+        assert reading.stats.sessions == 1
+
+    def test_the_same_trial_twice_is_two_sessions_and_noted(self, tmp_path: Path) -> None:
+        """A repeated id never merges two trajectories."""
+        result = {"task_id": 3, "trial": 0, "reward": 0.0, "info": {}, "traj": MESSAGES}
+        reading = read(TauBenchReader(), tmp_path / "tau.json", [result, result])
+
+        assert len(set(reading.keys)) == 2
+        assert [problem.severity for problem in reading.problems] == ["odd"]
+
+
+class TestTau2:
+    def test_a_bare_list_of_simulations_is_read(self, tmp_path: Path) -> None:
+        """Submissions hold the simulations alone."""
+        reading = read(Tau2Reader(), tmp_path / "tau2.json", [simulation(*MESSAGES)])
+
+        assert reading.keys == ["s1"]
+        assert reading.stats.api_calls == 2
+
+    def test_a_users_tool_call_hides_the_whole_message(self, tmp_path: Path) -> None:
+        """A user's message with calls goes to the environment: neither text nor result reach the agent."""
+        call = {"id": "u1", "name": "reboot", "arguments": {}, "requestor": "user"}
+        reading = read(
+            Tau2Reader(),
+            tmp_path / "tau2.json",
+            [
+                simulation(
+                    {"role": "user", "content": "Wait.", "tool_calls": [call]},
+                    {"role": "tool", "id": "u1", "content": "Rebooted.", "requestor": "user"},
+                    {"role": "user", "content": "Done.", "tool_calls": None},
+                    {"role": "assistant", "content": "Good.", "usage": {"prompt_tokens": 9}},
+                )
+            ],
+        )
+
+        assert [content.text for content in reading.contents] == ["Done.", "Good."]
+        assert reading.stats.tool_calls == 1
+
+    def test_a_time_without_a_zone_is_utc(self, tmp_path: Path) -> None:
+        """The benchmark writes local times without a zone; they are taken as UTC, with one they are exact."""
+        messages = [
+            {"role": "user", "content": "a", "timestamp": "1970-01-01T00:01:00"},
+            {"role": "user", "content": "b", "timestamp": "1970-01-01T01:01:00+01:00"},
+        ]
+        reading = read(Tau2Reader(), tmp_path / "tau2.json", [simulation(*messages)])
+
+        assert [content.at for content in reading.contents] == [60.0, 60.0]
+
+    @pytest.mark.parametrize(
+        ("reason", "ending"),
+        [
+            ("user_stop", "user_stop"),
+            ("too_many_errors", "error: too_many_errors"),
+            ("anything at all", "error: other"),
+        ],
+    )
+    def test_endings_are_a_bounded_set(self, tmp_path: Path, reason: str, ending: str) -> None:
+        """A reason is passed on only where it is a known one."""
+        reading = read(Tau2Reader(), tmp_path / "tau2.json", [simulation(termination_reason=reason)])
+
+        assert reading.endings == [ending]
+
+    def test_tool_definitions_and_policy_open_the_window(self, tmp_path: Path) -> None:
+        """What the run records of the agent's system prompt stands in every simulation."""
+        run = {
+            "info": {"environment_info": {"policy": "Be kind.", "tool_defs": [{"name": "look"}]}},
+            "simulations": [simulation(), simulation(id="s2")],
+        }
+        reading = read(Tau2Reader(), tmp_path / "tau2.json", run)
+
+        opening = ["system_prompt", "tool_definition"]
+        assert [content.content_type for content in reading.contents] == opening * 2
+
+
+class TestSweAgent:
+    def test_steps_stand_in_for_a_missing_history(self, tmp_path: Path) -> None:
+        """With only a trajectory the first query and the steps make the window."""
+        step = {
+            "query": OPENING,
+            "response": "I look.\n```\nls\n```",
+            "thought": "I look.\n",
+            "action": "ls",
+            "observation": "one.py",
+        }
+        reading = read(SweAgentReader(), tmp_path / "run.traj", {"trajectory": [step]})
+
+        assert [content.content_type for content in reading.contents] == [
+            "system_prompt", "user_message", "assistant_response", "tool_call", "tool_result",
+        ]  # fmt: skip
+        assert reading.contents[3].tool_call_id == reading.contents[4].tool_call_id
+
+    def test_a_demonstration_of_any_role_is_injected_and_never_called(self, tmp_path: Path) -> None:
+        """Demonstrated replies are no model calls of this run."""
+        history = [
+            {"role": "user", "content": "demo task", "is_demo": True},
+            {"role": "assistant", "content": "demo reply", "action": "ls", "is_demo": True},
+            {"role": "user", "content": "real task", "is_demo": False},
+        ]
+        reading = read(SweAgentReader(), tmp_path / "run.traj", {"history": history})
+
+        assert [content.content_type for content in reading.contents] == [
+            "memory_injection", "memory_injection", "user_message",
+        ]  # fmt: skip
+        assert reading.calls == []
+
+    def test_a_reply_without_an_action_leaves_the_next_message_the_users(self, tmp_path: Path) -> None:
+        """A complaint about a malformed reply answers no call."""
+        history = [
+            {"role": "assistant", "content": "Hm.", "thought": "Hm.", "action": ""},
+            {"role": "user", "content": "Your output was not formatted correctly."},
+        ]
+        reading = read(SweAgentReader(), tmp_path / "run.traj", {"history": history})
+
+        assert [content.content_type for content in reading.contents] == ["assistant_response", "user_message"]
+
+    def test_each_attempt_is_a_session(self, tmp_path: Path) -> None:
+        """A run that tried more than once has one window an attempt."""
+        attempt = {"history": MESSAGES, "info": {"exit_status": "submitted (exit_cost)"}}
+        document = {"attempts": [attempt, attempt], **attempt}
+        reading = read(SweAgentReader(), tmp_path / "run.traj", document)
+
+        assert len(set(reading.keys)) == 2
+        assert reading.endings == ["submitted (exit_cost)"] * 2
+        assert reading.stats.messages == 2 * len(MESSAGES)
+
+    def test_counted_calls_that_left_no_reply_are_noted(self, tmp_path: Path) -> None:
+        """The run's own count is compared with what is there."""
+        document = {"history": MESSAGES, "info": {"model_stats": {"api_calls": 7}}}
+        reading = read(SweAgentReader(), tmp_path / "run.traj", document)
+
+        assert [problem.field for problem in reading.problems] == ["info.model_stats.api_calls"]
+        assert reading.stats.api_calls == 2
+
+    @pytest.mark.parametrize("name", ["human", "replay", "instant_empty_submit"])
+    def test_a_stand_in_is_no_model(self, tmp_path: Path, name: str) -> None:
+        """Who replays or demonstrates has no window of a known size."""
+        config = json.dumps({"agent": {"model": {"name": name}}})
+        opened = read(SweAgentReader(), tmp_path / "run.traj", {"history": [], "replay_config": config}).records[
+            0
+        ]
+
+        assert isinstance(opened, SessionOpened)
+        assert opened.model == ""
+
+
+class TestMiniSweAgent:
+    def test_an_observation_of_a_text_agent_answers_its_command(self, tmp_path: Path) -> None:
+        """Agents that write their command in the text get it back as a user message."""
+        messages = [
+            *OPENING,
+            {"role": "assistant", "content": "Go.\n```bash\nls\n```", "extra": {"actions": [{"command": "ls"}]}},
+            {"role": "user", "content": "<output>one.py</output>", "extra": {"returncode": 0}},
+        ]
+        reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", {"info": {}, "messages": messages})
+
+        assert [content.content_type for content in reading.contents][2:] == [
+            "assistant_response", "tool_call", "tool_result",
+        ]  # fmt: skip
+        assert reading.contents[4].tool_name == "bash"
+
+    def test_a_reply_without_a_command_is_answered_by_the_user(self, tmp_path: Path) -> None:
+        """The reminder to give exactly one command is no tool result."""
+        messages = [
+            *OPENING,
+            {"role": "assistant", "content": "Which?"},
+            {"role": "user", "content": "Give one command."},
+        ]
+        reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", messages)
+
+        assert [content.content_type for content in reading.contents][-1] == "user_message"
+
+    def test_a_run_still_going_is_not_closed(self, tmp_path: Path) -> None:
+        """Without an exit status nothing is said about the end."""
+        reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", {"info": {}, "messages": MESSAGES})
+
+        assert reading.endings == []
+
+    @pytest.mark.parametrize(
+        ("served", "told"), [("deepseek-chat", ""), ("deepseek-v4", "deepseek-v4"), (None, "")]
+    )
+    def test_the_served_model_is_told_only_where_it_is_another(
+        self, tmp_path: Path, served: str | None, told: str
+    ) -> None:
+        """The same model under its short name is no change of the model."""
+        run = {
+            "info": {"config": {"model": {"model_name": "deepseek/deepseek-chat"}}},
+            "messages": [{"role": "assistant", "content": "Hi.", "extra": {"response": {"model": served}}}],
+        }
+        reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", run)
+
+        assert reading.calls[0].model == told
+
+
+class TestRecognition:
+    @pytest.mark.parametrize(
+        ("name", "document", "expected"),
+        [
+            ("chat.json", MESSAGES, ["openai_chat"]),
+            ("chat.json", {"messages": MESSAGES}, ["openai_chat"]),
+            ("run.traj.json", MESSAGES, ["mini_swe_agent"]),
+            ("run.json", {"info": {"mini_version": "2"}, "messages": MESSAGES}, ["mini_swe_agent"]),
+            ("run.traj", {"history": MESSAGES}, ["swe_agent"]),
+            ("run.json", {"environment": "main", "trajectory": []}, ["swe_agent"]),
+            ("tau.json", [{"task_id": 1, "traj": MESSAGES}], ["tau_bench"]),
+            ("tau2.json", [simulation(termination_reason="user_stop")], ["tau2_bench"]),
+            ("tau2.json", {"info": {"num_trials": 1}, "simulations": []}, ["tau2_bench"]),
+            ("log.json", {"messages": MESSAGES, "response": {}}, []),
+            ("other.json", {"messages": [{"type": "user", "text": "hi"}]}, []),
+            ("list.json", [1, 2], []),
+            ("empty.json", [], []),
+            ("word.json", "messages", []),
+        ],
+    )
+    def test_each_document_has_at_most_one_reader(self, name: str, document: object, expected: list[str]) -> None:
+        """A document is claimed by its own reader and by no other, indented or not."""
+        for indent in (None, 2):
+            head = json.dumps(document, indent=indent).encode()
+            assert [r.format for r in READERS if r.recognises(Path(name), head)] == expected
+
+    def test_json_lines_are_no_document(self) -> None:
+        """Several objects in a file belong to another reader."""
+        line = json.dumps({"messages": MESSAGES})
+
+        assert shape_of(f"{line}\n{line}\n".encode()) == frozenset()
+
+    def test_a_head_cut_anywhere_is_looked_at_without_harm(self) -> None:
+        """The first bytes may end within a word, an escape or a letter."""
+        whole = json.dumps({"a": 'b"\\ü', "messages": [{"role": "ü\\"}]}, ensure_ascii=False).encode()
+
+        for end in range(len(whole)):
+            assert shape_of(whole[:end]) <= {"a", "messages", "messages[].role"}
+        assert shape_of(whole) == {"a", "messages", "messages[].role"}
+
+    @pytest.mark.parametrize("head", [b"", b"\x00\x01\xff", b"}{", b"]]", b'"', b"\xef\xbb\xbf[{", b"not json"])
+    def test_no_bytes_are_too_strange(self, head: bytes) -> None:
+        """Recognising never raises."""
+        assert [reader.recognises(Path("x.traj.json"), head) for reader in READERS] == [False] * 5
+
+
+def test_a_problem_never_quotes_the_recording(tmp_path: Path) -> None:
+    """Problems name the place and the type of what is wrong, not its content."""
+    problems: list[Problem] = []
+    item = Item({"usage": "my password"}, "messages[3]", Notes(tmp_path / "x", FileStats(), problems))
+
+    assert item.item("usage").value == {}
+    assert str(problems[0]).endswith("messages[3].usage: expected an object, got text")
+    assert "password" not in str(problems[0])
