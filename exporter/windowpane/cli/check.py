@@ -1,0 +1,48 @@
+"""`windowpane check`: an exit code for CI from the alerts of a session."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from windowpane.cli.options import EXIT_ALERTS, json_option, open_to_read, pick_session, plain_errors, print_json, store_option
+
+_RANK: Final = {"info": 0, "warning": 1, "critical": 2}
+
+
+@click.command("check")
+@click.argument("session")
+@click.option(
+    "--fail-on",
+    type=click.Choice(list(_RANK)),
+    default="critical",
+    show_default=True,
+    help="Fail when an alert of this severity or worse fired.",
+)
+@json_option
+@store_option
+@click.pass_context
+@plain_errors
+def command(ctx: click.Context, session: str, fail_on: str, *, as_json: bool, store_path: Path | None) -> None:
+    """Exit with 4 when an alert fired in SESSION, with 0 when none did.
+
+    \b
+    Example:
+      windowpane check 198393f2 --fail-on warning
+    """
+    with open_to_read(store_path) as store:
+        row = pick_session(store, session)
+        alerts = store.alerts(session_id=row.session_id, limit=10_000)
+    failing = [alert for alert in alerts if _RANK[alert.severity] >= _RANK[fail_on]]
+    if as_json:
+        print_json({"session_id": row.session_id, "failed": bool(failing), "alerts": [asdict(a) for a in failing]})
+    else:
+        for alert in failing:
+            click.echo(f"{alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}  {alert.summary}")
+        verdict = f"{len(failing)} of {len(alerts)} alerts at {fail_on} or worse"
+        click.echo(f"{row.session_id}: {verdict}" if failing else f"{row.session_id}: passed; {verdict}")
+    if failing:
+        ctx.exit(EXIT_ALERTS)

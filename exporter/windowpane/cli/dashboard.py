@@ -1,0 +1,31 @@
+"""`windowpane dashboard`: the browser application on the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from windowpane.cli.options import plain_errors, store_option
+from windowpane.paths import default_store
+
+
+@click.command("dashboard")
+@click.option("--port", type=click.IntRange(1, 65_535), default=8501, show_default=True)
+@click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@store_option
+@plain_errors
+def command(port: int, address: str, *, store_path: Path | None) -> None:
+    """Open the dashboard on the store; Ctrl-C stops it.
+
+    \b
+    Example:
+      windowpane dashboard --port 8600
+    """
+    try:
+        from windowpane_dashboard.launch import run  # noqa: PLC0415  # streamlit is an extra
+    except ImportError as error:
+        raise click.ClickException(
+            f"the dashboard needs Streamlit ({error.name} is missing); install windowpane[dashboard]"
+        ) from error
+    run(store_path or default_store(), port=port, address=address)

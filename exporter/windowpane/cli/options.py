@@ -1,0 +1,96 @@
+"""What the commands share: the store option, opening the store, and turning our errors into plain messages."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+from windowpane.exceptions import WindowpaneError
+from windowpane.paths import default_store
+from windowpane.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from windowpane.store.base import EventReader, SessionRow
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_PARTIAL = 3
+"""Something was read, something was not."""
+EXIT_ALERTS = 4
+"""`check` found an alert of the given severity."""
+
+store_option = click.option(
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="The event store; by default WINDOWPANE_STORE, else windowpane.db in your data folder.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def plain_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Report our own errors as one line on standard error, without a traceback."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except WindowpaneError as error:
+            raise click.ClickException(str(error)) from error
+
+    return wrapped
+
+
+def open_to_read(path: Path | None) -> SqliteStore:
+    """The store, read only. Raises a usage error that says what to do when there is none."""
+    chosen = path or default_store()
+    if not chosen.exists():
+        raise click.ClickException(
+            f"no store at {chosen}; make one with `windowpane import PATH` or look around with `windowpane demo`"
+        )
+    return SqliteStore(chosen, read_only=True)
+
+
+def open_to_write(path: Path | None, *, capture: bool = False) -> SqliteStore:
+    """The store, made when there is none. Secrets are redacted before anything is stored."""
+    from windowpane.redaction import redact_text  # noqa: PLC0415  # only writers need it
+
+    chosen = path or default_store()
+    chosen.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteStore(chosen, capture=capture, redact=redact_text)
+
+
+def pick_session(store: EventReader, prefix: str) -> SessionRow:
+    """The one session whose id begins with *prefix*. Raises an error that lists the choices otherwise."""
+    found = store.find_session(prefix)
+    exact = [row for row in found if row.session_id == prefix]
+    if exact:
+        return exact[0]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise click.ClickException(f"no session begins with {prefix!r}; `windowpane sessions` lists them")
+    names = "\n".join(f"  {row.session_id}" for row in found)
+    raise click.ClickException(f"{prefix!r} could be any of:\n{names}")
+
+
+def print_json(value: Any) -> None:
+    """Write one JSON document to standard output."""
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write("\n")
+
+
+def can_draw() -> bool:
+    """Whether standard output takes the shapes of the zones and not only ASCII."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
+    return encoding.replace("-", "") in {"utf8", "utf16", "utf32"}

@@ -1,0 +1,29 @@
+"""`windowpane prune`: delete old sessions, keep a tombstone of each."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from windowpane.cli.options import open_to_write, plain_errors, store_option
+
+DAY_SECONDS = 86_400
+
+
+@click.command("prune")
+@click.option("--older-than", type=click.IntRange(1), default=30, show_default=True, help="Days since the last event.")
+@click.option("--max-bytes", type=click.IntRange(1), default=None, help="Also delete the oldest until it fits.")
+@store_option
+@plain_errors
+def command(older_than: int, max_bytes: int | None, *, store_path: Path | None) -> None:
+    """Delete whole sessions, oldest first. Counters and the audit chain go on.
+
+    \b
+    Example:
+      windowpane prune --older-than 14
+    """
+    with open_to_write(store_path) as store:
+        deleted = store.prune(before=time.time() - older_than * DAY_SECONDS, max_bytes=max_bytes)
+    click.echo(f"deleted {deleted} session{'' if deleted == 1 else 's'}")
