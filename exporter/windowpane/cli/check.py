@@ -8,7 +8,15 @@ from typing import Final
 
 import click
 
-from windowpane.cli.options import EXIT_ALERTS, json_option, open_to_read, pick_session, plain_errors, print_json, store_option
+from windowpane.cli.options import (
+    EXIT_ALERTS,
+    json_option,
+    open_to_read,
+    pick_session,
+    plain_errors,
+    print_json,
+    store_option,
+)
 
 _RANK: Final = {"info": 0, "warning": 1, "critical": 2}
 
@@ -38,7 +46,9 @@ def command(ctx: click.Context, session: str, fail_on: str, *, as_json: bool, st
         alerts = store.alerts(session_id=row.session_id, limit=10_000)
     failing = [alert for alert in alerts if _RANK[alert.severity] >= _RANK[fail_on]]
     if as_json:
-        print_json({"session_id": row.session_id, "failed": bool(failing), "alerts": [asdict(a) for a in failing]})
+        print_json(
+            {"session_id": row.session_id, "failed": bool(failing), "alerts": [asdict(a) for a in failing]}
+        )
     else:
         for alert in failing:
             click.echo(f"{alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}  {alert.summary}")

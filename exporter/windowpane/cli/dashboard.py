@@ -23,7 +23,7 @@ def command(port: int, address: str, *, store_path: Path | None) -> None:
       windowpane dashboard --port 8600
     """
     try:
-        from windowpane_dashboard.launch import run  # noqa: PLC0415  # streamlit is an extra
+        from windowpane_dashboard.launch import run  # streamlit is an extra
     except ImportError as error:
         raise click.ClickException(
             f"the dashboard needs Streamlit ({error.name} is missing); install windowpane[dashboard]"

@@ -63,7 +63,7 @@ def open_to_read(path: Path | None) -> SqliteStore:
 
 def open_to_write(path: Path | None, *, capture: bool = False) -> SqliteStore:
     """The store, made when there is none. Secrets are redacted before anything is stored."""
-    from windowpane.redaction import redact_text  # noqa: PLC0415  # only writers need it
+    from windowpane.redaction import redact_text  # only writers need it
 
     chosen = path or default_store()
     chosen.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,9 @@ DAY_SECONDS = 86_400
 
 
 @click.command("prune")
-@click.option("--older-than", type=click.IntRange(1), default=30, show_default=True, help="Days since the last event.")
+@click.option(
+    "--older-than", type=click.IntRange(1), default=30, show_default=True, help="Days since the last event."
+)
 @click.option("--max-bytes", type=click.IntRange(1), default=None, help="Also delete the oldest until it fits.")
 @store_option
 @plain_errors

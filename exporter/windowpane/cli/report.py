@@ -6,7 +6,15 @@ from pathlib import Path
 
 import click
 
-from windowpane.cli.options import can_draw, json_option, open_to_read, pick_session, plain_errors, print_json, store_option
+from windowpane.cli.options import (
+    can_draw,
+    json_option,
+    open_to_read,
+    pick_session,
+    plain_errors,
+    print_json,
+    store_option,
+)
 
 
 @click.command("report")
@@ -24,7 +32,7 @@ def command(session: str, html_path: Path | None, *, as_json: bool, store_path: 
     Example:
       windowpane report 198393f2 --html report.html
     """
-    from windowpane.report import gather, to_html, to_json, to_text  # noqa: PLC0415  # only this command needs it
+    from windowpane.report import gather, to_html, to_json, to_text  # only this command needs it
 
     with open_to_read(store_path) as store:
         report = gather(store, pick_session(store, session))

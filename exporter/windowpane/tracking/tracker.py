@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from windowpane.events import (
     BlockAdded,
@@ -123,6 +123,9 @@ class SessionTracker:
         self._reply_group: str | None = None
         self._last_type: ContentType | None = None
         self._measured = False
+        """Whether the turn's pressure was measured before its call."""
+        self._replied = False
+        """Whether the turn's reply has begun: what follows was not sent with its call."""
         self._added = 0
         self._added_by_component: dict[Component, int] = {}
         self._call_raw = 0
@@ -227,8 +230,8 @@ class SessionTracker:
         block_id = f"b{self._blocks}"
         group = block_id
         if content_type in REPLY_TYPES:
-            if not self._measured:
-                self.measure("before", at)
+            if not self._replied:
+                self._note_call(at)
             group = self._reply_group = self._reply_group or block_id
         else:
             self._reply_group = None
@@ -354,7 +357,7 @@ class SessionTracker:
             self.record(BlockAdded(block), at)
         self._trend.compressions += 1
         self.accounts.reduced()
-        if compression.scope == "window":
+        if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
             self.accounts.rebase(window_tokens, self.window.tokens)
             self._attribute_next = True
         return event
@@ -379,17 +382,15 @@ class SessionTracker:
 
     # -- turns ------------------------------------------------------------------------------------------------
 
-    def measure(self, phase: Phase, at: float | None = None) -> PressureMeasured:
+    def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
         """Emit `pressure.measured`, and `zone.changed` where the zone did; opens a turn when none is open."""
         if not self.in_turn:
             self._open_turn(at)
-        if phase != "final":
-            self._call_raw = self.window.tokens
-            self._call_components = dict(self.window.tokens_by_component)
-            self._measured = True
+        self._note_sent()
+        self._measured = True
         measured = read_gauges(self, self._reading(phase))
         self.record(measured, at)
-        if phase != "final" and measured.zone is not None and measured.zone != self.zone:
+        if measured.zone is not None and measured.zone != self.zone:
             previous, self.zone = self.zone, measured.zone
             self.record(
                 ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), at
@@ -406,8 +407,8 @@ class SessionTracker:
         at: float | None = None,
     ) -> PressureMeasured:
         """The model call came back: the provider's count becomes the truth and the turn closes."""
-        if not self._measured or not self.in_turn:
-            self.measure("before", at)
+        if not self._replied or not self.in_turn:
+            self._note_call(at)
         trusted = usage is not None and usage.input_total > 0 and self._believe(usage.input_total, at)
         if usage is not None and trusted:
             self._anchor(usage.input_total, at)
@@ -424,7 +425,7 @@ class SessionTracker:
         if baseline is not None:
             self.record(VelocitySpiked(added, baseline), at)
         self.in_turn = False
-        self._measured = False
+        self._measured = self._replied = False
         self._reply_group = None
         self.flush()
         return measured
@@ -438,10 +439,22 @@ class SessionTracker:
             info.parent_session_id, *self._trace,
         )  # fmt: skip
 
+    def _note_call(self, at: float | None) -> None:
+        """The model is called now: the window, as it is, is what it sees."""
+        if not self._measured:
+            self.measure("before", at)
+        else:
+            self._note_sent()
+        self._replied = True
+
+    def _note_sent(self) -> None:
+        self._call_raw = self.window.tokens
+        self._call_components = dict(self.window.tokens_by_component)
+
     def _open_turn(self, at: float | None) -> None:
         self.turn += 1
         self.in_turn = True
-        self._measured = False
+        self._measured = self._replied = False
         self._added = 0
         self._added_by_component = {}
         self._estimate_error = None
