@@ -1,0 +1,191 @@
+"""What is built, what it pulls in, and what a file of the repository may hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("exporter/windowpane", "dashboard/windowpane_dashboard")
+
+DASHBOARD_LIBRARIES = ("streamlit", "plotly", "pandas")
+OPTIONAL_LIBRARIES = (
+    *DASHBOARD_LIBRARIES,
+    "apprise",
+    "opentelemetry",
+    "pyarrow",
+    "openai",
+    "anthropic",
+    "langchain",
+)
+SLOW_LIBRARIES = (*OPTIONAL_LIBRARIES, "genai_prices", "pydantic", "rich", "tiktoken", "yaml")
+"""Each costs tens of milliseconds or more to import, so none may be pulled in by `import windowpane`."""
+
+MAX_LINES = 400
+LONGER = {
+    "exporter/windowpane/events/facts.py": 450,  # a list of small event types; splitting it would only hide one
+    "exporter/windowpane/tracking/tracker.py": 560,  # the one place where a session's state changes
+}
+"""Modules that may be longer, how long, and why."""
+GRAB_BAGS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
+TEXT_SUFFIXES = {".cfg", ".css", ".html", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml", ""}
+
+# Written in parts, because this file is searched too.
+FORBIDDEN = {
+    "a path of one machine": re.compile(r"(?<![\w.~-])/(?:wo" + r"rk|ro" + r"ot)/\w"),
+    "a package index": re.compile("|".join(("pypi" + r"\.org", "python" + "hosted", "npm" + r"js\.org"))),
+    "an unfinished place": re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|Not" + r"Implemented" + r"Error)\b"),
+}
+
+
+def committed_files() -> list[Path]:
+    """Every file git knows, so that what lies beside the sources is not searched."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def modules() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def run_python(program: str) -> list[str]:
+    """What *program* prints as JSON, run in an interpreter of its own."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result: list[str] = json.loads(done.stdout)
+    return result
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel, built from this checkout without a network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (built,) = folder.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_the_wheel_holds_every_file_of_both_packages(wheel: zipfile.ZipFile) -> None:
+    """Code, type marks and data are all shipped, and nothing else is."""
+    shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    expected = {
+        str(path.relative_to(ROOT / package.split("/")[0]))
+        for package in PACKAGES
+        for path in committed_files()
+        if path.is_relative_to(ROOT / package)
+    }
+
+    assert expected <= shipped
+    assert {name.split("/")[0] for name in shipped} == {"windowpane", "windowpane_dashboard"}
+    assert {"windowpane/py.typed", "windowpane_dashboard/py.typed"} <= shipped
+    assert {f"windowpane/tokens/data/{name}_base.tiktoken.gz" for name in ("o200k", "cl100k")} <= shipped
+
+
+def test_the_wheel_carries_its_licence_and_notices(wheel: zipfile.ZipFile) -> None:
+    """Licence and notices travel with the code, and the metadata names the licence."""
+    names = wheel.namelist()
+    (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+    assert any(name.endswith("/licenses/NOTICE") for name in names)
+    assert "License-Expression: Apache-2.0" in wheel.read(metadata).decode()
+
+
+def test_every_data_file_is_in_the_notices() -> None:
+    """Whatever data is shipped, NOTICE says where it is from and under which licence."""
+    notice = (ROOT / "NOTICE").read_text()
+    data = [path for path in committed_files() if path.parent.name == "data" and path.suffix != ".py"]
+
+    assert data
+    assert [path.name for path in data if path.name not in notice] == []
+
+
+def test_importing_the_package_is_light() -> None:
+    """`import windowpane` loads none of the slow libraries."""
+    program = (
+        "import json, sys, windowpane\n"
+        f"print(json.dumps([name for name in {SLOW_LIBRARIES} if name in sys.modules]))"
+    )
+
+    assert run_python(program) == []
+
+
+def test_the_library_works_without_the_optional_ones() -> None:
+    """Every module of the exporter can be imported where only the required dependencies are installed."""
+    program = f"""
+import importlib, json, pkgutil, sys
+for name in {OPTIONAL_LIBRARIES}:
+    sys.modules[name] = None
+import windowpane
+failed = []
+for module in pkgutil.walk_packages(windowpane.__path__, "windowpane."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError as error:
+            failed.append(f"{{module.name}}: {{error}}")
+print(json.dumps(failed))
+"""
+
+    assert run_python(program) == []
+
+
+def test_the_version_is_the_packages() -> None:
+    """The version is asked of the installed package, and any other missing name is refused."""
+    program = (
+        "import json, windowpane\n"
+        "print(json.dumps([windowpane.__version__, str(hasattr(windowpane, 'no_such_name'))]))"
+    )
+    if subprocess.run([sys.executable, "-m", "pip", "show", "-q", "windowpane"], check=False).returncode:
+        pytest.skip("windowpane is on the path, but not installed")
+
+    version, other = run_python(program)
+
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", version)
+    assert other == "False"
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_holds(what: str) -> None:
+    """Nothing of one machine, no package index and nothing unfinished is committed."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
+        for path in committed_files()
+        if path.suffix in TEXT_SUFFIXES and path.parent.name != "data"
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if FORBIDDEN[what].search(line)
+    ]
+
+    assert found == []
+
+
+def test_files_stay_readable() -> None:
+    """No module outgrows the limit, and none is a grab bag."""
+    sizes = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in modules()}
+    long = {name: lines for name, lines in sizes.items() if lines > LONGER.get(name, MAX_LINES)}
+    bags = [str(path.relative_to(ROOT)) for path in modules() if path.stem in GRAB_BAGS]
+
+    assert long == {}
+    assert bags == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    """Each module that holds code starts with a docstring."""
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if path.read_text().strip() and not path.read_text().lstrip().startswith(('"""', 'r"""'))
+    ]
+
+    assert silent == []
