@@ -15,10 +15,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,33 @@ _MIN_VALUE_CHARACTERS = 16
 _MIN_DISTINCT_CHARACTERS = 8
 
 
+_Found = TypeVar("_Found")
+_Guarded = tuple[tuple[str, tuple[tuple[str, _Found], ...]], ...]
+
+
+def _guarded(literals: Iterable[tuple[str, _Found]], *guards: str) -> _Guarded[_Found]:
+    """*literals* grouped by the first of *guards* they contain, so that one search can rule out many."""
+    groups: dict[str, list[tuple[str, _Found]]] = {}
+    for literal, found in literals:
+        guard = next((guard for guard in guards if guard in literal), literal)
+        groups.setdefault(guard, []).append((literal, found))
+    return tuple((guard, tuple(members)) for guard, members in groups.items())
+
+
+def _literals(*, fold: bool) -> list[tuple[str, _Rule]]:
+    return [(literal, rule) for rule in _RULES if rule.fold is fold for literal in rule.literals]
+
+
+_CASED_LITERALS = _guarded(_literals(fold=False), "_", "-")
+_FOLDED_LITERALS = _guarded(_literals(fold=True))
+_NAME_LITERALS = _guarded([(name, name in _PASSWORD_NAMES) for name in _ASSIGNED_NAMES], "key", "pass")
+
+
+def _present(guarded: _Guarded[_Found], text: str) -> list[tuple[str, _Found]]:
+    """The literals that occur in *text*, with what belongs to each."""
+    return [pair for guard, pairs in guarded if guard in text for pair in pairs if pair[0] in text]
+
+
 def redact(text: str) -> Redaction:
     """*text* with every secret replaced; the same string when it holds none.
 
@@ -137,14 +164,12 @@ def redact(text: str) -> Redaction:
     """
     folded = _fold(text)
     spans: list[_Span] = []
-    for rule in _RULES:
-        haystack = folded if rule.fold else text
-        for literal in rule.literals:
-            if literal in haystack:
-                spans += _shaped(rule, literal, text, haystack)
-    for name in _ASSIGNED_NAMES:
-        if name in folded:
-            spans += _assigned(name, text, folded)
+    for literal, rule in _present(_CASED_LITERALS, text):
+        spans += _shaped(rule, literal, text, text)
+    for literal, rule in _present(_FOLDED_LITERALS, folded):
+        spans += _shaped(rule, literal, text, folded)
+    for name, password in _present(_NAME_LITERALS, folded):
+        spans += _assigned(name, text, folded, password=password)
     spans = _merged(sorted(spans))
     if not spans:
         return Redaction(text)
@@ -171,9 +196,8 @@ def _shaped(rule: _Rule, literal: str, text: str, haystack: str) -> Iterator[_Sp
         position = haystack.find(literal, after)
 
 
-def _assigned(name: str, text: str, folded: str) -> Iterator[_Span]:
+def _assigned(name: str, text: str, folded: str, *, password: bool) -> Iterator[_Span]:
     """Values given to a name that means a secret."""
-    password = name in _PASSWORD_NAMES
     position = folded.find(name)
     while position >= 0:
         after = position + len(name)
