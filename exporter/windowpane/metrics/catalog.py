@@ -1,0 +1,363 @@
+"""Every metric, once: name, unit, labels, buckets, help, how sessions aggregate, and what feeds it.
+
+Names, units and meanings are part of the public interface: a change of one is a breaking change. Exporters, the
+README's table, dashboards and tests are all generated from or compared with this module.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.metrics.metric import IDENTITY, PREFIX, Aggregate, Kind, Label, Metric, otel_name_of
+from windowpane.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
+
+TOKENS: Final = "{token}"
+TOKENS_A_TURN: Final = "{token}/{turn}"
+MEASURED: Final = "pressure.measured"
+
+LABELS: Final = {
+    label.name: label
+    for label in (
+        Label("agent", "the agent's name, of at most 64 characters `[A-Za-z0-9_.-]`; the first 50 names", cap=50),
+        Label("model", "the model catalogue's name of the model, else `other`", cap=50),
+        Label("component", "budget bucket", (*COMPONENTS, "output_reserved")),
+        Label("zone", "pressure zone; `unknown` where the window's size is", (*ZONES, "unknown")),
+        Label("from", "zone that was left", ZONES),
+        Label("to", "zone that was entered", ZONES),
+        Label("bound", "early end, median and late end of the forecast's 10–90 band", ("p10", "p50", "p90")),
+        Label("method", "how fidelity was evaluated", ("probe", "judge", "behavior")),
+        Label(
+            "state", "of a carried token, or of an alert", ("fresh", "stale", "duplicate", "firing", "resolved")
+        ),
+        Label("policy", "eviction policy; `agent` where the agent did it itself", cap=16),
+        Label("content_type", "what the block is", CONTENT_TYPES),
+        Label(
+            "strategy",
+            "how content was replaced by less content",
+            (
+                "tool_result_summarization",
+                "progressive_summarization",
+                "compaction",
+                "note_taking",
+                "subagent_delegation",
+                "truncation",
+            ),
+        ),
+        Label(
+            "outcome",
+            "what became of it",
+            (
+                "accepted", "rejected", "failed", "warned", "blocked", "reduced", "retried", "rolled", "saved",
+                "loaded", "delivered",
+            ),
+        ),
+        Label("cause", "why the content had left", ("eviction", "compression")),
+        Label("type", "kind of token", ("input", "output", "cache_read", "cache_write", "reasoning")),
+        Label("alert", "name of the alert", cap=64),
+        Label("severity", "how bad it is", ("info", "warning", "critical")),
+        Label("session", "session id; only behind the opt-in cap", cap=0),
+        Label("hook", "hook of the window manager", cap=16),
+        Label("sink", "what should have taken the event", cap=16),
+        Label("reason", "why it was dropped", cap=16),
+        Label("channel", "kind of notification channel, never its address", cap=32),
+        Label("version", "release of Windowpane", cap=1),
+        Label("python", "version of Python", cap=1),
+    )
+}  # fmt: skip
+"""Every label and its bounded values."""
+
+
+def _metric(
+    name: str,
+    kind: Kind,
+    unit: str,
+    text: str,
+    *,
+    source: str,
+    fields: tuple[str, ...],
+    labels: tuple[str, ...] = (),
+    aggregate: Aggregate | None = None,
+    buckets: tuple[float, ...] = (),
+    buckets_reason: str = "",
+    opt_in: bool = False,
+    otel_name: str = "",
+) -> Metric:
+    full = f"{PREFIX}{name}"
+    return Metric(
+        name=full,
+        otel_name=otel_name or otel_name_of(full, kind, unit),
+        kind=kind,
+        unit=unit,
+        help=text,
+        source=source,
+        fields=fields,
+        labels=(*IDENTITY, *labels),
+        aggregate=aggregate,
+        buckets=buckets,
+        buckets_reason=buckets_reason,
+        opt_in=opt_in,
+    )
+
+
+def _names(by: str) -> tuple[str, ...]:
+    return tuple(by.split(",")) if by else ()
+
+
+def _gauge(
+    name: str,
+    unit: str,
+    aggregate: Aggregate,
+    text: str,
+    *fields: str,
+    by: str = "",
+    source: str = MEASURED,
+    otel_name: str = "",
+) -> Metric:
+    return _metric(
+        name,
+        "gauge",
+        unit,
+        text,
+        source=source,
+        fields=fields,
+        labels=_names(by),
+        aggregate=aggregate,
+        otel_name=otel_name,
+    )
+
+
+def _counter(name: str, unit: str, text: str, source: str, *fields: str, by: str = "") -> Metric:
+    return _metric(f"{name}_total", "counter", unit, text, source=source, fields=fields, labels=_names(by))
+
+
+LIMIT_TOKENS: Final = _gauge(
+    "limit_tokens", TOKENS, "sum", "Size of the context windows of the live sessions.", "limit_tokens"
+)
+USED_TOKENS: Final = _gauge(
+    "used_tokens", TOKENS, "sum", "What the next calls would send, by component.",
+    "used_by_component", by="component",
+)  # fmt: skip
+UTILIZATION: Final = _gauge("utilization_ratio", "1", "max", "Used over limit, 0 to 1.", "utilization")
+USABLE_UTILIZATION: Final = _gauge(
+    "usable_utilization_ratio", "1", "max",
+    "Used over usable, which is the limit without output reserve and safety margin.", "usable_utilization",
+)  # fmt: skip
+SESSIONS: Final = _gauge("sessions", "{session}", "count", "Live sessions by zone.", "zone", by="zone")
+VELOCITY: Final = _gauge(
+    "velocity_tokens_per_turn", TOKENS_A_TURN, "max", "Tokens added a turn, mean of the last 5 turns.", "velocity"
+)
+TURNS_UNTIL_RED: Final = _gauge(
+    "turns_until_red", "{turn}", "min",
+    "Forecast of the turns until red begins; 0 in red, +Inf when flat, absent when unknown.",
+    "turns_until_red_p10", "turns_until_red", "turns_until_red_p90", by="bound",
+)  # fmt: skip
+BURN_RATE: Final = _gauge(
+    "burn_rate_tokens_per_turn", TOKENS_A_TURN, "max", "Tokens added a turn, mean of the last 20 turns.",
+    "burn_rate",
+)  # fmt: skip
+TURNS_UNTIL_EXHAUSTED: Final = _gauge(
+    "turns_until_exhausted", "{turn}", "min",
+    "Turns until used reaches the limit less the output reserve, at the burn rate; +Inf when flat.",
+    "turns_until_exhausted",
+)  # fmt: skip
+BUDGET_UTILIZATION: Final = _gauge(
+    "budget_utilization_ratio", "1", "weighted_mean", "Used over budgeted tokens of a component; may exceed 1.",
+    "budget_utilization", by="component",
+)  # fmt: skip
+TOOL_RESULT: Final = _gauge(
+    "tool_result_ratio", "1", "max", "Share of the used tokens that is tool results, 0 to 1.",
+    "tool_result_ratio",
+)  # fmt: skip
+DUPLICATE: Final = _gauge(
+    "duplicate_ratio", "1", "max",
+    "Share of the used tokens that repeats an earlier block of the window, 0 to 1.", "duplicate_ratio",
+)  # fmt: skip
+STALE: Final = _gauge(
+    "stale_ratio", "1", "max",
+    "Share of the used tokens not referenced for its type's lifetime and no duplicate, 0 to 1.", "stale_ratio",
+)  # fmt: skip
+EVICTION_RATE: Final = _gauge(
+    "eviction_rate_blocks_per_turn", "{block}/{turn}", "max", "Blocks evicted a turn, mean of the last 5 turns.",
+    "eviction_rate",
+)  # fmt: skip
+COMPRESSION_RATIO: Final = _gauge(
+    "compression_ratio", "1", "min",
+    "Original over result tokens of the last compression; above 1 is smaller.",
+    "ratio", source="content.compressed",
+    otel_name="context_window.compression_ratio",
+)  # fmt: skip
+FIDELITY: Final = _gauge(
+    "fidelity_ratio", "1", "min",
+    "Decision-critical information still visible after the last compression, 0 to 1.", "score",
+    by="method", source="fidelity.evaluated",
+)  # fmt: skip
+ESTIMATE_ERROR: Final = _gauge(
+    "estimate_error_ratio", "1", "max_abs",
+    "Signed relative error of the token estimate of the last call the provider reported.", "estimate_error",
+)  # fmt: skip
+CACHE_HIT: Final = _gauge(
+    "cache_hit_ratio", "1", "weighted_mean",
+    "Share of the last call's input that the prompt cache served, 0 to 1.", "cache_hit_ratio",
+)  # fmt: skip
+ALERTS_FIRING: Final = _gauge(
+    "alerts_firing", "{alert}", "sum", "Live sessions in which the alert fires.",
+    "alert", "severity", by="alert,severity", source="alert.fired",
+)  # fmt: skip
+
+TURNS: Final = _counter("turns", "{turn}", "Model calls that came back.", "turn.ended")
+ADDED_TOKENS: Final = _counter(
+    "added_tokens", TOKENS, "Tokens that entered the window, before any reduction.",
+    MEASURED, "added_by_component", by="component",
+)  # fmt: skip
+CARRIED_TOKENS: Final = _counter(
+    "carried_tokens", TOKENS, "Tokens sent again with each call, by what they are still worth.",
+    MEASURED, "used_tokens", "stale_tokens", "duplicate_tokens", by="state",
+)  # fmt: skip
+EVICTED_BLOCKS: Final = _counter(
+    "evicted_blocks", "{block}", "Blocks taken out of the window.", "blocks.evicted", "blocks",
+    by="policy,content_type",
+)  # fmt: skip
+EVICTED_TOKENS: Final = _counter(
+    "evicted_tokens", TOKENS, "Tokens of the blocks taken out of the window, placeholders not subtracted.",
+    "blocks.evicted", "blocks", by="policy,content_type",
+)  # fmt: skip
+COMPRESSIONS: Final = _counter(
+    "compressions", "{compression}", "Attempts to replace content by less content.",
+    "content.compressed", "strategy", "outcome", by="strategy,outcome",
+)  # fmt: skip
+COMPRESSION_INPUT: Final = _counter(
+    "compression_input_tokens", TOKENS, "Tokens of the content that accepted compressions replaced.",
+    "content.compressed", "tokens_before",
+)  # fmt: skip
+COMPRESSION_OUTPUT: Final = _counter(
+    "compression_output_tokens", TOKENS, "Tokens of the content that accepted compressions put in its place.",
+    "content.compressed", "tokens_after",
+)  # fmt: skip
+REGRETS: Final = _counter(
+    "regrets", "{block}", "Blocks that had left and were needed again within 20 turns.",
+    "content.regretted", "cause", by="cause",
+)  # fmt: skip
+ZONE_TRANSITIONS: Final = _counter(
+    "zone_transitions", "{transition}", "Changes of zone.", "zone.changed", "from_zone", "to_zone", by="from,to"
+)
+VELOCITY_SPIKES: Final = _counter(
+    "velocity_spikes", "{turn}", "Turns that added far more than the turns before them.", "velocity.spiked"
+)
+BUDGET_EVENTS: Final = _counter(
+    "budget_events", "{event}", "A component passed its soft limit, or was kept from passing its hard limit.",
+    "budget.warned", "component", by="component,outcome",
+)  # fmt: skip
+OVERFLOWS: Final = _counter(
+    "overflows", "{overflow}", "Windows that did not fit, or would not have, by what was done.",
+    "overflow.detected", "outcome", by="outcome",
+)  # fmt: skip
+CHECKPOINTS: Final = _counter(
+    "checkpoints", "{checkpoint}", "Checkpoints saved, loaded or rejected.", "checkpoint.saved", by="outcome"
+)
+MODEL_TOKENS: Final = _counter(
+    "model_tokens", TOKENS,
+    "Billed tokens as the provider reported them: input is uncached, reasoning is part of output.",
+    "turn.ended", "usage", by="type",
+)  # fmt: skip
+COST: Final = _counter(
+    "cost_dollars", "{USD}", "Price of the model calls, those of compressions included, in US dollars.",
+    "turn.ended", "cost_dollars",
+)  # fmt: skip
+ALERT_TRANSITIONS: Final = _counter(
+    "alert_transitions", "{transition}", "Alerts that began or ceased to fire.",
+    "alert.fired", "alert", "severity", by="alert,severity,state",
+)  # fmt: skip
+
+TURN_UTILIZATION: Final = _metric(
+    "turn_utilization_ratio", "histogram", "1", "Used over limit at the end of each turn, 0 to 1.",
+    source=MEASURED, fields=("utilization",),
+    buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0),
+    buckets_reason="every default zone threshold (0.40 to 0.90) is a bound, so time spent in a zone is exact",
+)  # fmt: skip
+BLOCK_TOKENS: Final = _metric(
+    "block_tokens", "histogram", TOKENS, "Size of the blocks that entered the window.",
+    source="block.added", fields=("block",), labels=("content_type",),
+    buckets=(10, 50, 200, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000),
+    buckets_reason="a placeholder is at most 50, results are summarised above 500 and cut at 2,500 or 25,000",
+)  # fmt: skip
+COMPRESSION_SECONDS: Final = _metric(
+    "compression_seconds", "histogram", "s", "Duration of a compression.",
+    source="content.compressed", fields=("duration_seconds",), labels=("strategy",),
+    buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60),
+    buckets_reason="extractive takes milliseconds, a model call seconds and times out at 60",
+)  # fmt: skip
+
+SESSION_UTILIZATION: Final = _metric(
+    "session_utilization_ratio", "gauge", "1", "Used over limit of one session, 0 to 1.",
+    source=MEASURED, fields=("utilization",), labels=("session",), aggregate="max", opt_in=True,
+)  # fmt: skip
+SESSION_USED_TOKENS: Final = _metric(
+    "session_used_tokens", "gauge", TOKENS, "What the next call of one session would send.",
+    source=MEASURED, fields=("used_tokens",), labels=("session",), aggregate="max", opt_in=True,
+)  # fmt: skip
+
+TOKEN_USAGE: Final = Metric(
+    "gen_ai_client_token_usage", "gen_ai.client.token.usage", "histogram", TOKENS,
+    "Tokens a model call used.", "turn.ended", ("usage",), (*IDENTITY, "type"),
+    buckets=(
+        1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864,
+    ),
+    buckets_reason="the bounds that the GenAI semantic conventions prescribe",
+    prometheus=False,
+)  # fmt: skip
+
+
+def _own(
+    name: str, kind: Kind, unit: str, text: str, labels: tuple[str, ...] = (), *,
+    buckets: tuple[float, ...] = (), reason: str = "",
+) -> Metric:  # fmt: skip
+    full = f"windowpane_{name}"
+    return Metric(
+        full, otel_name_of(full, kind, unit), kind, unit, text, "", (), labels, buckets=buckets,
+        buckets_reason=reason,
+    )  # fmt: skip
+
+
+HOOK_SECONDS: Final = _own(
+    "hook_seconds", "histogram", "s", "Time a hook of the window manager kept the agent waiting.", ("hook",),
+    buckets=(0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1, 10),
+    reason="a hook that only observes takes tens of microseconds, one that compresses seconds",
+)  # fmt: skip
+STORE_WRITE_SECONDS: Final = _own(
+    "store_write_seconds", "histogram", "s", "Time the store took for one batch of events.",
+    buckets=(0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5),
+    reason="a batch takes milliseconds; past half a second the queue begins to fill",
+)  # fmt: skip
+DROPPED_EVENTS: Final = _own(
+    "dropped_events_total", "counter", "{event}", "Events that a sink did not take.", ("sink", "reason")
+)
+QUEUE_EVENTS: Final = _own("queue_events", "gauge", "{event}", "Events that wait for the pipeline's worker.")
+NOTIFICATIONS: Final = _own(
+    "notifications_total", "counter", "{notification}", "Messages about alerts, by what became of them.",
+    ("channel", "outcome"),
+)  # fmt: skip
+LAST_EVENT_AGE: Final = _own(
+    "last_event_age_seconds", "gauge", "s", "Time since the newest event of any session; absent before the first."
+)
+BUILD_INFO: Final = _own(
+    "build_info", "gauge", "{build}", "Always 1; the labels say which release runs on which Python.",
+    ("version", "python"),
+)  # fmt: skip
+
+SESSION_METRICS: Final = (
+    LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED, BURN_RATE,
+    TURNS_UNTIL_EXHAUSTED, BUDGET_UTILIZATION, TOOL_RESULT, DUPLICATE, STALE, EVICTION_RATE, COMPRESSION_RATIO,
+    FIDELITY, ESTIMATE_ERROR, CACHE_HIT, ALERTS_FIRING, SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS,
+    ADDED_TOKENS, CARRIED_TOKENS, EVICTED_BLOCKS, EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT,
+    COMPRESSION_OUTPUT, REGRETS, ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS,
+    MODEL_TOKENS, COST, ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
+)  # fmt: skip
+"""What is known about sessions; all of it a fold over events."""
+
+OWN_METRICS: Final = (
+    HOOK_SECONDS, STORE_WRITE_SECONDS, DROPPED_EVENTS, QUEUE_EVENTS, NOTIFICATIONS, LAST_EVENT_AGE, BUILD_INFO,
+)  # fmt: skip
+"""What the exporter knows about itself."""
+
+CATALOGUE: Final = (*SESSION_METRICS, *OWN_METRICS)
+BY_NAME: Final = {metric.name: metric for metric in CATALOGUE}

@@ -1,0 +1,95 @@
+"""The metrics as a `prometheus_client` collector, for any registry and exposition format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client.metrics_core import Metric as PrometheusFamily
+from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.samples import Sample
+from prometheus_client.utils import floatToGoString
+
+from windowpane.metrics.families import Family, FamilySource
+from windowpane.metrics.metric import Metric
+from windowpane.protocols import Clock
+from windowpane.state import AsOf, MetricState
+
+
+class StateSource:
+    """A `FamilySource` over the fold's state at the time of asking."""
+
+    def __init__(self, state: MetricState, *, clock: Clock, as_of: AsOf = "now", top_sessions: int = 0) -> None:
+        self._state = state
+        self._clock = clock
+        self._as_of = as_of
+        self._top_sessions = top_sessions
+
+    def collect(self) -> list[Family]:
+        """Every session metric that has a value."""
+        return self._state.collect(now=self._clock(), as_of=self._as_of, top_sessions=self._top_sessions)
+
+
+class PrometheusCollector(Collector):
+    """Gives the families of its sources to a registry; holds no values of its own."""
+
+    def __init__(self, *sources: FamilySource) -> None:
+        self._sources = sources
+
+    def collect(self) -> Iterator[PrometheusFamily]:
+        """Every metric that has a value, as Prometheus has it."""
+        for source in self._sources:
+            for family in source.collect():
+                if family.metric.prometheus:
+                    yield prometheus_family(family)
+
+    def describe(self) -> Iterable[PrometheusFamily]:
+        """Nothing: names are settled by the catalogue, and collecting on registration would be waste."""
+        return ()
+
+
+def registry_of(*sources: FamilySource) -> CollectorRegistry:
+    """A registry of its own with one collector over *sources*; the process-wide one is left alone."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(PrometheusCollector(*sources))
+    return registry
+
+
+def prometheus_family(family: Family) -> PrometheusFamily:
+    """One family in the client library's terms."""
+    metric = family.metric
+    # The library adds `_total` to the name of a counter itself.
+    name = metric.name.removesuffix("_total") if metric.kind == "counter" else metric.name
+    result = PrometheusFamily(name, metric.help, metric.kind)
+    if metric.kind == "histogram":
+        result.samples = _histogram_samples(family)
+        return result
+    names, labels = metric.name, metric.labels
+    result.samples = [
+        Sample(names, dict(zip(labels, values, strict=True)), value) for values, value in family.points
+    ]
+    return result
+
+
+def _histogram_samples(family: Family) -> list[Sample]:
+    metric = family.metric
+    bounds = _bounds(metric)
+    samples: list[Sample] = []
+    for values, counts, total in family.histograms:
+        labels = dict(zip(metric.labels, values, strict=True))
+        cumulative = list(accumulate(counts))
+        samples += [
+            Sample(f"{metric.name}_bucket", labels | {"le": upper}, count)
+            for upper, count in zip(bounds, cumulative, strict=True)
+        ]
+        samples.append(Sample(f"{metric.name}_count", labels, cumulative[-1]))
+        samples.append(Sample(f"{metric.name}_sum", labels, total))
+    return samples
+
+
+_INFINITE: Final = "+Inf"
+
+
+def _bounds(metric: Metric) -> list[str]:
+    return [*(str(floatToGoString(upper)) for upper in metric.buckets), _INFINITE]  # type: ignore[no-untyped-call]

@@ -1,0 +1,140 @@
+"""The catalogue against what feeds it, what shows it, and its own rules."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from windowpane.events import PAYLOADS, ContentCompressed, PressureMeasured
+from windowpane.metrics.catalog import CATALOGUE, LABELS, OWN_METRICS, SESSION_METRICS
+from windowpane.metrics.metric import IDENTITY, Metric
+from windowpane.metrics.sessions import COLUMNS
+from windowpane.metrics.table import markdown_table
+from windowpane.metrics.tallies import COUNTED, occurring
+
+NO_GAUGE = {
+    "phase": "says when",
+    "count_source": "says how",
+    "limit_source": "says how",
+    "used_tokens": "is the sum of the components",
+    "usable_tokens": "is used over usable utilization",
+    "red_tokens": "follows from the limit",
+    "added_tokens": "is the sum of a counter",
+    "added_by_component": "feeds a counter",
+    "duplicate_tokens": "feeds a counter",
+    "stale_tokens": "feeds a counter",
+    "blocks": "has no metric",
+}
+IN_EVENTS_OF_THEIR_OWN = {"compression_ratio", "fidelity_ratio", "alerts_firing"}
+
+
+def gauges() -> list[Metric]:
+    return [metric for metric in SESSION_METRICS if metric.kind == "gauge" and not metric.opt_in]
+
+
+def test_every_measured_field_is_a_gauge_and_every_gauge_a_field() -> None:
+    """`pressure.measured` carries exactly the gauges, but those that come in events of their own."""
+    carried = {name for metric in gauges() if metric.source == PressureMeasured.type for name in metric.fields}
+    elsewhere = {metric.name for metric in gauges() if metric.source != PressureMeasured.type}
+
+    assert carried == {field.name for field in fields(PressureMeasured)} - NO_GAUGE.keys()
+    assert elsewhere == {f"context_window_{name}" for name in IN_EVENTS_OF_THEIR_OWN}
+
+
+@pytest.mark.parametrize("metric", SESSION_METRICS, ids=lambda metric: metric.name)
+def test_a_metric_names_the_event_and_fields_that_feed_it(metric: Metric) -> None:
+    """What the catalogue says feeds a metric exists."""
+    payload = PAYLOADS[metric.source]
+    known = {field.name for field in fields(payload)}
+    if payload is ContentCompressed:
+        known.add("ratio")
+
+    assert set(metric.fields) <= known
+
+
+def test_every_event_that_counts_is_named_by_a_metric() -> None:
+    """No event moves a counter that the catalogue does not attribute to it, or to its sibling."""
+    named = {metric.source.partition(".")[0] for metric in SESSION_METRICS}
+
+    assert {payload.type.partition(".")[0] for payload in COUNTED} <= named
+
+
+def test_every_session_gauge_has_a_column_or_is_counted() -> None:
+    """Each gauge is either kept by session or counted over sessions, with the aggregate it declares."""
+    kept = {column.metric.name for column in COLUMNS}
+    counted = {metric.name for metric in gauges() if metric.name not in kept}
+
+    assert counted == {"context_window_sessions", "context_window_alerts_firing"}
+    assert all(metric.aggregate for metric in gauges())
+
+
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+def test_names_follow_the_conventions(metric: Metric) -> None:
+    """Names say unit and kind, OpenTelemetry's lead back to Prometheus's, and buckets rise for a reason."""
+    assert re.fullmatch(r"(context_window|windowpane|gen_ai)_[a-z0-9_]+", metric.name)
+    assert metric.name.endswith("_total") is (metric.kind == "counter")
+    assert metric.name.endswith("_ratio") <= (metric.unit == "1")
+    assert metric.name.endswith("_seconds") is (metric.unit == "s")
+    assert metric.help.endswith(".")
+    assert bool(metric.buckets) is bool(metric.buckets_reason) is (metric.kind == "histogram")
+    assert list(metric.buckets) == sorted(set(metric.buckets))
+    assert set(metric.labels) <= LABELS.keys()
+    assert (metric.labels[:2] == IDENTITY) is (metric in SESSION_METRICS)
+    assert metric in OWN_METRICS or metric.source
+
+
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+def test_opentelemetry_names_lead_back_to_prometheus_names(metric: Metric) -> None:
+    """OpenTelemetry's compatibility rules, applied to instrument and unit, give the catalogue's name."""
+    words = [word for word in re.split(r"[._]", metric.otel_name) if word]
+    unit = {"1": "ratio" if metric.kind == "gauge" else "", "s": "seconds"}.get(metric.unit, "")
+    if unit:
+        words = [word for word in words if word != unit] + [unit]
+    if metric.kind == "counter":
+        words.append("total")
+
+    assert "_".join(words) == metric.name
+
+
+def test_names_are_unique() -> None:
+    """No two metrics share a Prometheus or an OpenTelemetry name."""
+    assert len({metric.name for metric in CATALOGUE}) == len(CATALOGUE)
+    assert len({metric.otel_name for metric in CATALOGUE}) == len(CATALOGUE)
+
+
+def test_no_label_is_open() -> None:
+    """Every label is an enumeration or capped; only the opt-in session label is capped elsewhere."""
+    assert [name for name, label in LABELS.items() if not label.values and not label.cap] == ["session"]
+
+
+def test_combinations_that_occur_are_within_the_labels() -> None:
+    """What starts at zero uses declared label values only."""
+    by_name = {metric.name: metric for metric in CATALOGUE}
+    for name, combinations in occurring(alerts=[("a", "info")], policies=["hybrid"]).items():
+        for labels in combinations:
+            for label, value in zip(by_name[name].own_labels, labels, strict=True):
+                assert not LABELS[label].values or value in LABELS[label].values, (name, label, value)
+
+
+def test_the_table_names_every_metric_once() -> None:
+    """The Markdown table has one row a metric, with unit, labels and meaning."""
+    rows = markdown_table().splitlines()[2:]
+
+    assert len(rows) == len([metric for metric in CATALOGUE if metric.prometheus])
+    for metric, row in zip([metric for metric in CATALOGUE if metric.prometheus], rows, strict=True):
+        assert row.startswith(f"| `{metric.name}` |")
+        assert metric.help in row
+        assert row.replace("\\|", "").count("|") == 7
+
+
+def test_the_readme_shows_the_table() -> None:
+    """Where the README has a table of metrics, it is the one the catalogue gives."""
+    readme = Path(__file__).parents[2] / "README.md"
+    text = readme.read_text()
+    if "| `context_window_" not in text:
+        pytest.skip("the README has no table of metrics yet")
+
+    assert markdown_table() in text
