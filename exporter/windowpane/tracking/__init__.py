@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.tracking.emitter import SessionInfo
+from windowpane.tracking.tracker import SessionTracker
 
 __all__ = ["SessionInfo", "SessionTracker"]

@@ -7,7 +7,7 @@ and replay ever see. It does no I/O: events leave through the `emit` callable it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from windowpane.events import (
@@ -18,9 +18,7 @@ from windowpane.events import (
     ContentCompressed,
     ContentRegretted,
     Event,
-    EventContext,
     LimitChanged,
-    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -39,6 +37,7 @@ from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking.accounts import Accounts
 from windowpane.tracking.departures import Departure, Departures
 from windowpane.tracking.derive import zone_of
+from windowpane.tracking.emitter import Emitter, SessionInfo
 from windowpane.tracking.pace import Pace
 from windowpane.tracking.pressure import Reading
 from windowpane.tracking.pressure import measure as read_gauges
@@ -56,26 +55,11 @@ from windowpane.vocabulary import (
 from windowpane.window.blocks import Block
 from windowpane.window.window import Window
 
-BUFFERED_EVENTS: Final = 1_000
-"""Events held back at most before they leave in the middle of a turn."""
 UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
-    """Who a session is."""
-
-    session_id: str
-    agent: str
-    model: str
-    source: str
-    stream_id: str
-    """Unique to this emitter; events are numbered within it."""
-    parent_session_id: str | None = None
-
-
-class SessionTracker:
+class SessionTracker(Emitter):
     """Owns one session's window and turns what happens to it into events.
 
     Not thread-safe; its owner serialises calls. Every method takes an optional `at` (seconds since the epoch,
@@ -94,31 +78,23 @@ class SessionTracker:
         clock: Clock | None = None,
         next_limit: Callable[[int], int | None] | None = None,
     ) -> None:
-        self.info = info
+        super().__init__(info, emit=emit, clock=clock)
         self.limits = limits
         self.settings = settings or TrackerSettings()
         self.window = Window(self.settings.lifetimes)
         self.accounts = Accounts()
         self.pace = Pace(self.settings)
-        self.turn = 0
         self.exchange = 0
-        self.window_id = 1
         self.zone: Zone = "green"
         self.in_turn = False
         """Whether a turn is open: a block came in since the last one ended."""
-        self._emit = emit
         self._digest = digest
-        self._clock = clock
         self._next_limit = next_limit
         self._departures = Departures(
             capacity=self.settings.remembered_departures, turns=self.settings.regret_turns
         )
         self._trend = Trend()
-        self._buffer: list[Event] = []
-        self._n = 0
         self._blocks = 0
-        self._trace: tuple[str | None, str | None] = (None, None)
-        self._context = self._make_context()
         self._call_blocks: dict[str, Block] = {}
         self._reply_group: str | None = None
         self._last_type: ContentType | None = None
@@ -161,34 +137,9 @@ class SessionTracker:
         self.flush()
         return report
 
-    def record(self, payload: Payload, at: float | None = None) -> Event:
-        """Emit a fact that changes nothing in the window."""
-        if at is None and self._clock is not None:
-            at = self._clock()
-        event = Event(self._context, self._n, at, payload)
-        self._n += 1
-        self._buffer.append(event)
-        if len(self._buffer) >= BUFFERED_EVENTS:
-            self.flush()
-        return event
-
-    def flush(self) -> None:
-        """Hand the buffered events over; one list, one call."""
-        if self._buffer:
-            batch, self._buffer = self._buffer, []
-            self._emit(batch)
-
-    def trace(self, trace_id: str | None, span_id: str | None) -> None:
-        """Note the OpenTelemetry span that the following events belong to."""
-        if (trace_id, span_id) != self._trace:
-            self._trace = (trace_id, span_id)
-            self._context = self._make_context()
-
     def set_model(self, model: str, limits: WindowLimits | None, at: float | None = None) -> None:
         """The following calls go to another model, with another window."""
-        if model != self.info.model:
-            self.info = replace(self.info, model=model)
-            self._context = self._make_context()
+        self._rename_model(model)
         if limits != self.limits:
             self.set_limits(limits, at)
 
@@ -378,7 +329,7 @@ class SessionTracker:
         self._call_blocks.clear()
         self._reply_group = None
         self._call_raw, self._call_components = 0, {}
-        self._context = self._make_context()
+        self._renew_context()
 
     # -- turns ------------------------------------------------------------------------------------------------
 
@@ -432,13 +383,6 @@ class SessionTracker:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _make_context(self) -> EventContext:
-        info = self.info
-        return EventContext(
-            info.session_id, info.agent, info.model, self.turn, self.window_id, info.source, info.stream_id,
-            info.parent_session_id, *self._trace,
-        )  # fmt: skip
-
     def _note_call(self, at: float | None) -> None:
         """The model is called now: the window, as it is, is what it sees."""
         if not self._measured:
@@ -459,7 +403,7 @@ class SessionTracker:
         self._added_by_component = {}
         self._estimate_error = None
         self.window.enter_turn(self.turn)
-        self._context = self._make_context()
+        self._renew_context()
         self.record(TurnStarted(), at)
 
     def _notice_return(self, block: Block, at: float | None) -> None:
