@@ -1,0 +1,303 @@
+"""Plays one session's records into its tracker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Final, Protocol
+
+from windowpane.events import (
+    BlocksEvicted,
+    Event,
+    EvictedBlock,
+    FidelityEvaluated,
+    SessionIncomplete,
+)
+from windowpane.protocols import CountSource, Digester, LimitCatalogue, TokenCounter
+from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.sources.base import (
+    Broken,
+    Cleared,
+    Compacted,
+    Content,
+    LimitStated,
+    ModelCalled,
+    Record,
+    Removed,
+    SessionClosed,
+    SessionOpened,
+)
+from windowpane.sources.compaction import Replacement, replacement_of
+from windowpane.tracking import SessionInfo, SessionTracker
+from windowpane.vocabulary import ContentType
+from windowpane.window.blocks import Block
+from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
+
+PLACEHOLDER_TOKENS: Final = 8
+"""What an agent writes in the place of a tool result it cleared; its text is not recorded."""
+MEDIA_TOKENS: Final = 1_000
+"""Of one image where nobody knows better."""
+MAXIMUM_REASON: Final = 200
+REFERRING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_call"})
+
+
+class FidelityProbe(Protocol):
+    """Judges what a compression lost."""
+
+    def __call__(
+        self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
+    ) -> FidelityEvaluated | None:
+        """How much of *removed* the *visible* blocks still say; *of* is the compression's event id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingest:
+    """What playing needs of the world."""
+
+    digest: Digester
+    counter_for: Callable[[str], TokenCounter]
+    """A counter for a model's name; the same text must have the same count on every run."""
+    catalogue: LimitCatalogue | None = None
+    limit_tokens: int | None = None
+    """The window's size as the user gave it; wins over everything."""
+    agent: str | None = None
+    """Name for the sessions instead of the tool's."""
+    settings: TrackerSettings | None = None
+    evaluate: FidelityProbe | None = None
+    media_tokens: Callable[[str], int] | None = None
+    """Flat cost of one image for a model."""
+
+
+class SessionPlayer:
+    """One session: its tracker, and what the recording's own names for content mean in it."""
+
+    def __init__(
+        self,
+        opened: SessionOpened,
+        *,
+        session_id: str,
+        parent_session_id: str | None,
+        source: str,
+        model: str,
+        stated_limit: int | None,
+        ingest: Ingest,
+        emit: Callable[[list[Event]], None],
+    ) -> None:
+        self._ingest = ingest
+        self._model = model
+        self._stated = stated_limit
+        self._counter = ingest.counter_for(model)
+        self._references = ReferenceIndex()
+        self._blocks: dict[str, list[str]] = {}
+        self._at = opened.at
+        info = SessionInfo(
+            session_id,
+            ingest.agent or opened.agent,
+            model,
+            source,
+            f"{source}:{session_id}",
+            parent_session_id,
+        )
+        self.tracker = SessionTracker(
+            info,
+            emit=emit,
+            digest=ingest.digest,
+            limits=self._limits(),
+            settings=ingest.settings,
+            next_limit=self._next_limit,
+        )
+        self.tracker.start(opened.at)
+
+    def play(self, record: Record) -> None:
+        """What one record says happened."""
+        at = record.at if not isinstance(record, Broken) else None
+        if at is not None:
+            self._at = at
+        self._play(record)
+
+    def finish(self) -> None:
+        """No more records: let the last events go."""
+        self.tracker.flush()
+
+    # -- records ----------------------------------------------------------------------------------------------
+
+    @singledispatchmethod
+    def _play(self, record: Record) -> None:
+        raise TypeError(f"not a record: {record!r}")
+
+    @_play.register
+    def _(self, record: SessionOpened) -> None:
+        self._use_model(record.model)
+        if record.limit_tokens:
+            self._state_limit(record.limit_tokens)
+
+    @_play.register
+    def _(self, record: Content) -> None:
+        tokens, source = self._count(record)
+        block = self.tracker.add(
+            record.content_type,
+            record.text,
+            tokens,
+            count_source=source,
+            tool_call_id=record.tool_call_id,
+            tool_name=record.tool_name,
+            at=self._at,
+        )
+        if record.key:
+            self._blocks.setdefault(record.key, []).append(block.id)
+        if record.tool_call_id and record.content_type == "tool_result":
+            self._blocks.setdefault(record.tool_call_id, []).append(block.id)
+        if not record.text:
+            return
+        if record.content_type in REFERRING_TYPES:
+            self.tracker.refer(self._references.mentioned(record.text), block.id, self._at)
+        elif record.content_type in INDEXED_TYPES:
+            self._references.add(block.id, record.text)
+
+    @_play.register
+    def _(self, record: ModelCalled) -> None:
+        self._use_model(record.model)
+        cost = record.cost_dollars
+        if cost is None and record.usage is not None and self._ingest.catalogue is not None:
+            cost = self._ingest.catalogue.cost_dollars(self._model, record.usage, self._at)
+        self.tracker.end_turn(
+            record.usage,
+            cost_dollars=cost,
+            latency_seconds=record.latency_seconds,
+            stop_reason=record.stop_reason,
+            at=self._at,
+        )
+
+    @_play.register
+    def _(self, record: Removed) -> None:
+        tracker = self.tracker
+        evicted: list[EvictedBlock] = []
+        stand_ins: list[Block] = []
+        for key in record.keys:
+            held = [block_id for block_id in self._blocks.get(key, ()) if block_id in tracker.window]
+            if not held:
+                evicted.append(EvictedBlock(key[:MAXIMUM_REASON], "tool_result", 0, "mask", record.policy))
+            for block_id in held:
+                block = tracker.window.slot(block_id).block
+                stand_in = None
+                if block.content_type == "tool_result":
+                    stand_in = tracker.stand_in("placeholder", None, PLACEHOLDER_TOKENS, replaces=block_id)
+                    stand_ins.append(stand_in)
+                evicted.append(_evicted(block, stand_in, record.policy))
+        seen = sum(block.tokens for block in evicted)
+        net = max(0, seen - sum(block.replacement_tokens for block in evicted))
+        freed = net if record.tokens_freed is None else record.tokens_freed
+        before = tracker.accounts.used(tracker.window.tokens)
+        tracker.evict(BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), stand_ins, self._at)
+        if freed > net and tracker.accounts.anchored:
+            tracker.accounts.rebase(max(0, before - freed), tracker.window.tokens)
+        for gone in evicted:
+            self._references.forget(gone.block_id)
+
+    @_play.register
+    def _(self, record: Compacted) -> None:
+        tracker = self.tracker
+        replacement = replacement_of(record, tracker, kept=self._kept(record), counter=self._counter)
+        event = tracker.compress(
+            replacement.event, replacement.results, self._at, window_tokens=record.tokens_after
+        )
+        for block in replacement.removed:
+            self._references.forget(block.id)
+        self._blocks = {
+            key: held
+            for key, blocks in self._blocks.items()
+            if (held := [block_id for block_id in blocks if block_id in tracker.window])
+        }
+        self._evaluate(replacement, event)
+
+    @_play.register
+    def _(self, _record: Cleared) -> None:
+        self.tracker.roll("clear", self._at)
+        self._references.clear()
+        self._blocks.clear()
+
+    @_play.register
+    def _(self, record: LimitStated) -> None:
+        self._state_limit(record.limit_tokens)
+
+    @_play.register
+    def _(self, record: SessionClosed) -> None:
+        self.tracker.end(record.reason[:MAXIMUM_REASON], self._at)
+
+    @_play.register
+    def _(self, record: Broken) -> None:
+        self.tracker.record(SessionIncomplete(record.reason[:MAXIMUM_REASON], record.line), self._at)
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _count(self, record: Content) -> tuple[int, CountSource]:
+        if record.tokens is not None:
+            return record.tokens, "usage"
+        tokens = self._counter.count(record.text) if record.text else 0
+        if not record.media:
+            return tokens, self._counter.source
+        flat = MEDIA_TOKENS if self._ingest.media_tokens is None else self._ingest.media_tokens(self._model)
+        return tokens + record.media * flat, "estimate"
+
+    def _kept(self, record: Compacted) -> frozenset[str]:
+        """Ids of the blocks that a compaction left where they were."""
+        kept = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
+        if record.keep_last:
+            kept.update(block.id for block in list(self.tracker.window)[-record.keep_last :])
+        return frozenset(kept)
+
+    def _evaluate(self, replacement: Replacement, event: Event) -> None:
+        if self._ingest.evaluate is None:
+            return
+        judged = self._ingest.evaluate(
+            replacement.judged, list(self.tracker.window), digest=self._ingest.digest, of=event.event_id
+        )
+        if judged is not None:
+            self.tracker.record(judged, self._at)
+
+    def _use_model(self, model: str) -> None:
+        if model and model != self._model:
+            self._model = model
+            self._counter = self._ingest.counter_for(model)
+            self.tracker.set_model(model, self._limits(), self._at)
+
+    def _state_limit(self, limit_tokens: int) -> None:
+        if limit_tokens < 1 or self._stated == limit_tokens:
+            return
+        self._stated = limit_tokens
+        limits = self._limits()
+        if limits != self.tracker.limits:
+            self.tracker.set_limits(limits, self._at)
+
+    def _limits(self) -> WindowLimits | None:
+        """The user's word, else the recording's, else the catalogue's."""
+        if self._ingest.limit_tokens is not None:
+            return WindowLimits.of(self._ingest.limit_tokens, "given")
+        if self._stated:
+            return WindowLimits.of(self._stated, "provider")
+        if self._ingest.catalogue is None or not self._model:
+            return None
+        known = self._ingest.catalogue.lookup(self._model)
+        if known is None or known.limit_tokens is None:
+            return None
+        return WindowLimits.of(known.limit_tokens, "catalogue")
+
+    def _next_limit(self, above: int) -> int | None:
+        catalogue = self._ingest.catalogue
+        return None if catalogue is None else catalogue.next_limit(self._model, above)
+
+
+def _evicted(block: Block, stand_in: Block | None, policy: str) -> EvictedBlock:
+    return EvictedBlock(
+        block.id,
+        block.content_type,
+        block.tokens,
+        "drop" if stand_in is None else "mask",
+        policy,
+        replacement=None if stand_in is None else stand_in.id,
+        replacement_tokens=0 if stand_in is None else stand_in.tokens,
+        turn_added=block.turn,
+        tool_name=block.tool_name,
+    )

@@ -1,0 +1,102 @@
+"""One pass over one JSON Lines recording: rows in, records out, whatever is in the rows."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from windowpane.sources.base import Broken, Record
+from windowpane.sources.jsonlines import Row, rows
+from windowpane.sources.reading import Reading
+
+IDLE_SECONDS: Final = 120.0
+"""A file not written to for so long is taken as finished: no model streams a reply more slowly."""
+MAXIMUM_BROKEN: Final = 10
+"""Lost lines that are told apart as `Broken`; more are reported as problems only."""
+BACKWARDS_SECONDS: Final = 60.0
+"""Rows may be written out of order by as much without it being worth a remark."""
+
+
+class Transcript(ABC):
+    """The state of reading one file; a format says what a row means.
+
+    Records go to `out` in the order in which content entered the window. With *complete* a model call or a
+    compaction that the file leaves open is closed at its end; without, it is held back, because more may follow.
+    """
+
+    def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
+        self.path = path
+        self.reading = reading
+        self.stats = reading.stats
+        self.complete = _is_idle(path) if complete is None else complete
+        self.out: list[Record] = []
+        self.line = 0
+        self._latest: float | None = None
+        self._broken: list[Broken] = []
+        self._told = 0
+
+    @abstractmethod
+    def take(self, row: dict[str, Any]) -> None:
+        """One row of the file."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """The file has ended."""
+
+    @property
+    @abstractmethod
+    def opened(self) -> bool:
+        """Whether a session is open that a lost line can be told of."""
+
+    def records(self) -> Iterator[Record]:
+        """The file's records in order."""
+        out = self.out
+        for row in rows(self.path, self.reading):
+            self.line = row.line
+            if row.value is None:
+                self._lose(row)
+            else:
+                self.take(row.value)
+            if self._broken and self.opened:
+                self._tell()
+            if out:
+                yield from out
+                out.clear()
+        self.finish()
+        if self.opened:
+            self._tell()
+        yield from out
+        out.clear()
+
+    def at(self, when: float | None) -> float | None:
+        """*when*, reported where it lies before what was read already."""
+        if when is None:
+            return None
+        if self._latest is None or when >= self._latest:
+            self._latest = when
+        elif when < self._latest - BACKWARDS_SECONDS:
+            self.reading.odd(
+                self.line, "timestamp", f"out of order: {self._latest - when:.0f} s before a row above it"
+            )
+            self._latest = when
+        return when
+
+    def _lose(self, row: Row) -> None:
+        if (row.last and not self.complete) or self._told >= MAXIMUM_BROKEN:
+            return
+        self._told += 1
+        self._broken.append(Broken(row.lost, row.line))
+
+    def _tell(self) -> None:
+        self.out.extend(self._broken)
+        self._broken.clear()
+
+
+def _is_idle(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > IDLE_SECONDS
+    except OSError:
+        return True

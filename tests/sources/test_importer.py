@@ -1,0 +1,153 @@
+"""Importing files and folders: every file reported, no file stops the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+
+from windowpane.events import Event
+from windowpane.exceptions import StoreError, UnknownFormatError
+from windowpane.sources.discover import files_of, reader_for
+from windowpane.sources.importer import import_paths
+from windowpane.sources.ingest import Ingest
+from windowpane.sources.registry import all_readers
+from windowpane.store.base import ImportOutcome
+
+READERS = all_readers(complete=True)
+
+
+class WordCounter:
+    source = "estimate"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+class MemoryStore:
+    """Keeps the longest event sequence of each session."""
+
+    def __init__(self, *, refuse: str = "") -> None:
+        self.sessions: dict[str, list[Event]] = {}
+        self._refuse = refuse
+
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        first = list(events())
+        assert [event.event_id for event in first] == [event.event_id for event in events()]
+        session_id = first[0].context.session_id
+        if session_id == self._refuse:
+            raise StoreError("disk full")
+        known = len(self.sessions.get(session_id, ()))
+        self.sessions[session_id] = first
+        return ImportOutcome(session_id, 1, len(first) - known, known, revised=False)
+
+
+def ingest() -> Ingest:
+    return Ingest(
+        digest=lambda text: blake2b(text.encode(), digest_size=8).hexdigest(),
+        counter_for=lambda model: WordCounter(),
+    )
+
+
+def transcript(session: str, *words: str) -> str:
+    return "".join(
+        f'{{"type":"user","sessionId":"{session}","uuid":"{session}-{number}",'
+        f'"timestamp":"2026-01-01T00:00:0{number}Z","message":{{"role":"user","content":"{word}"}}}}\n'
+        for number, word in enumerate(words)
+    )
+
+
+def test_folder_is_imported_and_foreign_files_are_no_error(tmp_path: Path) -> None:
+    """Known recordings of a folder are stored; other files are reported as unknown without failing it."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.jsonl").write_text(transcript("a", "one", "two"))
+    (tmp_path / "b.jsonl").write_text(transcript("b", "one"))
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    (tmp_path / ".hidden.jsonl").write_text(transcript("c", "one"))
+    store = MemoryStore()
+
+    reports = import_paths([tmp_path], store, ingest=ingest(), readers=READERS)
+
+    assert sorted(store.sessions) == ["claude_code:a", "claude_code:b"]
+    assert [(report.path.name, report.unknown) for report in reports] == [
+        ("b.jsonl", False),
+        ("package.json", True),
+        ("a.jsonl", False),
+    ]
+    assert not any(report.partial for report in reports)
+
+
+def test_named_file_of_unknown_format_is_an_error(tmp_path: Path) -> None:
+    """A file the user named must be a recording; the report says what was expected."""
+    named = tmp_path / "notes.txt"
+    named.write_text("hello")
+
+    (report,) = import_paths([named], MemoryStore(), ingest=ingest(), readers=READERS)
+
+    assert report.partial
+    assert "claude_code" in report.error
+    assert report.unknown
+
+
+def test_store_error_of_one_session_does_not_stop_the_others(tmp_path: Path) -> None:
+    """What the store refuses is reported and the next session is stored."""
+    both = tmp_path / "both.jsonl"
+    both.write_text(transcript("a", "one") + transcript("b", "one"))
+    store = MemoryStore(refuse="claude_code:a")
+
+    (report,) = import_paths([both], store, ingest=ingest(), readers=READERS)
+
+    assert list(store.sessions) == ["claude_code:b"]
+    assert "disk full" in report.error
+    assert report.partial
+
+
+def test_the_same_file_under_two_names_is_read_once(tmp_path: Path) -> None:
+    """A file reached by a folder and by its own name, or by a link, is imported once."""
+    file = tmp_path / "a.jsonl"
+    file.write_text(transcript("a", "one"))
+    (tmp_path / "link.jsonl").symlink_to(file)
+
+    assert list(files_of([tmp_path, file])) == [file]
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"", "empty"),
+        (b"\xff\xfe{\0", "UTF-16"),
+        (b"\x7fELF\0\0", "binary"),
+        (b'{"a": 1}', "no known format"),
+        (b"hello", "neither"),
+    ],
+)
+def test_unknown_format_says_what_was_found(tmp_path: Path, head: bytes, said: str) -> None:
+    """The error names what the file seems to be."""
+    file = tmp_path / "file.jsonl"
+    file.write_bytes(head)
+
+    with pytest.raises(UnknownFormatError, match=said):
+        reader_for(file, READERS)
+
+
+def test_missing_file_is_reported(tmp_path: Path) -> None:
+    """A path that does not exist is a report with an error, not an exception."""
+    (report,) = import_paths([tmp_path / "nowhere"], MemoryStore(), ingest=ingest(), readers=READERS)
+
+    assert "No such file" in report.error
+
+
+def test_progress_is_told_of_every_file(tmp_path: Path) -> None:
+    """The callback hears number and total before each file."""
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text(transcript(name, "one"))
+    heard: list[str] = []
+
+    def progress(path: Path, *, number: int, total: int) -> None:
+        heard.append(f"{path.stem} {number}/{total}")
+
+    import_paths([tmp_path], MemoryStore(), ingest=ingest(), readers=READERS, progress=progress)
+
+    assert heard == ["a 1/2", "b 2/2"]

@@ -1,0 +1,91 @@
+"""Every real recording gives the figures that were computed independently of these readers."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.sources.base import FileStats, Problem, Reader
+from windowpane.sources.registry import all_readers
+
+FORMATS = ("claude_code", "codex", "pi")
+CALLS = ("api_calls", "api_msgs")
+"""Names under which the manifest counts model calls."""
+
+
+@cache
+def manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    entries = json.loads((folder / "MANIFEST.json").read_text())
+    return {entry["file"]: entry["stats"] for entry in entries if entry["format"] in FORMATS}
+
+
+def reader_of(source: str) -> Reader:
+    return next(reader for reader in all_readers(complete=True) if reader.format == source)
+
+
+def measured(path: Path) -> FileStats:
+    stats = FileStats()
+    problems: list[Problem] = []
+    for _ in reader_of(path.parent.name).read(path, stats=stats, problems=problems):
+        pass
+    return stats
+
+
+def files() -> list[str]:
+    """Names are listed here so that a recording that goes missing is noticed."""
+    return [
+        "claude_code/compact_micro_76-62d755ef9f-2.jsonl",
+        "claude_code/compact_small_a6-e4c2a0fbd1-0.jsonl",
+        "claude_code/daaain_edge_cases.jsonl",
+        "claude_code/daaain_representative_messages.jsonl",
+        "claude_code/daaain_session_b.jsonl",
+        "claude_code/daaain_todowrite_examples.jsonl",
+        "claude_code/malformed_two_objects_one_line_37-995ebed6e4-2.jsonl",
+        "claude_code/micro_ids_present_d5-99f72ee73a-0.jsonl",
+        "claude_code/new_cli_8c-b7fcfcbb16-0.jsonl",
+        "claude_code/small_progress_96-6462b9a8e7-0.jsonl",
+        "claude_code/tiny_c9-883595c929-0.jsonl",
+        "claude_code/tiny_notools_8c-fa910f8ef9-2.jsonl",
+    ]
+
+
+@pytest.mark.parametrize("name", files())
+def test_figures_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
+    """Messages, calls, characters, compactions, evictions, bad lines, turns and sessions agree."""
+    expected = manifest(sessions_dir)[name]
+    stats = measured(sessions_dir / name)
+
+    got = {
+        "messages": stats.messages,
+        "tool_calls": stats.tool_calls,
+        "content_chars": stats.content_chars,
+        "max_tool_output_chars": stats.max_tool_output_chars,
+        "compactions": stats.compactions,
+        "evictions": stats.evictions,
+        "bad_lines": stats.bad_lines,
+        "turns": stats.user_turns,
+    }
+    assert got == {key: expected[key] for key in got}
+    assert stats.odd_lines == expected.get("odd_rows", 0)
+    assert stats.sessions == len(expected["sid"])
+
+
+@pytest.mark.parametrize("name", files())
+def test_usage_is_that_of_the_manifest(sessions_dir: Path, name: str) -> None:
+    """Every usage sum, the number of calls and the largest context agree."""
+    expected = dict(manifest(sessions_dir)[name]["usage"])
+    stats = measured(sessions_dir / name)
+
+    naive = expected.pop("naive_over_dedup", None)
+    expected.pop("window", None)
+    assert stats.peak_context == expected.pop("peak_context")
+    calls = [expected.pop(key) for key in CALLS if key in expected]
+    assert calls in ([], [stats.api_calls])
+    assert {key: stats.usage.get(key) for key in expected} == expected
+    if naive is not None:
+        once = sum(stats.usage[key] for key in expected)
+        assert round(stats.usage["all_lines_total"] / once, 2) == naive
