@@ -134,7 +134,8 @@ for module in pkgutil.walk_packages(windowpane.__path__, "windowpane."):
         try:
             importlib.import_module(module.name)
         except ImportError as error:
-            failed.append(f"{{module.name}}: {{error}}")
+            if (error.name or "").split(".")[0] in {OPTIONAL_LIBRARIES}:
+                failed.append(f"{{module.name}}: {{error}}")
 print(json.dumps(failed))
 """
 
@@ -142,17 +143,14 @@ print(json.dumps(failed))
 
 
 def test_the_version_is_the_packages() -> None:
-    """The version is asked of the installed package, and any other missing name is refused."""
+    """The version is that of the installed package, else `0+source`; any other missing name is refused."""
     program = (
         "import json, windowpane\n"
         "print(json.dumps([windowpane.__version__, str(hasattr(windowpane, 'no_such_name'))]))"
     )
-    if subprocess.run([sys.executable, "-m", "pip", "show", "-q", "windowpane"], check=False).returncode:
-        pytest.skip("windowpane is on the path, but not installed")
-
     version, other = run_python(program)
 
-    assert re.fullmatch(r"\d+\.\d+\.\d+.*", version)
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*|0\+source", version)
     assert other == "False"
 
 

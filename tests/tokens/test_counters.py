@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -139,6 +142,23 @@ def test_a_damaged_vocabulary_leaves_estimates(caplog: pytest.LogCaptureFixture)
     assert len(caplog.records) == 1
     with pytest.raises(VocabularyError, match="damaged on purpose"):
         vocabulary.require()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_while_loading_harms_neither_process() -> None:
+    """A server that forks its workers right after start has exact counts in each of them."""
+    program = (
+        "import os\n"
+        "from windowpane.tokens import counter_for\n"
+        "counter = counter_for('gpt-5')\n"
+        "child = os.fork()\n"
+        "print(counter.ready(30), counter.count('hello world'), flush=True)\n"
+        "if child: os.waitpid(child, 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True 2\nTrue 2\n"
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gemini-2.5-pro", "deepseek-chat", "mystery"])

@@ -8,7 +8,9 @@ on every run (an importer) waits first.
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import weakref
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -46,13 +48,14 @@ class Vocabulary:
         return self._encoding is not None
 
     def start(self) -> None:
-        """Load on a daemon thread unless that is done, under way or has failed.
-
-        A forked child has no such thread, so it starts its own.
-        """
+        """Load on a daemon thread unless that is done, under way or has failed."""
         if self.loaded or self._error or (self._thread and self._thread.is_alive()):
             return
         self._thread = threading.Thread(target=self._load_quietly, name="windowpane-vocabulary", daemon=True)
+        # tiktoken imports this, and it registers fork hooks: not while a fork waits for the loading to end.
+        import concurrent.futures.thread  # noqa: F401
+
+        _started.add(self)
         self._thread.start()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
@@ -85,6 +88,23 @@ class Vocabulary:
         except Exception as error:  # noqa: BLE001 (whatever went wrong, the agent goes on with estimates)
             self._error = error
             _log.exception("token counts stay estimates: %s could not be loaded", self._spec.name)
+
+
+_started: weakref.WeakSet[Vocabulary] = weakref.WeakSet()
+_FORK_WAIT_SECONDS = 2.0
+
+
+def _finish_loading() -> None:
+    """Let loading end before a fork: a child would inherit a half imported tokenizer and no thread to finish it.
+
+    Afterwards the children share the vocabulary's memory.
+    """
+    for vocabulary in tuple(_started):
+        vocabulary.wait(_FORK_WAIT_SECONDS)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_finish_loading)
 
 
 @cache
