@@ -1,0 +1,57 @@
+"""What the exporter measures about itself."""
+
+from __future__ import annotations
+
+from prometheus_client import generate_latest
+
+from windowpane.metrics.internal import InternalMetrics
+from windowpane.metrics.prometheus import registry_of
+
+
+def recorder(*, newest: float | None = None) -> InternalMetrics:
+    return InternalMetrics(
+        version="1.2.3", clock=lambda: 1_000.0, last_event_at=lambda: newest, queue_events=lambda: 7
+    )
+
+
+def test_what_is_recorded_is_exposed() -> None:
+    """Hooks, writes, drops and notifications are counted under their names."""
+    own = recorder(newest=940.0)
+    own.hook("on_turn_start", 0.002)
+    own.store_write(0.02)
+    own.dropped("queue", "full", events=3)
+    own.notified("json", "delivered")
+    text = generate_latest(registry_of(own)).decode()
+
+    for line in (
+        'windowpane_hook_seconds_bucket{hook="on_turn_start",le="0.001"} 0.0',
+        'windowpane_hook_seconds_bucket{hook="on_turn_start",le="0.005"} 1.0',
+        "windowpane_store_write_seconds_sum 0.02",
+        'windowpane_dropped_events_total{reason="full",sink="queue"} 3.0',
+        'windowpane_notifications_total{channel="json",outcome="delivered"} 1.0',
+        "windowpane_queue_events 7.0",
+        "windowpane_last_event_age_seconds 60.0",
+        'version="1.2.3"',
+    ):
+        assert line in text
+    assert own.dropped_events() == 3
+
+
+def test_drops_begin_at_zero_and_an_age_without_events_is_absent(value_of) -> None:
+    """The first drop is seen as an increase; before the first event there is no age."""
+    families = recorder().collect()
+
+    assert value_of(families, "windowpane_dropped_events_total", sink="store", reason="error") == 0
+    assert value_of(families, "windowpane_last_event_age_seconds") is None
+
+
+def test_names_cannot_grow_without_bound(value_of) -> None:
+    """Past the cap, names share one series."""
+    own = recorder()
+    for index in range(1_000):
+        own.hook(f"hook {index}", 0.1)
+        own.notified(f"channel-{index}", "delivered")
+    families = {family.metric.name: family for family in own.collect()}
+
+    assert len(families["windowpane_hook_seconds"].histograms) == 17
+    assert len(families["windowpane_notifications_total"].points) == 33

@@ -1,0 +1,305 @@
+"""The HTTP endpoint: what it answers, to whom, and what it does on a busy port or under load."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.server import Health, MetricsServer, Routes, Target, TlsOptions, start_http_server
+from windowpane.state import MetricState
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+def fetch(server: MetricsServer, path: str, *, method: str = "GET", **headers: str) -> Reply:
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
+    try:
+        connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
+        response = connection.getresponse()
+        return Reply(response.status, response.headers, response.read())
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def registry(scripted_state: MetricState) -> CollectorRegistry:
+    return registry_of(StateSource(scripted_state, clock=lambda: 1_000.0))
+
+
+@pytest.fixture
+def server(registry: CollectorRegistry) -> Iterator[MetricsServer]:
+    routes = Routes(
+        registry,
+        health=lambda: Health(ok=True, details={"events": 5}),
+        targets=lambda: [Target("127.0.0.1:9464", {"process": "12"})],
+    )
+    with start_http_server(routes, port=0) as running:
+        yield running
+
+
+def test_metrics_are_plain_text_by_default(server: MetricsServer) -> None:
+    """A client that asks for nothing in particular gets the classic text format, uncompressed."""
+    reply = fetch(server, "/metrics")
+
+    assert reply.status == 200
+    assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert b"\ncontext_window_turns_total{" in reply.body
+
+
+def test_openmetrics_is_given_to_who_asks_for_it(server: MetricsServer) -> None:
+    """With Prometheus's own Accept header the reply is OpenMetrics, complete and parseable."""
+    reply = fetch(
+        server,
+        "/metrics",
+        Accept="application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+    )
+
+    assert reply.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert reply.body.endswith(b"# EOF\n")
+    assert len(list(parse_openmetrics(reply.body.decode()))) > 20
+
+
+def test_gzip_is_given_to_who_accepts_it(server: MetricsServer) -> None:
+    """The compressed reply holds the same text and is much smaller."""
+    plain = fetch(server, "/metrics")
+    packed = fetch(server, "/metrics", Accept_Encoding="gzip")
+
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body) / 5
+
+
+def test_health_and_discovery_are_json(server: MetricsServer) -> None:
+    """Probes see the status, Prometheus sees the registered endpoints in its own format."""
+    health, targets = fetch(server, "/healthz"), fetch(server, "/sd")
+
+    assert (health.status, json.loads(health.body)) == (200, {"status": "ok", "events": 5})
+    assert targets.headers["Content-Type"] == "application/json"
+    assert json.loads(targets.body) == [{"targets": ["127.0.0.1:9464"], "labels": {"process": "12"}}]
+
+
+def test_a_failing_exporter_says_so(registry: CollectorRegistry) -> None:
+    """A probe gets 503 with the reason."""
+    failing = Health(ok=False, details={"reason": "disk full"})
+    with start_http_server(Routes(registry, health=lambda: failing), port=0) as server:
+        reply = fetch(server, "/healthz")
+
+    assert (reply.status, json.loads(reply.body)["reason"]) == (503, "disk full")
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics/", "/metrics/../healthz", "/favicon.ico"])
+def test_other_paths_are_not_found(server: MetricsServer, path: str) -> None:
+    """Only the three paths exist."""
+    assert fetch(server, path).status == 404
+
+
+def test_a_query_is_ignored_and_head_has_no_body(server: MetricsServer) -> None:
+    """Scrapers may add parameters, probes may ask for headers only; other methods are refused."""
+    assert fetch(server, "/metrics?x=1").status == 200
+    head = fetch(server, "/metrics", method="HEAD")
+    assert (head.status, head.body) == (200, b"")
+    assert int(head.headers["Content-Length"]) > 1_000
+    assert fetch(server, "/metrics", method="POST").status == 501
+
+
+def test_it_listens_on_loopback_by_default(server: MetricsServer) -> None:
+    """Nothing is open to the network unless asked for."""
+    assert server.host == "127.0.0.1"
+    assert server.url == f"http://127.0.0.1:{server.port}/metrics"
+
+
+def test_a_busy_port_gives_way_to_a_free_one(
+    registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second endpoint takes another port and says so, unless told to insist."""
+    with start_http_server(Routes(registry), port=0) as first:
+        with start_http_server(Routes(registry), port=first.port) as second:
+            assert second.port != first.port
+            assert fetch(second, "/metrics").status == 200
+        with pytest.raises(OSError, match="in use"):
+            start_http_server(Routes(registry), port=first.port, free_port_if_busy=False)
+    assert f"port {first.port} is busy" in caplog.text
+
+
+def test_a_closed_endpoint_frees_its_port(registry: CollectorRegistry) -> None:
+    """After close nothing answers, a second close is harmless, and the port can be taken again."""
+    server = start_http_server(Routes(registry), port=0)
+    port = server.port
+    fetch(server, "/healthz")
+    server.close()
+    server.close()
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=2).close()
+    with start_http_server(Routes(registry), port=port, free_port_if_busy=False) as again:
+        assert again.port == port
+
+
+def test_a_failing_collector_is_an_error_of_one_request(caplog: pytest.LogCaptureFixture) -> None:
+    """The client learns nothing but that it failed; the endpoint lives on."""
+
+    class Broken(Collector):
+        def collect(self) -> Iterator[object]:  # type: ignore[override]
+            raise RuntimeError("secret detail")
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Broken())
+    with start_http_server(Routes(registry), port=0) as server:
+        reply = fetch(server, "/metrics")
+        alive = fetch(server, "/healthz")
+
+    assert reply.status == 500
+    assert b"secret" not in reply.body
+    assert "secret detail" in caplog.text
+    assert alive.status == 200
+
+
+def test_requests_beyond_the_bound_are_turned_away(
+    registry: CollectorRegistry, wait_until: Callable[..., None]
+) -> None:
+    """Idle connections cannot take more threads than allowed, and room is given back."""
+    with start_http_server(Routes(registry), port=0, maximum_requests=2) as server:
+        idle = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(2)]
+        try:
+            wait_until(lambda: fetch(server, "/metrics").status == 503, what="turning away")
+        finally:
+            for connection in idle:
+                connection.close()
+        wait_until(lambda: fetch(server, "/metrics").status == 200, what="room again")
+
+
+def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:
+    """Without the token neither metrics, targets nor health details are shown."""
+    routes = Routes(registry, health=lambda: Health(details={"path": "private"}), bearer_token="s3cret")
+    with start_http_server(routes, port=0) as server:
+        for path in ("/metrics", "/sd"):
+            assert fetch(server, path).status == 401
+            assert fetch(server, path, Authorization="Bearer wrong").status == 401
+            assert fetch(server, path, Authorization="Bearer s3cret").status == 200
+        assert json.loads(fetch(server, "/healthz").body) == {"status": "ok"}
+        assert b"private" in fetch(server, "/healthz", Authorization="Bearer s3cret").body
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory, require_server) -> Path:
+    """A certificate for loopback that is its own authority."""
+    folder = tmp_path_factory.mktemp("certificates")
+    subprocess.run(
+        [
+            require_server("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", folder / "key.pem", "-out", folder / "cert.pem",
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )  # fmt: skip
+    return folder
+
+
+def https_status(server: MetricsServer, certificates: Path, *, with_certificate: bool) -> int:
+    context = ssl.create_default_context(cafile=str(certificates / "cert.pem"))
+    if with_certificate:
+        context.load_cert_chain(certificates / "cert.pem", certificates / "key.pem")
+    connection = http.client.HTTPSConnection(server.host, server.port, context=context, timeout=10)
+    try:
+        connection.request("GET", "/metrics")
+        response = connection.getresponse()
+        response.read()
+        return response.status
+    finally:
+        connection.close()
+
+
+def test_tls_with_and_without_client_certificates(registry: CollectorRegistry, certificates: Path) -> None:
+    """The endpoint speaks TLS, and with an authority of its own admits only clients that it signed."""
+    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    with start_http_server(Routes(registry), port=0, tls=tls) as server:
+        assert server.url.startswith("https://")
+        assert https_status(server, certificates, with_certificate=False) == 200
+    mutual = TlsOptions(tls.certificate, tls.key, client_ca=certificates / "cert.pem")
+    with start_http_server(Routes(registry), port=0, tls=mutual) as server:
+        assert https_status(server, certificates, with_certificate=True) == 200
+        with pytest.raises((ssl.SSLError, OSError)):
+            https_status(server, certificates, with_certificate=False)
+
+
+def test_a_client_that_never_speaks_tls_holds_nobody_up(registry: CollectorRegistry, certificates: Path) -> None:
+    """A handshake that does not come waits on its own thread; others are served meanwhile."""
+    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    with (
+        start_http_server(Routes(registry), port=0, tls=tls) as server,
+        socket.create_connection((server.host, server.port), timeout=5),
+    ):
+        assert https_status(server, certificates, with_certificate=False) == 200
+
+
+@pytest.mark.server
+def test_a_real_prometheus_discovers_scrapes_and_answers(
+    *,
+    registry: CollectorRegistry,
+    require_server,
+    run_server,
+    free_port,
+    wait_until: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    """Prometheus finds the endpoint through /sd, scrapes it, and answers queries with its numbers."""
+    targets: list[Target] = []
+    with start_http_server(Routes(registry, targets=lambda: targets), port=0) as server:
+        targets.append(Target(server.address, {"process": "test"}))
+        config = tmp_path / "prometheus.yml"
+        config.write_text(
+            "global: {scrape_interval: 1s}\n"
+            "scrape_configs:\n"
+            "  - job_name: windowpane\n"
+            f"    http_sd_configs: [{{url: 'http://{server.address}/sd', refresh_interval: 1s}}]\n"
+        )
+        base = f"http://127.0.0.1:{free_port()}"
+
+        def query(expression: str) -> dict[str, str]:
+            url = f"{base}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+            with urllib.request.urlopen(url, timeout=5) as response:
+                results = json.load(response)["data"]["result"]
+            return {result["metric"].get("process", ""): result["value"][1] for result in results}
+
+        def ready() -> bool:
+            try:
+                with urllib.request.urlopen(f"{base}/-/ready", timeout=2) as response:
+                    return bool(response.status == 200)
+            except OSError:
+                return False
+
+        run_server(
+            [
+                require_server("prometheus"),
+                f"--config.file={config}",
+                f"--storage.tsdb.path={tmp_path / 'data'}",
+                f"--web.listen-address={base.removeprefix('http://')}",
+            ],
+            ready=ready,
+        )
+        wait_until(lambda: query("up") == {"test": "1"}, what="a scrape")
+
+        assert query("context_window_utilization_ratio") == {"test": "0.6591796875"}
+        assert query("sum by (process) (context_window_used_tokens)") == {"test": "5400"}
+        assert query("context_window_turns_total") == {"test": "6"}
+        assert float(query("histogram_quantile(0.5, context_window_turn_utilization_ratio_bucket)")["test"]) < 0.5
