@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,13 +23,14 @@ PYTHON = (
 ) * 8
 CHINESE = "当上下文窗口接近满时，压缩会用摘要替换对话。读到摘要的人必须能够继续工作。" * 20
 RUSSIAN = "Когда окно почти заполнено, сжатие заменяет разговор кратким изложением. " * 20
+BASE64 = base64.b64encode(hashlib.sha512(b"signature").digest() * 6).decode()
 EMOJI = "😀🎉🚀" * 50
 
 
 @pytest.mark.parametrize(
     ("text", "tolerance"),
-    [(ENGLISH, 1.4), (PYTHON, 1.4), (CHINESE, 1.6), (RUSSIAN, 1.8), (EMOJI, 2.2)],
-    ids=["English", "Python", "Chinese", "Russian", "emoji"],
+    [(ENGLISH, 1.4), (PYTHON, 1.4), (CHINESE, 1.6), (RUSSIAN, 1.8), (EMOJI, 2.2), (BASE64, 1.4)],
+    ids=["English", "Python", "Chinese", "Russian", "emoji", "base64"],
 )
 def test_an_estimate_is_near_the_truth(text: str, tolerance: float) -> None:
     """In each script the estimate is within its tolerance of o200k's count, as a factor."""

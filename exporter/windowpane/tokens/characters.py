@@ -13,6 +13,9 @@ _SYMBOLS = dict.fromkeys(map(ord, '{}[]()<>=;:/\\"_`|&*#$%@+~^'))
 
 ASCII_CHARACTERS_PER_TOKEN_PROSE = 4.1
 ASCII_CHARACTERS_PER_TOKEN_CODE = 3.5
+ASCII_CHARACTERS_PER_TOKEN_DENSE = 1.4
+"""Base64, signatures, hashes: letters without a word."""
+DENSE_MIN_CHARACTERS = 64
 TOKENS_PER_TWO_BYTE_CHARACTER = 0.4
 """Accented Latin, Greek, Cyrillic, Hebrew, Arabic (two bytes in UTF-8)."""
 TOKENS_PER_THREE_BYTE_CHARACTER = 0.8
@@ -27,6 +30,15 @@ def looks_like_code(text: str) -> bool:
     return len(sample) - len(sample.translate(_SYMBOLS)) >= CODE_SYMBOL_SHARE * max(1, len(sample))
 
 
+def _ascii_characters_per_token(text: str) -> float:
+    if looks_like_code(text):
+        return ASCII_CHARACTERS_PER_TOKEN_CODE
+    sample = text[:_SAMPLE_CHARACTERS]
+    if len(sample) >= DENSE_MIN_CHARACTERS and len(sample.split(None, 1)) == 1:
+        return ASCII_CHARACTERS_PER_TOKEN_DENSE
+    return ASCII_CHARACTERS_PER_TOKEN_PROSE
+
+
 def estimate_by_characters(text: str) -> int:
     """Tokens of *text* estimated from its length by script; at least 1 unless it is empty.
 
@@ -34,7 +46,7 @@ def estimate_by_characters(text: str) -> int:
     """
     if not text:
         return 0
-    per_token = ASCII_CHARACTERS_PER_TOKEN_CODE if looks_like_code(text) else ASCII_CHARACTERS_PER_TOKEN_PROSE
+    per_token = _ascii_characters_per_token(text)
     if text.isascii():
         return max(1, ceil(len(text) / per_token))
     ascii_characters = len(text.encode("ascii", "ignore"))
