@@ -1,0 +1,178 @@
+"""Connections to the database file: how it is made, opened, shared and what its errors mean.
+
+There is one writing connection a store and a few reading ones, lent to a read at a time. A forked child leaves
+its parent's connections alone and opens its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from windowpane.exceptions import StoreError
+
+BUSY_SECONDS: Final = 30.0
+"""How long a writer waits for another process's transaction."""
+PAGE_BYTES: Final = 8192
+"""Larger than the default: fewer bytes are lost at the ends of pages that hold events of about 500 bytes."""
+IDLE_CONNECTIONS: Final = 4
+"""Reading connections kept open between reads."""
+
+_NOT_OURS: Final = ("not a database", "malformed", "encrypted")
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Turn what sqlite3 raises into a `StoreError` that names the file and says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(_explain(path, error)) from error
+
+
+def _explain(path: Path, error: sqlite3.Error) -> str:
+    message = str(error)
+    if any(sign in message for sign in _NOT_OURS):
+        return (
+            f"{path}: not a readable database ({message}); nothing was changed. "
+            "Move the file away or restore a copy, or name another file"
+        )
+    if "full" in message:
+        return f"{path}: the disk is full ({message}); nothing of this batch was stored"
+    if "locked" in message:
+        return f"{path}: another process kept the store locked for {BUSY_SECONDS:.0f} s; try again"
+    if "readonly" in message or "unable to open" in message:
+        return f"{path}: cannot be opened or written ({message}); check the folder and its permissions"
+    return f"{path}: {message}"
+
+
+def create_file(path: Path) -> None:
+    """Make the file for its owner only, unless it is there; SQLite gives its companions the same mode."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        folder = os.open(path.parent, os.O_RDONLY)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be created ({error.strerror}); check the folder") from error
+    try:
+        os.fsync(folder)  # so that flush() can promise that the file itself survives
+    finally:
+        os.close(folder)
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """The writing connection: write-ahead log, a commit is atomic at once and durable at the next flush."""
+    create_file(path)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -32768")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write; where not even a lock file can be made, the file is read as it stands."""
+    if not path.exists():
+        raise StoreError(f"{path}: there is no store here; import a session or start an agent first")
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    connection = _connect(address)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if "unable to open" not in str(error):
+            raise
+        connection = _connect(address + "&immutable=1")
+    return connection
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA cache_size = -16384")
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All or nothing, with the write lock from the beginning."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite has already undone it where the disk is full
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Several reads that see one state of the store."""
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        connection.execute("ROLLBACK")
+
+
+class ReaderPool:
+    """Lends reading connections, each to one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()  # guards the list of idle connections and the process they belong to
+        self._idle: list[sqlite3.Connection] = []
+        self._process = os.getpid()
+        self._inherited: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[sqlite3.Connection]:
+        """A connection inside a read transaction, for the time of one read."""
+        with reporting(self._path):
+            connection = self._take()
+            try:
+                with snapshot(connection):
+                    yield connection
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+
+    def close(self) -> None:
+        """Close what is idle."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._process != os.getpid():  # a fork: closing the parent's connections here could harm it
+                self._inherited += self._idle
+                self._idle, self._process = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        return open_reader(self._path)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if len(self._idle) < IDLE_CONNECTIONS:
+                self._idle.append(connection)
+                return
+        connection.close()

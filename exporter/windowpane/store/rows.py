@@ -1,0 +1,141 @@
+"""Database rows to the plain records of `store.base`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from windowpane.codec import decode
+from windowpane.protocols import CountSource
+from windowpane.store.base import AlertRow, BlockRow, SessionRow, StoredEvent, TurnRow
+from windowpane.store.session_state import read_memory
+from windowpane.vocabulary import ContentType
+
+SESSION_COLUMNS: Final = (
+    "session_id, revision, agent, model, source, parent_session_id, started_at, last_at, ended, incomplete, "
+    "turns, exchanges, events, windows, limit_tokens, limit_source, used_tokens, peak_used_tokens, utilization, "
+    "peak_utilization, zone, worst_zone, velocity, turns_until_red, cost_dollars, input_tokens, output_tokens, "
+    "cache_read_tokens, evicted_blocks, evicted_tokens, compressions, regrets, overflows, fidelity, firing, "
+    "worst_severity, last_event, memory"
+)
+TURN_COLUMNS: Final = (
+    "turn, window_id, at, model, used_before, used_after, used_final, count_source, components, limit_tokens, "
+    "usable_tokens, red_tokens, zone, utilization, velocity, added_tokens, turns_until_red, turns_until_red_p10, "
+    "turns_until_red_p90, burn_rate, stale_tokens, duplicate_tokens, input_tokens, output_tokens, "
+    "cache_read_tokens, cache_write_tokens, cost_dollars, latency_seconds, estimate_error"
+)
+BLOCK_COLUMNS: Final = (
+    "b.block_id, b.position, b.turn_removed, b.removed_by, b.reason, b.score, b.replaced_by, "
+    'b.last_referenced, b."references", b.regretted_turn, e.body'
+)
+ALERT_COLUMNS: Final = (
+    "s.session_id, s.agent, a.alert, a.severity, a.crossing_turn, a.fired_turn, a.fired_at, a.resolved_turn, "
+    "a.resolved_at, a.value, a.threshold, a.summary, a.delivered, a.failed"
+)
+EVENT_COLUMNS: Final = "e.seq, s.revision, e.seq >= s.counted_from, e.hash, e.body"
+
+_ENDED: Final = 8
+_INCOMPLETE: Final = 9
+_COMPONENTS: Final = 8
+
+
+class _Block(msgspec.Struct):
+    """The part of a block's event that its row shows."""
+
+    content_type: ContentType
+    tokens: int
+    turn: int
+    group: str
+    exchange: int
+    digest: str
+    chars: int
+    count_source: CountSource
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    pinned: bool = False
+    replaces: str | None = None
+
+
+_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
+_channels_decoder: Final = msgspec.json.Decoder(tuple[str, ...])
+
+
+def session_row(row: Sequence[Any]) -> SessionRow:
+    """A row of `SESSION_COLUMNS`."""
+    *values, memory = row
+    values[_ENDED], values[_INCOMPLETE] = bool(values[_ENDED]), bool(values[_INCOMPLETE])
+    peak: int = values[17]
+    values.append(read_memory(memory).sparkline.points(peak))
+    return SessionRow(*values)
+
+
+def turn_row(row: Sequence[Any]) -> TurnRow:
+    """A row of `TURN_COLUMNS`."""
+    values = list(row)
+    values[_COMPONENTS] = _components_decoder.decode(values[_COMPONENTS])
+    return TurnRow(*values)
+
+
+class BlockEvent(msgspec.Struct):
+    """The part of a `block.added` that its block's row shows."""
+
+    window_id: int
+    data: _Block
+
+
+_block_decoder: Final = msgspec.json.Decoder(BlockEvent)
+
+
+def block_event(body: bytes) -> BlockEvent:
+    """A stored `block.added`, read as far as a row needs it."""
+    return _block_decoder.decode(body)
+
+
+def block_row(row: Sequence[Any], event: BlockEvent, previews: dict[str, str]) -> BlockRow:
+    """A row of `BLOCK_COLUMNS`; it tells the block's whole life, whatever the turn it is shown at."""
+    (
+        block_id, position, turn_removed, removed_by, reason, score, replaced_by, last_referenced, references,
+        regretted_turn, _body,
+    ) = row  # fmt: skip
+    block = event.data
+    return BlockRow(
+        block_id=block_id,
+        content_type=block.content_type,
+        tokens=block.tokens,
+        group=block.group,
+        exchange=block.exchange,
+        turn_added=block.turn,
+        turn_removed=turn_removed,
+        window_id=event.window_id,
+        position=position,
+        removed_by=removed_by,
+        reason=reason or "",
+        score=score,
+        replaced_by=replaced_by,
+        replaces=block.replaces,
+        last_referenced=last_referenced,
+        references=references,
+        regretted_turn=regretted_turn,
+        tool_name=block.tool_name,
+        tool_call_id=block.tool_call_id,
+        pinned=block.pinned,
+        digest=block.digest,
+        chars=block.chars,
+        count_source=block.count_source,
+        preview=previews.get(block.digest),
+    )
+
+
+def alert_row(row: Sequence[Any]) -> AlertRow:
+    """A row of `ALERT_COLUMNS`."""
+    *values, delivered, failed = row
+    values += [_channels_decoder.decode(delivered), _channels_decoder.decode(failed)]
+    return AlertRow(*values)
+
+
+def stored_event(row: Sequence[Any]) -> StoredEvent:
+    """A row of `EVENT_COLUMNS`."""
+    seq, revision, counted, event_hash, body = row
+    return StoredEvent(seq, revision, bool(counted), event_hash.hex(), decode(body))

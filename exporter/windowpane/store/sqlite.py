@@ -1,0 +1,228 @@
+"""The embedded store: one SQLite file that several processes of a host write to and read from.
+
+Durability: a batch commits in write-ahead mode with synchronous=NORMAL, so it survives the death of the process
+but, until the next `flush`, not a power cut. `flush` commits once with synchronous=FULL, which makes SQLite call
+fsync on the log before the commit returns; the log is one file, so everything committed earlier, by any process,
+is on the disk as well, and what had left the log by then was synced by the checkpoint that moved it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from windowpane.events import Event
+from windowpane.exceptions import ConfigurationError, StoreError
+from windowpane.protocols import Clock
+from windowpane.store import audit, contents, heads, importing, migrations, rebuild, registry, retention, search
+from windowpane.store.base import ImportOutcome, Verification
+from windowpane.store.chain import checked_key, load_key
+from windowpane.store.connection import open_writer, reporting, transaction
+from windowpane.store.contents import ContentCapture, Redactor
+from windowpane.store.reads import SqliteReader
+from windowpane.store.writes import Writer
+
+
+class SqliteStore(SqliteReader):
+    """An `EventStore` in a database file, made when it is missing and brought up to date when it is old.
+
+    *capture* keeps the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
+    `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes new chains tamper-evident.
+    Safe to share between threads; a forked child opens its own connection at its first write.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        capture: bool = False,
+        redact: Redactor | None = None,
+        audit_key: bytes | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        if capture and redact is None:
+            raise ConfigurationError("redact", "content capture needs a redactor", expected="text to text")
+        self.path = Path(path)
+        self._audit_key = load_key() if audit_key is None else checked_key(audit_key)
+        self._capture = ContentCapture(redact) if capture and redact is not None else None
+        self._clock = clock
+        self._lock = threading.RLock()  # guards the writing connection and what the writer remembers
+        self._dirty = False
+        self._inherited: list[Writer] = []
+        self._process = os.getpid()
+        self._writer: Writer | None = self._open()
+        super().__init__(self.path)
+
+    # -- writing ----------------------------------------------------------------------------------------------
+
+    def append(self, batch: Sequence[Event]) -> None:
+        """Store events in order, or none of them. Raises `StoreError`."""
+        if batch:
+            with self._writing() as writer:
+                writer.append(batch)
+
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        """Store a recorded session; nothing when it is there already, the rest when it grew, all or nothing.
+
+        *events* is called once, and again only where the recording's past has changed.
+        """
+        with self._pool.lend() as connection:
+            capture = None if self._capture is None else self._capture.beside()
+            comparison = importing.compare(connection, iter(events()), capture)
+            importing.spool(comparison)
+        if comparison.found is not importing.Found.SAME:
+            with self._writing() as writer:
+                outcome = importing.store(writer, comparison, events)
+        else:
+            outcome = ImportOutcome(
+                comparison.session_id, comparison.revision, 0, comparison.matched, revised=False
+            )
+        if capture:
+            with self._writing() as writer:
+                capture.save(writer.connection)
+        return outcome
+
+    def flush(self) -> None:
+        """Return only when everything appended so far survives a power cut."""
+        with self._lock, reporting(self.path):
+            if not self._dirty:
+                return
+            connection = self._current().connection
+            connection.execute("PRAGMA synchronous = FULL")
+            try:
+                with transaction(connection):
+                    connection.execute("UPDATE store SET flushes = flushes + 1")
+            finally:
+                connection.execute("PRAGMA synchronous = NORMAL")
+            self._dirty = False
+
+    # -- audit and retention ----------------------------------------------------------------------------------
+
+    def verify(self, session_id: str | None = None, *, heads_file: str | Path | None = None) -> Verification:
+        """Recompute the audit chain of one session or of all, and hold it against exported heads if given."""
+        exported = None if heads_file is None else audit.read_heads(Path(heads_file))
+        with self._pool.lend() as connection:
+            return audit.verify(connection, key=self._audit_key, session_id=session_id, exported=exported)
+
+    def heads(self) -> list[heads.Head]:
+        """The store-wide chain, brought up to date first; what `audit heads` prints."""
+        with self._writing() as writer:
+            heads.add_moved(writer.connection, key=self._audit_key, at=self._clock())
+            return heads.read(writer.connection)
+
+    def export_heads(self, file: str | Path) -> int:
+        """Write the store-wide chain as JSON Lines, to be kept outside the store; returns how many entries."""
+        return audit.write_heads(self.heads(), Path(file))
+
+    def prune(
+        self,
+        *,
+        before: float | None = None,
+        max_bytes: int | None = None,
+        fold: retention.MetricFold | None = None,
+    ) -> int:
+        """Delete whole sessions, oldest first, keeping a tombstone of each; returns how many.
+
+        *fold* takes the stored metric base and a session's events and gives the base that includes them, in the
+        same transaction, so that no counter falls.
+        """
+        pruned = 0
+        while True:
+            with self._writing() as writer:
+                deleted = retention.prune_oldest(writer, before=before, max_bytes=max_bytes, fold=fold)
+            if not deleted:
+                return pruned
+            pruned += deleted
+
+    def forget_content(self, digest: str | None = None) -> int:
+        """Delete one captured text, or all; returns how many. The audit chain does not change."""
+        with self._writing() as writer:
+            return contents.forget(writer.connection, digest)
+
+    # -- upkeep -----------------------------------------------------------------------------------------------
+
+    def rebuild_projections(self) -> int:
+        """Fold every current session's events again into sessions, turns, blocks and alerts; returns how many."""
+        with self._writing() as writer:
+            return rebuild.rebuild(writer.connection)
+
+    def index_text(self, *, limit: int = search.INDEX_BATCH) -> int:
+        """Index the next events for text search; returns how many, 0 when all are. Call it when there is time."""
+        with self._writing() as writer:
+            return search.index(writer.connection, limit=limit)
+
+    def save_metric_base(self, base: bytes) -> None:
+        """Keep what the metric fold knows of sessions that are gone."""
+        with self._writing() as writer:
+            writer.connection.execute("UPDATE store SET metric_base = ?", (base,))
+
+    def admit_agent(self, name: str) -> str:
+        """The metric label of an agent: its own for the first 50 distinct names of this store, else `other`."""
+        label = registry.label_of(name)
+        with self._writing() as writer:
+            return registry.admit_agent(writer.connection, label)
+
+    def register_endpoint(self, host: str, port: int, *, pid: int, started_at: float) -> None:
+        """Note a running `/metrics` endpoint for service discovery."""
+        with self._writing() as writer:
+            registry.register_endpoint(writer.connection, registry.Endpoint(host, port, pid, started_at))
+
+    def unregister_endpoint(self, host: str, port: int) -> None:
+        """Forget an endpoint that has stopped."""
+        with self._writing() as writer:
+            registry.unregister_endpoint(writer.connection, host, port)
+
+    def close(self) -> None:
+        """Flush and release everything; a closed store can no longer be used."""
+        with self._lock:
+            if self._writer is None:
+                return
+            try:
+                self.flush()
+            finally:
+                if self._process == os.getpid():
+                    self._writer.connection.close()
+                self._writer = None
+                super().close()
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _open(self) -> Writer:
+        with reporting(self.path):
+            connection = open_writer(self.path)
+            try:
+                migrations.migrate(connection, self.path)
+                return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
+            except BaseException:
+                connection.close()
+                raise
+
+    def _current(self) -> Writer:
+        """This process's writer."""
+        if self._writer is None:
+            raise StoreError(f"{self.path}: the store is closed")
+        if self._process != os.getpid():  # after a fork: the parent's connection must not even be closed here
+            self._inherited.append(self._writer)
+            self._writer, self._process = self._open(), os.getpid()
+        return self._writer
+
+    @contextmanager
+    def _writing(self) -> Iterator[Writer]:
+        """The writer inside a transaction; what it remembered goes when the transaction does not happen."""
+        with self._lock, reporting(self.path):
+            writer = self._current()
+            try:
+                with transaction(writer.connection):
+                    yield writer
+                    writer.connection.execute("UPDATE store SET writes = writes + 1")
+            except BaseException:
+                writer.forget()
+                raise
+            self._dirty = True
+
+
+__all__ = ["SqliteReader", "SqliteStore"]

@@ -1,0 +1,113 @@
+"""What goes into the store comes out of it, as events and as rows."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from windowpane.codec import encode
+from windowpane.exceptions import StoreError
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.sqlite import SqliteReader, SqliteStore
+
+
+def test_events_come_back_equal_and_in_order(store, make_session):
+    """Every event is read back as it was appended, numbered upwards from 1."""
+    events = make_session()
+    store.append(events[:20])
+    store.append(events[20:])
+
+    stored = store.events(EventFilter(session_id="s1", limit=10_000))
+
+    assert [encode(item.event) for item in stored] == [encode(event) for event in events]
+    assert [item.seq for item in stored] == list(range(1, len(events) + 1))
+    assert all(item.counted and item.revision == 1 for item in stored)
+
+
+def test_the_session_row_tells_the_session(store, make_session):
+    """Identity, extent, sums and last gauges of a session are those of its events."""
+    store.append(make_session(turns=8))
+
+    row = store.session("s1")
+
+    assert row is not None
+    assert (row.agent, row.model, row.source, row.ended, row.incomplete) == (
+        "reviewer",
+        "gpt-5",
+        "demo",
+        True,
+        False,
+    )
+    assert (row.turns, row.exchanges, row.windows, row.evicted_blocks, row.compressions) == (8, 8, 1, 1, 1)
+    assert row.cost_dollars == pytest.approx(0.08)
+    assert row.output_tokens == 8 * 70
+    assert row.limit_tokens == 32_768
+    assert row.last_event == "session.ended"
+    assert len(row.sparkline) == 8
+
+
+def test_turn_rows_hold_both_measurements_and_the_usage(store, make_session):
+    """A turn shows what was used before the call, what the provider counted and what it cost."""
+    store.append(make_session(turns=3))
+
+    turns = store.turns("s1")
+
+    assert [turn.turn for turn in turns] == [1, 2, 3, 4]
+    second = turns[1]
+    assert second.used_before is not None
+    assert second.used_final == second.input_tokens
+    assert second.count_source == "usage"
+    assert sum(second.components.values()) == second.used_final
+    assert store.turns("s1", first=2, last=3) == turns[1:3]
+
+
+def test_sessions_are_listed_in_the_asked_order(store, make_session):
+    """The fleet is sorted and paged by the store."""
+    for number in range(5):
+        store.append(make_session(f"s{number}", turns=number + 1, start=1e9 + number * 1000))
+
+    recent = [row.session_id for row in store.sessions(SessionFilter(order="recent", limit=2, offset=1))]
+    dear = [row.session_id for row in store.sessions(SessionFilter(order="cost"))]
+
+    assert recent == ["s3", "s2"]
+    assert dear == ["s4", "s3", "s2", "s1", "s0"]
+    assert [row.session_id for row in store.find_session("s3")] == ["s3"]
+    assert not store.sessions(SessionFilter(live_since=0.0))
+
+
+def test_the_file_is_private(store):
+    """Only the owner may read the database and its log."""
+    for file in store.path.parent.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_a_reader_sees_what_a_writer_stored_later(store, make_session):
+    """A read-only reader follows the store, and its version changes with every write."""
+    reader = SqliteReader(store.path)
+    before = reader.version()
+    store.append(make_session())
+
+    assert reader.version() > before
+    assert reader.session("s1") == store.session("s1")
+    reader.close()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path):
+    """Whatever it is, it is named in the error and not overwritten."""
+    path = tmp_path / "notes.db"
+    path.write_bytes(b"these are my notes, not a database\n" * 300)
+
+    with pytest.raises(StoreError, match=r"notes\.db: not a readable database"):
+        SqliteStore(path)
+
+    assert path.read_bytes().startswith(b"these are my notes")
+
+
+def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
+    """Reading never makes a file."""
+    with pytest.raises(StoreError, match="there is no store here"):
+        SqliteReader(tmp_path / "none.db")
+
+    assert not (tmp_path / "none.db").exists()
