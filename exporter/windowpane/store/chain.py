@@ -2,8 +2,7 @@
 
 `hash = HMAC-SHA-256(key, previous || body)`, or plain SHA-256 without a key, over the exact stored bytes.
 The first event of a session follows a digest of the session's id and revision, so that no chain passes for
-another. Without
-a key the chain shows accidents; whoever can write the file can also compute it anew.
+another. Without a key the chain shows accidents; whoever can write the file can also compute it anew.
 """
 
 from __future__ import annotations
