@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from windowpane.exceptions import UnknownFormatError
 from windowpane.sources.base import FileStats, Problem, Reader
+from windowpane.sources.discover import files_of, reader_for
 from windowpane.sources.registry import all_readers
 
 FORMATS = ("claude_code", "codex", "pi")
@@ -50,6 +52,9 @@ def files() -> list[str]:
         "claude_code/small_progress_96-6462b9a8e7-0.jsonl",
         "claude_code/tiny_c9-883595c929-0.jsonl",
         "claude_code/tiny_notools_8c-fa910f8ef9-2.jsonl",
+        "codex/rollout_compact2_spark_00-34f597b72d-1.jsonl",
+        "codex/rollout_small_a3-92ff332928-0.jsonl",
+        "pi/large-session.jsonl",
     ]
 
 
@@ -81,7 +86,6 @@ def test_usage_is_that_of_the_manifest(sessions_dir: Path, name: str) -> None:
     stats = measured(sessions_dir / name)
 
     naive = expected.pop("naive_over_dedup", None)
-    expected.pop("window", None)
     assert stats.peak_context == expected.pop("peak_context")
     calls = [expected.pop(key) for key in CALLS if key in expected]
     assert calls in ([], [stats.api_calls])
@@ -89,3 +93,21 @@ def test_usage_is_that_of_the_manifest(sessions_dir: Path, name: str) -> None:
     if naive is not None:
         once = sum(stats.usage[key] for key in expected)
         assert round(stats.usage["all_lines_total"] / once, 2) == naive
+
+
+def test_every_recording_is_recognised_by_its_own_reader(sessions_dir: Path) -> None:
+    """Of all recorded files each is claimed by the reader of its format, and foreign formats by none of these."""
+    claims = {}
+    for path in files_of([sessions_dir]):
+        try:
+            claims[f"{path.parent.name}/{path.name}"] = reader_for(path, all_readers()).format
+        except UnknownFormatError:
+            continue
+
+    known = {reader.format for reader in all_readers()}
+    for name in files():
+        assert claims[name] == name.partition("/")[0]
+    for name, source in claims.items():
+        folder = name.partition("/")[0]
+        assert folder not in known or source == folder, name
+        assert source not in FORMATS or folder == source, name

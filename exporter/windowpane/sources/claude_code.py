@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 from windowpane.sources.base import Cleared, Content, FileStats, Problem, Record, Removed
 from windowpane.sources.claude_content import Counted, contents_of, is_clear, text_of_attachment
 from windowpane.sources.claude_session import Compaction, Session
+from windowpane.sources.jsonlines import rows_of_head
 from windowpane.sources.reading import Reading
 from windowpane.sources.transcript import Transcript
 from windowpane.sources.values import count, instant, mapping, text, texts
@@ -22,7 +23,9 @@ SYNTHETIC: Final = "<synthetic>"
 """The model of rows that Claude Code writes itself; no call was made."""
 REMEMBERED_ROWS: Final = 4_096
 """Row ids looked back at for duplicates."""
-_ROW_TYPES: Final = (b'"type":"user"', b'"type":"assistant"', b'"type": "user"', b'"type": "assistant"')
+_ROW_TYPES: Final = frozenset(
+    {"user", "assistant", "system", "attachment", "progress", "summary", "queue-operation", "last-prompt", "mode"}
+)
 _FINISHES_CALL: Final = frozenset({"stop_hook_summary", "turn_duration"})
 
 
@@ -37,12 +40,14 @@ class ClaudeCodeReader:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """JSON Lines with `sessionId` and user or assistant rows that hold a `message`."""
-        if path.suffix != ".jsonl" and not head.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"{"):
-            return False
-        return b'"sessionId"' in head and (
-            any(kind in head for kind in _ROW_TYPES) or b'"file-history-snapshot"' in head or b'"subtype"' in head
-        )
+        """A row of one of Claude Code's types with a `sessionId`, or a snapshot of file history."""
+        rows = rows_of_head(head)
+        if not rows and path.suffix == ".jsonl":
+            return b'"sessionId"' in head and b'"parentUuid"' in head
+        return any(
+            text(row.get("type")) in _ROW_TYPES and ("sessionId" in row or {"message", "uuid"} <= row.keys())
+            for row in rows
+        ) or any(row.get("type") == "file-history-snapshot" for row in rows)
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
@@ -124,7 +129,7 @@ class _ClaudeTranscript(Transcript):
         session.reply(counted.contents)
 
     def _system(self, row: dict[str, Any]) -> None:
-        subtype = row.get("subtype")
+        subtype = text(row.get("subtype"))
         if subtype in _FINISHES_CALL:
             self._session(row).interrupt()
         elif subtype == "compact_boundary":

@@ -53,7 +53,7 @@ def is_clear(content: str) -> bool:
 
 def text_of_attachment(attachment: dict[str, Any]) -> str:
     """What an attachment row tells the model; empty where it tells it nothing that was recorded."""
-    if attachment.get("type") in _SHOWN_ONLY:
+    if text(attachment.get("type")) in _SHOWN_ONLY:
         return ""
     content = attachment.get("content")
     if isinstance(content, str):
@@ -94,7 +94,7 @@ class _Blocks:
             else:
                 self._odd("message.content", "expected a block, skipped")
             return
-        kind = block.get("type")
+        kind = text(block.get("type"))
         if kind == "text":
             self._plain_text(text(block.get("text")))
         elif kind == "thinking":
@@ -103,12 +103,12 @@ class _Blocks:
             self._add("thinking", None)
         elif kind in _MEDIA:
             self._counted.contents.append(Content("media", None, media=1, key=self._key, at=self._at))
-        elif isinstance(kind, str) and kind.endswith("tool_use"):
+        elif kind.endswith("tool_use"):
             self._tool_use(block)
-        elif isinstance(kind, str) and kind.endswith("tool_result"):
+        elif kind.endswith("tool_result"):
             self._tool_result(block)
         else:
-            self._odd("message.content.type", f"unknown block type {str(kind)[:64]!r}, skipped")
+            self._odd("message.content.type", f"unknown block type {kind[:64]!r}, skipped")
 
     def _plain_text(self, value: str) -> None:
         if value:
@@ -141,7 +141,7 @@ class _Blocks:
                 inner = mapping(part)
                 if inner.get("type") == "text":
                     parts.append(text(inner.get("text")))
-                elif inner.get("type") in _MEDIA:
+                elif text(inner.get("type")) in _MEDIA:
                     media += 1
             output = parts[0] if len(parts) == 1 else "\n".join(parts)
             self._counted.chars -= max(0, len(parts) - 1)

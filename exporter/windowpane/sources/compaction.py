@@ -27,6 +27,12 @@ class Replacement:
     judged: tuple[Block, ...]
     """What left, and one block without text for what left unseen."""
 
+    @property
+    def seen_ratio(self) -> float:
+        """Share of what left whose text was recorded, 0 to 1."""
+        total = sum(block.tokens for block in self.judged)
+        return sum(block.tokens for block in self.judged if block.text) / total if total else 0.0
+
 
 def replacement_of(
     record: Compacted, tracker: SessionTracker, *, kept: frozenset[str], counter: TokenCounter

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -19,6 +20,8 @@ from windowpane.sources.reading import Reading
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SKIP_BYTES: Final = 2**20
+HEAD_LINES: Final = 50
+"""Lines of a file that its format is told by."""
 
 _decode: Final = msgspec.json.Decoder().decode
 _slow: Final = json.JSONDecoder()
@@ -34,6 +37,18 @@ class Row(NamedTuple):
     """Why the line could not be used."""
     last: bool = False
     """The lost line has no end: the file was cut, or is still being written."""
+
+
+def rows_of_head(head: bytes) -> list[dict[str, Any]]:
+    """The objects on the first lines of a file, for telling its format; anything else is passed over."""
+    lines = head.removeprefix(_BYTE_ORDER_MARK).split(b"\n")[:HEAD_LINES]
+    found = []
+    for line in lines:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = _decode(line)
+            if isinstance(value, dict):
+                found.append(value)
+    return found
 
 
 def rows(path: Path, reading: Reading, *, limit_bytes: int = MAXIMUM_RECORD_BYTES) -> Iterator[Row]:

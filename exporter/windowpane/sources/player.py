@@ -210,7 +210,7 @@ class SessionPlayer:
             for key, blocks in self._blocks.items()
             if (held := [block_id for block_id in blocks if block_id in tracker.window])
         }
-        self._evaluate(replacement, event)
+        self._evaluate(record, replacement, event)
 
     @_play.register
     def _(self, _record: Cleared) -> None:
@@ -248,8 +248,14 @@ class SessionPlayer:
             kept.update(block.id for block in list(self.tracker.window)[-record.keep_last :])
         return frozenset(kept)
 
-    def _evaluate(self, replacement: Replacement, event: Event) -> None:
+    def _evaluate(self, record: Compacted, replacement: Replacement, event: Event) -> None:
         if self._ingest.evaluate is None:
+            return
+        if not record.summary:
+            reason = "the text of the summary was not recorded"
+            coverage = replacement.seen_ratio
+            unknown = FidelityEvaluated("probe", None, coverage, of=event.event_id, reason=reason)
+            self.tracker.record(unknown, self._at)
             return
         judged = self._ingest.evaluate(
             replacement.judged, list(self.tracker.window), digest=self._ingest.digest, of=event.event_id

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from windowpane.sources.base import Reader
 from windowpane.sources.claude_code import ClaudeCodeReader
+from windowpane.sources.codex import CodexReader
+from windowpane.sources.mini_swe_agent import MiniSweAgentReader
+from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
+from windowpane.sources.pi import PiReader
+from windowpane.sources.swe_agent import SweAgentReader
+from windowpane.sources.tau2 import Tau2Reader
 
 
 def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
@@ -12,4 +18,13 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
     *complete* says whether files are finished; None: those not written to for two minutes are. What a file that
     is still growing leaves open is held back.
     """
-    return (ClaudeCodeReader(complete=complete),)
+    return (
+        PiReader(complete=complete),
+        CodexReader(complete=complete),
+        ClaudeCodeReader(complete=complete),
+        MiniSweAgentReader(),
+        SweAgentReader(),
+        Tau2Reader(),
+        TauBenchReader(),
+        OpenAIChatReader(),
+    )

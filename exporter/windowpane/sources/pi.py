@@ -1,0 +1,274 @@
+"""Sessions of the pi coding agent: JSON Lines of a header and entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from windowpane.events import Usage
+from windowpane.sources.base import (
+    Compacted,
+    Content,
+    FileStats,
+    ModelCalled,
+    Problem,
+    Record,
+    SessionOpened,
+)
+from windowpane.sources.jsonlines import rows_of_head
+from windowpane.sources.reading import Reading
+from windowpane.sources.transcript import Transcript
+from windowpane.sources.values import (
+    as_json,
+    count,
+    dollars,
+    instant,
+    mapping,
+    milliseconds,
+    sequence,
+    text,
+)
+from windowpane.vocabulary import ContentType
+
+AGENT: Final = "pi"
+MAXIMUM_KEPT: Final = 20_000
+"""Entries back that a compaction may keep."""
+MAXIMUM_LATENCY_SECONDS: Final = 3_600.0
+USAGE_NAMES: Final = ("input", "output", "cacheRead", "cacheWrite")
+COST: Final = "cost_microusd"
+"""Whole millionths of a dollar of each call."""
+
+
+class PiReader:
+    """Reads the sessions under `~/.pi/agent/sessions`."""
+
+    format: ClassVar[str] = "pi"
+
+    def __init__(self, *, complete: bool | None = None) -> None:
+        """*complete* says whether files are finished; None: those not written to for two minutes are."""
+        self._complete = complete
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """A `session` header with its working folder, or a `message` entry that names no session."""
+        del path
+        return any(
+            (row.get("type") == "session" and "cwd" in row)
+            or (row.get("type") == "message" and "role" in mapping(row.get("message")) and "sessionId" not in row)
+            for row in rows_of_head(head)
+        )
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Where pi keeps its sessions."""
+        return (Path.home() / ".pi" / "agent" / "sessions",)
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
+        return _PiSession(path, Reading(path, stats, problems), complete=self._complete).records()
+
+
+class _PiSession(Transcript):
+    def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
+        super().__init__(path, reading, complete=complete)
+        self._session: SessionOpened | None = None
+        self._model = ""
+        self._entry = -1
+        """Number of the row among the file's rows, from 0."""
+        self._ids: dict[str, int] = {}
+
+    @property
+    def opened(self) -> bool:
+        return self._session is not None
+
+    def take(self, row: dict[str, Any]) -> None:
+        self._entry += 1
+        kind = row.get("type")
+        if kind == "session":
+            self._header(row)
+            return
+        if self._session is None:
+            self.reading.odd(self.line, "type", "no session header; the session is named by its content")
+            digest = blake2b(repr(row)[:4_096].encode(errors="replace"), digest_size=8).hexdigest()
+            self._open(f"unnamed-{digest}", None)
+        self._remember(text(row.get("id")))
+        at = self.at(instant(row.get("timestamp")))
+        if kind == "message":
+            message = row.get("message")
+            if isinstance(message, dict):
+                self._message(message, at)
+            else:
+                self.reading.odd_line(self.line, "message", "expected an object")
+        elif kind == "model_change":
+            self._use_model(text(row.get("modelId")))
+        elif kind == "compaction":
+            self._compact(row, at)
+
+    def finish(self) -> None:
+        """Every row of pi is whole: nothing is held back."""
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _header(self, row: dict[str, Any]) -> None:
+        if self._session is not None:
+            self.reading.odd(self.line, "type", "another session header in the same file, left out")
+            return
+        key = text(row.get("id"))
+        if not key:
+            self.reading.odd(self.line, "id", "the session has no id; named by its content")
+            key = f"unnamed-{blake2b(repr(row)[:4_096].encode(errors='replace'), digest_size=8).hexdigest()}"
+        # A copied session keeps the rows of the old one, so its header may be later than they are.
+        self._open(key, instant(row.get("timestamp")))
+        self._use_model(text(row.get("modelId")))
+
+    def _message(self, message: dict[str, Any], at: float | None) -> None:
+        role = message.get("role")
+        stats = self.stats
+        stats.messages += 1
+        if role == "assistant":
+            self._reply(message, at)
+        elif role == "toolResult":
+            output, media = self._parts(message)
+            stats.content_chars += len(output)
+            stats.max_tool_output_chars = max(stats.max_tool_output_chars, len(output))
+            call_id, name = text(message.get("toolCallId")) or None, text(message.get("toolName")) or None
+            self._add("tool_result", output, at, call_id=call_id, name=name, media=media)
+        elif role == "bashExecution":
+            self._bash(message, at)
+        else:
+            if role == "user":
+                stats.user_turns += 1
+            else:
+                self.reading.odd(self.line, "message.role", f"unknown role {str(role)[:64]!r}, taken as injected")
+            written, media = self._parts(message)
+            stats.content_chars += len(written)
+            if written:
+                self._add("user_message" if role == "user" else "memory_injection", written, at)
+            if media:
+                self._add("media", None, at, media=media)
+
+    def _reply(self, message: dict[str, Any], at: float | None) -> None:
+        self._use_model(text(message.get("model")))
+        for part in sequence(message.get("content")):
+            block = mapping(part)
+            kind = block.get("type")
+            if kind == "text":
+                self._written("assistant_response", text(block.get("text")), at)
+            elif kind == "thinking":
+                self._written("thinking", text(block.get("thinking")), at)
+            elif kind == "toolCall":
+                self._tool_call(block, at)
+            else:
+                self.reading.odd(self.line, "message.content", f"unknown block {str(kind)[:64]!r}, left out")
+        self._end_call(message, at)
+
+    def _tool_call(self, block: dict[str, Any], at: float | None) -> None:
+        arguments = as_json(block.get("arguments"))
+        name = text(block.get("name"))
+        self.stats.tool_calls += 1
+        self.stats.content_chars += len(arguments)
+        self._add(
+            "tool_call", f"{name} {arguments}", at, call_id=text(block.get("id")) or None, name=name or None
+        )
+
+    def _end_call(self, message: dict[str, Any], at: float | None) -> None:
+        """An aborted or failed call reports zeros, which say nothing about the window."""
+        reported = mapping(message.get("usage"))
+        stats = self.stats
+        stats.api_calls += 1
+        for name in USAGE_NAMES:
+            stats.usage[name] = stats.usage.get(name, 0) + count(reported.get(name))
+        usage = Usage(
+            input_tokens=count(reported.get("input")),
+            output_tokens=count(reported.get("output")),
+            cache_read_tokens=count(reported.get("cacheRead")),
+            cache_write_tokens=count(reported.get("cacheWrite")),
+        )
+        stats.peak_context = max(stats.peak_context, usage.input_total)
+        cost = dollars(mapping(reported.get("cost")).get("total"))
+        stats.usage[COST] = stats.usage.get(COST, 0) + int((cost or 0.0) * 1_000_000)
+        began = milliseconds(message.get("timestamp"))
+        latency = None
+        if began is not None and at is not None and 0 <= at - began <= MAXIMUM_LATENCY_SECONDS:
+            latency = at - began
+        known = usage.input_total > 0
+        self.out.append(
+            ModelCalled(
+                usage if known else None,
+                self._model,
+                cost if known or cost else None,
+                latency,
+                text(message.get("stopReason"))[:64] or None,
+                at,
+            )
+        )
+
+    def _bash(self, message: dict[str, Any], at: float | None) -> None:
+        """A command the user ran; the model sees it with its output, unless it was kept from it."""
+        command, output = text(message.get("command")), text(message.get("output"))
+        self.stats.content_chars += len(command) + len(output)
+        if message.get("excludeFromContext") is not True:
+            self._add("tool_result", f"{command}\n{output}", at, name="bash")
+
+    def _compact(self, row: dict[str, Any], at: float | None) -> None:
+        self.stats.compactions += 1
+        first = row.get("firstKeptEntryIndex")
+        if not isinstance(first, int) or isinstance(first, bool) or first < 0:
+            first = self._ids.get(text(row.get("firstKeptEntryId")), self._entry)
+        first = max(first, self._entry - MAXIMUM_KEPT)
+        self.out.append(
+            Compacted(
+                "manual" if row.get("fromHook") is True else "auto",
+                tokens_before=count(row.get("tokensBefore")) or None,
+                summary=text(row.get("summary")) or None,
+                kept_keys=tuple(f"entry-{number}" for number in range(first, self._entry)),
+                at=at,
+            )
+        )
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _parts(self, message: dict[str, Any]) -> tuple[str, int]:
+        content = message.get("content")
+        if isinstance(content, str):
+            return content, 0
+        parts = [mapping(part) for part in sequence(content)]
+        written = "".join(text(part.get("text")) for part in parts if part.get("type") == "text")
+        return written, sum(part.get("type") == "image" for part in parts)
+
+    def _written(self, content_type: ContentType, written: str, at: float | None) -> None:
+        self.stats.content_chars += len(written)
+        if written:
+            self._add(content_type, written, at)
+
+    def _add(
+        self,
+        content_type: ContentType,
+        written: str | None,
+        at: float | None,
+        *,
+        call_id: str | None = None,
+        name: str | None = None,
+        media: int = 0,
+    ) -> None:
+        key = f"entry-{self._entry}"
+        self.out.append(Content(content_type, written, call_id, name, media, key=key, at=at))
+
+    def _open(self, key: str, at: float | None) -> None:
+        self.stats.sessions += 1
+        self._session = SessionOpened(key, AGENT, at=at)
+        self.out.append(self._session)
+
+    def _use_model(self, model: str) -> None:
+        if model and model != self._model and self._session is not None:
+            self._model = model
+            opened = self._session
+            self.out.append(SessionOpened(opened.session_key, AGENT, model, at=opened.at))
+
+    def _remember(self, entry_id: str) -> None:
+        if entry_id:
+            self._ids[entry_id] = self._entry
+            if len(self._ids) > MAXIMUM_KEPT:
+                del self._ids[next(iter(self._ids))]
