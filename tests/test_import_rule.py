@@ -10,7 +10,10 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "exporter" / "windowpane"
 
 CORE = (
+    "alerts/engine.py",
+    "alerts/quantities.py",
     "alerts/rules.py",
+    "alerts/wording.py",
     "control",
     "digests.py",
     "events",

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from windowpane.alerts import wording
 from windowpane.alerts.quantities import (
     TAKEN,
     Occurrence,
@@ -24,6 +23,7 @@ from windowpane.alerts.quantities import (
     value_of,
 )
 from windowpane.alerts.rules import Rule, configured
+from windowpane.alerts.wording import summary
 from windowpane.events import (
     AlertFired,
     AlertResolved,
@@ -261,7 +261,7 @@ def _hold(
             state.crossing_turn,
             state.value,
             state.threshold,
-            wording.summary(rule, state.value, state.threshold, session.tallies.pressure),
+            summary(rule, state.value, state.threshold, session.tallies.pressure),
         )
     ]
 

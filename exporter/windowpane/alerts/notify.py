@@ -1,0 +1,266 @@
+"""Delivers alerts: at least once, without waiting for anybody, and without telling twice.
+
+The notifier is a sink. It writes alerts to the outbox and a background thread delivers them: due messages of one
+session go together, each channel has a rate limit, a failure is tried again with growing pauses until the message
+is too old. What happened to each message becomes an event.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windowpane.alerts.channels import Channel, DeliveryError, channel_for
+from windowpane.alerts.message import AlertMessage, message_of
+from windowpane.alerts.outbox import Entry, Letter, Outbox, state_of
+from windowpane.boundary import Boundary
+from windowpane.events import (
+    AlertFired,
+    AlertResolved,
+    Event,
+    NotificationDelivered,
+    NotificationFailed,
+)
+
+_log = logging.getLogger("windowpane.alerts")
+
+CountNotifications = Callable[[str, str], None]
+"""Kind of channel, and outcome: `delivered`, `retried` or `failed`."""
+Emit = Callable[[list[Event]], None]
+
+IDLE_SECONDS: Final = 30.0
+"""Look for what other processes left behind at least this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySettings:
+    """How messages are grouped, limited and tried again; seconds."""
+
+    group_seconds: float = 2.0
+    """How long a message waits for others of its session."""
+    retry_seconds: float = 5.0
+    """Pause after the first failure; doubles with each."""
+    retry_maximum_seconds: float = 600.0
+    age_maximum_seconds: float = 86_400.0
+    """Older messages are given up."""
+    lease_seconds: float = 60.0
+    """A process that has not answered for so long is taken for dead."""
+    messages_a_minute: int = 20
+    """Of each channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """What came of a test message."""
+
+    __test__ = False
+
+    delivered: bool
+    channel: str
+    """Kind of the channel."""
+    reason: str = ""
+
+
+class _Limit:
+    """A token bucket: a burst of a minute's messages, refilled evenly."""
+
+    def __init__(self, a_minute: int) -> None:
+        self._rate = a_minute / 60
+        self._full = float(a_minute)
+        self._tokens = self._full
+        self._at: float | None = None
+
+    def take(self, now: float) -> float:
+        """Use one token; returns the seconds to wait for it, 0 when it was there."""
+        if self._at is not None:
+            self._tokens = min(self._full, self._tokens + max(0.0, now - self._at) * self._rate)
+        self._at = now
+        if self._tokens < 1:
+            return (1 - self._tokens) / self._rate
+        self._tokens -= 1
+        return 0.0
+
+
+class Notifier:
+    """A sink for alert events that tells channels about them."""
+
+    def __init__(
+        self,
+        channels: Sequence[Channel],
+        outbox: Outbox,
+        *,
+        settings: DeliverySettings | None = None,
+        public_url: str | None = None,
+        emit: Emit | None = None,
+        count: CountNotifications | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._channels = {channel.key: channel for channel in channels}
+        self._outbox = outbox
+        self._settings = settings or DeliverySettings()
+        self._public_url = public_url
+        self._emit = emit
+        self._count = count
+        self._clock = clock
+        self._boundary = Boundary(_log)
+        self._limits = {key: _Limit(self._settings.messages_a_minute) for key in self._channels}
+        self._closed = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()  # guards against two threads
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Queue the alerts of *batch* for every channel that wants them. Raises what the outbox does."""
+        entries = [entry for event in batch for entry in self._entries(event)]
+        if entries:
+            now = self._clock()
+            self._outbox.put(entries, now=now, due_at=now + self._settings.group_seconds)
+            self.start()
+            self._wake.set()
+
+    def start(self) -> None:
+        """Begin to deliver, also what an earlier process left behind."""
+        if not self._channels or self._closed:
+            return
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="windowpane-notifier", daemon=True)
+                self._thread.start()
+
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Deliver what waits, once, then stop; the rest stays in the outbox for the next process."""
+        if self._closed:
+            return
+        self._closed = True
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout_seconds)
+        if thread is None or not thread.is_alive():
+            self._outbox.close()
+
+    def after_fork(self) -> None:
+        """Start over in a forked child."""
+        self._reset()
+        self._outbox.after_fork()
+
+    def deliver_due(self, *, within_seconds: float = 0.0) -> int:
+        """Deliver what is due now, or within some seconds; returns how many messages were sent or given up."""
+        handled = 0
+        for key, channel in self._channels.items():
+            due_by = self._clock() + within_seconds
+            while letters := self._lease(key, due_by):
+                handled += self._deliver(channel, letters)
+        return handled
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _entries(self, event: Event) -> list[Entry]:
+        message = message_of(event)
+        if message is None:
+            return []
+        return [Entry(key, event) for key, channel in self._channels.items() if channel.wants(message)]
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.clear()
+            with self._boundary.contain("delivering alerts"):
+                self.deliver_due()
+            self._wake.wait(self._pause())
+        with self._boundary.contain("delivering alerts"):
+            self.deliver_due(within_seconds=self._settings.group_seconds)
+
+    def _pause(self) -> float:
+        """Seconds until something is due."""
+        if self._closed:
+            return 0.0
+        due = None
+        with self._boundary.contain("reading the outbox"):
+            due = self._outbox.next_due(tuple(self._channels))
+        return IDLE_SECONDS if due is None else min(max(due - self._clock(), 0.01), IDLE_SECONDS)
+
+    def _lease(self, key: str, due_by: float) -> list[Letter]:
+        leased_until = self._clock() + self._settings.lease_seconds
+        return self._outbox.lease(key, now=self._clock(), due_by=due_by, until=leased_until)
+
+    def _deliver(self, channel: Channel, letters: list[Letter]) -> int:
+        now = self._clock()
+        wait = self._limits[channel.key].take(now)
+        if wait > 0:
+            self._outbox.hold(letters, due_at=now + wait)
+            return 0
+        messages = [message for letter in letters if (message := self._message(letter)) is not None]
+        try:
+            channel.send(messages)
+        except DeliveryError as error:
+            return self._failed(channel, letters, str(error))
+        except Exception as error:  # noqa: BLE001  # a channel's own fault is a failed delivery too
+            return self._failed(channel, letters, type(error).__name__)
+        self._outbox.done(letters, now=self._clock())
+        self._tell(channel, letters, "delivered")
+        return len(letters)
+
+    def _message(self, letter: Letter) -> AlertMessage | None:
+        return message_of(letter.event, public_url=self._public_url)
+
+    def _failed(self, channel: Channel, letters: list[Letter], reason: str) -> int:
+        now = self._clock()
+        settings = self._settings
+        old = [letter for letter in letters if now - letter.queued_at >= settings.age_maximum_seconds]
+        young = [letter for letter in letters if letter not in old]
+        if young:
+            attempts = min(letter.attempts for letter in young)
+            pause = min(settings.retry_seconds * 2 ** min(attempts, 20), settings.retry_maximum_seconds)
+            self._outbox.postpone(young, due_at=now + pause)
+            self._tell(channel, young, "retried")
+            self._boundary.say(f"retry {channel.key}", "an alert was not delivered: %s; trying again", reason)
+        if old:
+            self._outbox.done(old, now=now)
+            self._tell(channel, old, "failed", reason)
+        return len(old)
+
+    def _tell(self, channel: Channel, letters: Sequence[Letter], outcome: str, reason: str = "") -> None:
+        """Count what happened, and make it part of the session's record."""
+        for letter in letters:
+            if self._count is not None:
+                self._count(channel.kind, outcome)
+            if self._emit is not None and outcome != "retried":
+                self._emit([_notice(letter, channel, outcome, reason, self._clock())])
+
+
+def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], float] = time.time) -> TestResult:
+    """Send a test message to one channel, now. Raises `ConfigurationError` for a bad address."""
+    channel = channel_for(url)
+    message = AlertMessage(
+        alert="test", severity="info", state="firing", session_id="test", agent="test", model="", turn=1,
+        crossing_turn=1, at=clock(), title="Test message", summary="This is a test; nothing is wrong",
+        todo="Nothing.", link=public_url,
+    )  # fmt: skip
+    try:
+        channel.send([message])
+    except DeliveryError as error:
+        return TestResult(delivered=False, channel=channel.kind, reason=str(error))
+    return TestResult(delivered=True, channel=channel.kind)
+
+
+def _notice(letter: Letter, channel: Channel, outcome: str, reason: str, at: float) -> Event:
+    """The event about one message. Each has a stream of its own, so that telling twice is the same event."""
+    event = letter.event
+    data = event.data
+    assert isinstance(data, AlertFired | AlertResolved)
+    state = state_of(event)
+    stream = f"{event.context.stream_id}/{channel.key}/{data.alert}/{data.crossing_turn}/{state}"
+    context = replace(event.context, stream_id=stream)
+    attempts = letter.attempts + 1
+    if outcome == "delivered":
+        delivered = NotificationDelivered(data.alert, data.crossing_turn, channel.kind, state, attempts)
+        return Event(context, 0, round(at, 6), delivered)
+    failed = NotificationFailed(data.alert, data.crossing_turn, channel.kind, state, attempts, reason)
+    return Event(context, 0, round(at, 6), failed)
