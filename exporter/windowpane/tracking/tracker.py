@@ -33,7 +33,7 @@ from windowpane.events import (
     event_id,
 )
 from windowpane.protocols import Clock, CountSource, Digester
-from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking.accounts import Accounts
 from windowpane.tracking.departures import Departure, Departures
 from windowpane.tracking.derive import zone_of
@@ -275,12 +275,13 @@ class SessionTracker(Emitter):
         event = self.record(eviction, at)
         cause = event_id(self.info.stream_id, event.n, event.at)
         places = {block.replaces: block for block in stand_ins}
+        left: list[Block] = []
         for evicted in eviction.blocks:
-            stand_in = places.get(evicted.block_id)
-            left = self.window.replace((evicted.block_id,), () if stand_in is None else (stand_in,))
-            self._depart(left, "eviction", cause)
+            stand_in = places.pop(evicted.block_id, None)
+            left += self.window.replace((evicted.block_id,), () if stand_in is None else (stand_in,))
             if stand_in is not None:
                 self.record(BlockAdded(stand_in), at)
+        self._depart(left, "eviction", cause)
         self.pace.evicted(len(eviction.blocks))
         self._trend.evicted_blocks += len(eviction.blocks)
         self.accounts.reduced()
@@ -328,7 +329,7 @@ class SessionTracker(Emitter):
         self._unattributed, self._attribute_next = None, True
         self._call_blocks.clear()
         self._reply_group = None
-        self._call_raw, self._call_components = 0, {}
+        self._measured = self._replied = False
         self._renew_context()
 
     # -- turns ------------------------------------------------------------------------------------------------
@@ -446,7 +447,11 @@ class SessionTracker(Emitter):
             self.record(UsageRejected(total, limits.limit_tokens, "above_limit"), at)
             return False
         larger = (self._next_limit(total) if self._next_limit is not None else None) or total
-        self.set_limits(WindowLimits.of(max(larger, total), "observed_floor"), at)
+        usual = limits.thresholds == Thresholds.for_limit(limits.limit_tokens)
+        raised = WindowLimits.of(
+            max(larger, total), "observed_floor", thresholds=None if usual else limits.thresholds
+        )
+        self.set_limits(raised, at)
         return True
 
     def _anchor(self, total: int, at: float | None) -> None:
@@ -475,7 +480,7 @@ class SessionTracker(Emitter):
         self.record(BlockAdded(block), at)
         self.accounts.shift(remainder - held)
         self._call_raw += remainder - held
-        self._call_components["unattributed"] = remainder
+        self._call_components = {**self._call_components, "unattributed": remainder}
 
     def _count_source(self) -> CountSource:
         return "exact" if self._exact and not self.accounts.anchored else "estimate"

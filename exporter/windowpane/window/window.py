@@ -95,16 +95,34 @@ class Window:
     def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
         """Take *removed* out and put *results* where the first of them stood; returns what left.
 
-        Ids that are not in the window are skipped: a recording may remove what it never showed.
+        Ids that are not in the window are skipped: a recording may remove what it never showed. Without any the
+        results are appended. Raises `WindowError` for a result whose id is already there, and changes nothing.
         """
-        left = [self._slots[block_id] for block_id in removed if block_id in self._slots]
-        position = min((slot.position for slot in left), default=self._next_position)
-        for slot in left:
+        left = {block_id: self._slots[block_id] for block_id in removed if block_id in self._slots}
+        results = tuple(results)
+        ids = [block.id for block in results]
+        for index, block_id in enumerate(ids):
+            if (block_id in self._slots and block_id not in left) or block_id in ids[:index]:
+                raise WindowError(f"block {block_id} is already in the window")
+        position = self._make_room(left.values(), len(results))
+        for slot in left.values():
             self._remove(slot)
-        for block in results:
-            self._insert(block, position)
-            self._ordered = False
-        return [slot.block for slot in left]
+        for offset, block in enumerate(results):
+            self._insert(block, position + offset)
+        self._ordered = self._ordered and not results
+        return [slot.block for slot in left.values()]
+
+    def _make_room(self, left: Iterable[Slot], count: int) -> int:
+        """The position of the first of *count* results; what stands behind them moves where one is not enough."""
+        position = min((slot.position for slot in left), default=None)
+        if position is None:
+            position, self._next_position = self._next_position, self._next_position + count
+        elif count > 1:
+            for slot in self._slots.values():
+                if slot.position > position:
+                    slot.position += count - 1
+            self._next_position += count - 1
+        return position
 
     def refer(self, block_id: str, turn: int) -> bool:
         """Note that *turn* used a block, which renews its lifetime; False when it is not in the window."""
