@@ -1,0 +1,244 @@
+"""Every event survives the way to JSON and back, byte for byte."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import types
+import typing
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.codec import decode, encode, from_document, to_document
+from windowpane.events import (
+    PAYLOADS,
+    SCHEMA,
+    BlockAdded,
+    Event,
+    EventContext,
+    FactOutcome,
+    FidelityEvaluated,
+    PressureMeasured,
+    event_id,
+)
+from windowpane.exceptions import EventFormatError
+from windowpane.window.blocks import Block
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+MAY_BE_INFINITE = {"turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted"}
+SECRET = "what the agent said"
+CONTEXT = EventContext("s", "a", "m", 3, 1, "live", "stream")
+CROCKFORD = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+
+def values(hint: Any, field: str) -> st.SearchStrategy[Any]:
+    """Values of one field's type, its extremes included."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return st.one_of(*(values(option, field) for option in get_args(hint)))
+    if origin is Literal:
+        return st.sampled_from(get_args(hint))
+    if origin is tuple:
+        return st.lists(values(get_args(hint)[0], field), max_size=3).map(tuple)
+    if origin is dict:
+        key, value = get_args(hint)
+        return st.dictionaries(values(key, field), values(value, field), max_size=4)
+    if hint is float:
+        return st.one_of(NUMBER, st.just(math.inf)) if field in MAY_BE_INFINITE else NUMBER
+    simple = {int: st.integers(-(2**53), 2**53), str: TEXT, type(None): st.none(), bool: st.booleans()}
+    return simple[hint] if hint in simple else records(hint)
+
+
+def records(cls: type) -> st.SearchStrategy[Any]:
+    """Instances of a record type with any values its fields may have; texts are set, and must not be written."""
+    hints = get_type_hints(cls)
+    fields = {
+        field.name: values(hints[field.name], field.name) for field in dataclasses.fields(cls) if field.init
+    }
+    if cls in (Block, FactOutcome):
+        fields["text"] = st.sampled_from([None, SECRET])
+    return st.builds(cls, **fields)
+
+
+def events(name: str) -> st.SearchStrategy[Event]:
+    return st.builds(
+        Event,
+        records(EventContext),
+        st.integers(0, 2**53),
+        st.one_of(st.none(), st.floats(0, 4e9)),
+        records(PAYLOADS[name]),
+    )
+
+
+def without_texts(event: Event) -> Event:
+    data = event.data
+    if isinstance(data, BlockAdded):
+        return event._replace(data=BlockAdded(dataclasses.replace(data.block, text=None)))
+    if isinstance(data, FidelityEvaluated):
+        facts = tuple(dataclasses.replace(fact, text=None) for fact in data.facts)
+        return event._replace(data=dataclasses.replace(data, facts=facts))
+    return event
+
+
+@pytest.mark.parametrize("name", sorted(PAYLOADS))
+class TestEveryPayload:
+    @given(data=st.data())
+    def test_comes_back_as_it_was(self, name: str, data: st.DataObject) -> None:
+        """Decoding gives the same event, encoding that the same bytes; only texts are never written."""
+        event = data.draw(events(name))
+        raw = encode(event)
+        back = decode(raw)
+
+        assert back == without_texts(event)
+        assert type(back.data) is PAYLOADS[name]
+        assert encode(back) == raw
+        assert back.event_id == event.event_id
+        assert SECRET.encode() not in raw
+        assert "text" not in json.loads(raw)["data"]
+
+    @given(data=st.data())
+    def test_ignores_fields_it_does_not_know(self, name: str, data: st.DataObject) -> None:
+        """A later release may add fields anywhere."""
+        event = data.draw(events(name))
+        document = json.loads(encode(event))
+        document["added_later"] = {"a": [1]}
+        document["data"]["added_later"] = "x"
+
+        assert from_document(document) == without_texts(event)
+
+    @given(data=st.data())
+    def test_names_the_field_that_is_wrong(self, name: str, data: st.DataObject) -> None:
+        """A value of no type that the field can have is refused by name, with the event's."""
+        event = data.draw(events(name))
+        document = json.loads(encode(event))
+        kind = Block if name == "block.added" else PAYLOADS[name]
+        names = [field.name for field in dataclasses.fields(kind)]
+        if not names:
+            return
+        wrong = data.draw(st.sampled_from(names))
+        document["data"][wrong] = True
+
+        hints = get_type_hints(kind)
+        if hints[wrong] is bool:
+            return
+        with pytest.raises(EventFormatError) as refused:
+            from_document(document)
+        assert name in str(refused.value)
+        assert wrong in str(refused.value)
+
+    def test_names_a_required_field_that_is_missing(self, name: str) -> None:
+        """What has no default and may not be absent is asked for by name."""
+        kind = Block if name == "block.added" else PAYLOADS[name]
+        hints = get_type_hints(kind)
+        required = [
+            field.name
+            for field in dataclasses.fields(kind)
+            if field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+            and type(None) not in get_args(hints[field.name])
+        ]
+        document = {**to_document(Event(CONTEXT, 0, None, PAYLOADS["turn.started"]())), "type": name, "data": {}}
+        if not required:
+            assert decode(json.dumps(document)).type == name
+            return
+        with pytest.raises(EventFormatError, match=rf"{name}: .*\b({'|'.join(required)})\b"):
+            from_document(document)
+
+
+class TestEnvelope:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("schema", 0), ("schema", SCHEMA + 1), ("schema", "1"), ("schema", None), ("type", "no.such"),
+            ("type", 3), ("n", None), ("n", "1"), ("at", "now"), ("data", []), ("data", None), ("session_id", 5),
+            ("session_id", None), ("turn", "1"), ("window_id", None), ("trace_id", 1),
+        ],
+    )  # fmt: skip
+    def test_a_wrong_field_is_named(self, field: str, value: object) -> None:
+        """Each field of the envelope is checked."""
+        document = to_document(Event(CONTEXT, 0, 1.5, PAYLOADS["turn.started"]()))
+        document[field] = value
+
+        with pytest.raises(EventFormatError, match=field):
+            from_document(document)
+
+    @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"5", b"\xff", b'{"a":1', "null", b"{}{}"])
+    def test_what_is_no_object_is_refused(self, raw: bytes | str) -> None:
+        """Bytes that are no JSON object are an error of the format."""
+        with pytest.raises(EventFormatError):
+            decode(raw)
+
+    @given(raw=st.binary(max_size=200))
+    def test_no_bytes_crash_it(self, raw: bytes) -> None:
+        """Any bytes are an event or an `EventFormatError`."""
+        with contextlib.suppress(EventFormatError):
+            assert decode(raw).n >= 0
+
+    def test_infinity_is_written_as_a_word(self) -> None:
+        """JSON has no infinity; a flat forecast is the string `inf`."""
+        measured = PressureMeasured("final", 1, {}, "usage", turns_until_red=math.inf, velocity=0.0)
+        document = json.loads(encode(Event(CONTEXT, 0, None, measured)))
+
+        assert document["data"]["turns_until_red"] == "inf"
+        assert "turns_until_exhausted" not in document["data"]
+
+    def test_keys_stand_in_the_order_of_the_types(self) -> None:
+        """The bytes that are hashed do not depend on how an event was made."""
+        keys = list(json.loads(encode(Event(CONTEXT, 7, 1.5, PAYLOADS["turn.started"]()))))
+
+        assert keys == [
+            "session_id", "agent", "model", "turn", "window_id", "source", "stream_id", "n", "at", "type",
+            "event_id", "schema", "data",
+        ]  # fmt: skip
+
+    def test_every_payload_has_one_name(self) -> None:
+        """Names are unique, and each payload knows its own."""
+        assert all(cls.type == name for name, cls in PAYLOADS.items())
+        assert len(set(PAYLOADS.values())) == len(PAYLOADS)
+
+
+class TestEventId:
+    @given(stream=TEXT, n=st.integers(0, 2**53), at=st.one_of(st.none(), st.floats(-1e9, 4e9)))
+    def test_is_a_valid_ulid(self, stream: str, n: int, at: float | None) -> None:
+        """26 digits of Crockford's alphabet that fit 128 bits."""
+        made = event_id(stream, n, at)
+
+        assert len(made) == 26
+        assert set(made) <= CROCKFORD
+        assert made[0] <= "7"
+
+    @given(stream=TEXT, n=st.integers(0, 2**53), at=st.floats(0, 4e9))
+    def test_is_a_pure_function_that_holds_its_time(self, stream: str, n: int, at: float) -> None:
+        """The same place gives the same id; its first ten digits are the milliseconds."""
+        made = event_id(stream, n, at)
+        value = 0
+        for digit in made[:10]:
+            value = value * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(digit)
+
+        assert made == event_id(stream, n, at)
+        assert value == int(at * 1000)
+
+    def test_differs_with_each_part(self) -> None:
+        """Stream, number and time all tell events apart, and a stream's name cannot run into its number."""
+        made = [event_id("s", 1, 5.0), event_id("s", 2, 5.0), event_id("s1", 1, 5.0), event_id("s", 1, 6.0)]
+
+        assert len({*made, event_id("s", 11, None), event_id("s1", 1, None)}) == 6
+
+    def test_sorts_by_time(self) -> None:
+        """Ids of later milliseconds sort later."""
+        made = [event_id("s", n, at) for n, at in enumerate((0.0, 1.0, 1.5, 2e9, 4e9))]
+
+        assert made == sorted(made)
+
+
+def test_hints_of_every_record_are_understood() -> None:
+    """The generator above knows every field type that payloads use."""
+    for cls in PAYLOADS.values():
+        assert typing.get_type_hints(cls) is not None
+        records(cls)
