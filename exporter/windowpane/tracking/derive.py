@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -13,6 +12,7 @@ from windowpane.vocabulary import ZONES, Zone
 BAND_Z: Final = 1.2816
 """Standard normal quantile of 90%: half the width of the 10–90 band."""
 MINIMUM_FORECAST_TURNS: Final = 3
+TENTH: Final = 10
 MAXIMUM_FORECAST_TURNS: Final = 10_000.0
 
 
@@ -56,20 +56,20 @@ class Growth(NamedTuple):
 
 
 def growth(added: Sequence[int]) -> Growth:
-    """Mean and deviation of the additions, none counted above three times their median (a winsorised sample).
+    """Winsorised mean and deviation of the additions: the largest tenth counts as the largest of the rest.
 
-    Clipping keeps one burst from carrying the baseline it is judged by, or the forecast.
+    One burst then carries neither the baseline it is judged by nor the forecast, while bursts that keep coming
+    count in full, as they do in the window.
     """
     turns = len(added)
     if not turns:
         return Growth(0, 0.0, 0.0)
     ordered = sorted(added)
-    middle = (ordered[(turns - 1) // 2] + ordered[turns // 2]) / 2
-    ceiling = 3 * middle if middle > 0 else ordered[-1]
-    below = bisect_right(ordered, ceiling)
-    clipped = [*ordered[:below], *[ceiling] * (turns - below)]
-    mean = sum(clipped) / turns
-    return Growth(turns, mean, math.sqrt(sum([(value - mean) ** 2 for value in clipped]) / turns))
+    clipped = -(-turns // TENTH) if turns >= MINIMUM_FORECAST_TURNS else 0
+    kept = ordered[: turns - clipped]
+    values = [*kept, *[kept[-1]] * clipped]
+    mean = sum(values) / turns
+    return Growth(turns, mean, math.sqrt(sum([(value - mean) ** 2 for value in values]) / turns))
 
 
 def forecast(remaining_tokens: float, recent: Growth) -> Forecast | None:
