@@ -1,0 +1,217 @@
+"""Settings: the order of their origins, their bounds, and errors that say where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.config import Config, load_config
+from windowpane.exceptions import ConfigurationError
+from windowpane.settings import Thresholds, TrackerSettings
+
+Write = Callable[[str], Path]
+
+WHOLE = """
+max_context_tokens: 128000
+pressure:
+  thresholds: {yellow: 0.50, orange: 0.75, red: 0.90}
+  velocity_window: 5
+eviction:
+  policy: hybrid
+  weights: {recency: 0.30, priority: 0.25, type_ttl: 0.20, reference_freq: 0.15, semantic_duplication: 0.10}
+  type_ttl: {tool_result: 8, thinking: 2, memory_injection: 20}
+  protected_types: [system_prompt]
+compression:
+  summarization_threshold_tokens: 500
+  compaction_utilization_threshold: 0.85
+  cascade:
+    0.75: tool_result_summarization
+    0.85: progressive
+    0.92: conversation_compaction
+    0.95: sub_agent
+  notes_file: agent_notes.md
+budget:
+  allocations:
+    system_prompt: 0.06
+    tool_definitions: 0.04
+    message_history: 0.65
+    tool_results: 0.12
+    memory_injection: 0.08
+    output_reserved: 0.05
+  soft_limit_pct: 0.80
+cross_window: {state_file: agent_state.json, progress_file: agent_progress.md, auto_save_threshold: 0.85}
+health_monitoring:
+  metrics: [utilization, eviction_rate, compression_ratio, burn_rate, fidelity_score, tool_result_bloat]
+  alerts:
+    utilization_critical: 0.90
+    eviction_rate_warning: 5
+    fidelity_warning: 0.75
+    compression_ratio_min: 2.0
+    tool_bloat_warning: 0.30
+store: {path: panes.db, capture: true, retention_days: 7}
+server: {port: 9500, bearer_token: s3cr3t}
+notify:
+  channels:
+    - {url: "json://127.0.0.1/s3cr3t", min_severity: critical}
+public_url: https://panes.example
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a settings file."""
+
+    def make(text: str) -> Path:
+        path = tmp_path / "windowpane.yaml"
+        path.write_text(text)
+        return path
+
+    return make
+
+
+def load(file: Path | None = None, environ: dict[str, str] | None = None, **arguments: Any) -> Config:
+    return load_config(file, environ=environ or {}, arguments=arguments)
+
+
+def test_nothing_configured_gives_the_defaults() -> None:
+    """Without any setting everything has its documented default."""
+    config = load()
+
+    assert config.thresholds() is None
+    assert config.tracker_settings() == TrackerSettings()
+    assert config.server.port == 9464
+    assert config.store.capture is False
+    assert {rule.name for rule in config.alert_rules()} >= {"utilization", "fidelity", "overflow"}
+
+
+def test_a_whole_file_is_read(write: Write) -> None:
+    """Every section of the documented file is accepted and arrives."""
+    config = load(write(WHOLE))
+
+    assert config.thresholds() == Thresholds(0.5, 0.75, 0.9)
+    assert config.compression.cascade[0.95] == "sub_agent"
+    assert config.tracker_settings().budget["message_history"] == 0.65
+    assert config.eviction.type_ttl["assistant_response"] == 30
+    rules = {rule.name: rule for rule in config.alert_rules()}
+    assert rules["utilization"].threshold_from is None
+    assert rules["eviction_rate"].threshold == 5
+
+
+def test_secrets_do_not_show(write: Write) -> None:
+    """Tokens and addresses are not in the settings' own text."""
+    assert "s3cr3t" not in repr(load(write(WHOLE)))
+
+
+def test_arguments_win_over_environment_over_file(write: Write) -> None:
+    """Each origin overrides the ones below it key by key."""
+    file = write("server: {port: 1, address: 10.0.0.1}\npressure: {velocity_window: 3}")
+    environ = {"WINDOWPANE_PORT": "2", "WINDOWPANE_PRESSURE__VELOCITY_WINDOW": "4"}
+
+    assert load(file).server.port == 1
+    assert load(file, environ).server.port == 2
+    assert load(file, environ, server={"port": 3}).server.port == 3
+    assert load(file, environ, server={"port": 3}).server.address == "10.0.0.1"
+    assert load(file, environ).pressure.velocity_window == 4
+
+
+def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> None:
+    """What is set most has a short name."""
+    environ = {
+        "WINDOWPANE_CONFIG": str(write("session_label: 5")),
+        "WINDOWPANE_STORE": "123",
+        "WINDOWPANE_NOTIFY": "log:// json://127.0.0.1/x",
+        "WINDOWPANE_SESSIONS_DIR": "ignored",
+    }
+
+    config = load(None, environ)
+
+    assert config.session_label == 5
+    assert config.store.path == Path("123")
+    assert [channel.url.get_secret_value() for channel in config.notify.channels] == [
+        "log://",
+        "json://127.0.0.1/x",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("a: 1\n", ":1: a", "unknown key"),
+        ("server:\n  prot: 1\n", ":2: server.prot", "unknown key"),
+        ("server:\n  port: many\n", ":2: server.port", "valid integer|expected integer"),
+        ("server:\n\n  port: 70000\n", ":3: server.port", "less than or equal to 65535"),
+        ("pressure:\n  thresholds: {yellow: 0.8, orange: 0.7, red: 0.9}", ":2: pressure.thresholds", "must rise"),
+        ("pressure:\n  thresholds:\n    yellow: 0.5\n", ":2: pressure.thresholds.orange", "missing"),
+        ("eviction:\n  weights: {recency: 0.9}", ":2: eviction.weights", "sum to 1, these sum to 1.6"),
+        ("budget:\n  allocations: {tool_results: 0.9}", ":2: budget.allocations", "must not exceed 1"),
+        ("eviction:\n  protected_types: [sytem_prompt]", ":2: eviction.protected_types.0", "system_prompt"),
+        (
+            "health_monitoring:\n  alerts:\n    disable: [utilisation]",
+            ":2: health_monitoring.alerts|:3",
+            "no such",
+        ),
+        (
+            "health_monitoring:\n  alerts:\n    thresholds: {overflow: 1}",
+            "health_monitoring.alerts",
+            "no threshold",
+        ),
+        ("max_context_tokens: 0", ":1: max_context_tokens", "greater than or equal to 1"),
+        ("[1, 2]", "windowpane.yaml", "holds a list"),
+        ("a: [", "windowpane.yaml:1", "not YAML"),
+        ("a: !!python/object:os.system {}", "windowpane.yaml", "not YAML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_placed(write: Write, text: str, where: str, what: str) -> None:
+    """The error names file, line and key, and what would have been right."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(write(text))
+
+    assert any(part in str(caught.value) for part in where.split("|"))
+    assert any(part in str(caught.value) for part in what.split("|"))
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    """A file that was named is never silently ignored."""
+    with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: there is no such file"):
+        load(tmp_path / "nowhere.yaml")
+
+
+def test_an_empty_file_is_no_settings(write: Write) -> None:
+    """A file with only comments changes nothing."""
+    assert load(write("# nothing yet\n")) == load()
+
+
+def test_a_mistake_in_the_environment_names_the_variable() -> None:
+    """The error says which variable, and does not repeat a value that may be a secret."""
+    with pytest.raises(ConfigurationError, match=r"WINDOWPANE_PORT \(server.port\)") as caught:
+        load(None, {"WINDOWPANE_PORT": "s3cr3t"})
+    assert "s3cr3t" not in str(caught.value)
+
+    with pytest.raises(ConfigurationError, match=r"WINDOWPANE_SERVER__PROT.*unknown key"):
+        load(None, {"WINDOWPANE_SERVER__PROT": "1"})
+
+
+def test_a_mistake_in_an_argument_names_the_key(write: Write) -> None:
+    """Arguments are named by their key alone, also when the file sets others beside it."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(write("server: {address: x}"), server={"port": -1})
+
+    assert str(caught.value).startswith("server.port: ")
+
+
+def test_health_metrics_choose_the_alerts() -> None:
+    """A health metric that is not listed is not judged; single alerts can be switched."""
+    names = {
+        rule.name
+        for rule in load(
+            health_monitoring={
+                "metrics": ["utilization"], "alerts": {"enable": ["rot_threshold"], "disable": ["overflow"]}
+            }
+        ).alert_rules()
+    }  # fmt: skip
+
+    assert {"utilization", "rot_threshold", "red_soon"} <= names
+    assert not names & {"fidelity", "tool_results", "overflow", "burn_rate_spike"}
