@@ -53,7 +53,7 @@ class InternalMetrics:
         self._last_event_at = last_event_at
         self._queue_events = queue_events
         self._identity = (version, platform.python_version())
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may interrupt and count too
         self._table = SeriesTable()
         self._row: Row = []
         self._hooks = Tally(self._table, catalog.HOOK_SECONDS)

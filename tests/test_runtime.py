@@ -1,0 +1,332 @@
+"""`start()`: one set of outputs a process, whole, idempotent, and harmless when parts are missing."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane import runtime
+from windowpane.events import Event, SessionStarted
+from windowpane.exceptions import ConfigurationError
+from windowpane.runtime import Runtime, start, stop
+from windowpane.settings import WindowLimits
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.sqlite import SqliteStore
+from windowpane.tracking.tracker import SessionInfo, SessionTracker
+
+Start = Callable[..., Runtime]
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts the outputs on a free port with a store of the test's own; stops them afterwards."""
+    for name in list(os.environ):
+        if name.startswith("WINDOWPANE_") and "TEST" not in name:
+            monkeypatch.delenv(name)
+
+    def go(**options: Any) -> Runtime:
+        return start(**({"port": 0, "store": tmp_path / "windowpane.db", "notify": []} | options))
+
+    yield go
+    stop()
+
+
+def read(url: str, *, token: str | None = None) -> str:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as response:
+        return str(response.read().decode())
+
+
+def run_session(running: Runtime, *, turns: int = 4, fill: int = 31_000, session: str = "run-1") -> None:
+    """A session whose window is nearly full from the first turn on."""
+    tracker = SessionTracker(
+        SessionInfo(session, "reviewer", "gpt-4o", "live", f"{session}/live"),
+        emit=running.emit,
+        digest=running.digest,
+        limits=WindowLimits.of(32_768, "given"),
+        clock=lambda: 1_700_000_000.0,
+    )
+    tracker.start()
+    tracker.add("user_message", "fill", fill)
+    for _ in range(turns):
+        tracker.add("assistant_response", "ok", 10)
+        tracker.end_turn()
+        tracker.add("user_message", "more", 20)
+    tracker.flush()
+
+
+def test_events_reach_store_metrics_and_alerts(begin: Start) -> None:
+    """What an agent emits is stored with its alerts, and scraped."""
+    running = begin()
+    run_session(running)
+    assert running.flush(20)
+
+    assert running.store is not None
+    (row,) = running.store.sessions(SessionFilter())
+    assert row.turns == 4
+    fired = {alert.alert for alert in running.store.alerts()}
+    assert {"utilization", "output_reserve", "yellow_entered"} <= fired
+    assert running.url is not None
+    text = read(running.url)
+    assert 'context_window_turns_total{agent="reviewer",model="gpt-4o"} 4.0' in text
+    assert 'context_window_alert_transitions_total{agent="reviewer",alert="utilization"' in text
+    assert "windowpane_store_write_seconds_count" in text
+    assert running.store.verify().intact
+
+
+def test_starting_twice_gives_the_same(begin: Start) -> None:
+    """The outputs exist once a process, until they are stopped; then they can be started again."""
+    first = begin()
+    assert begin(port=1) is first
+    url = first.url
+    assert url is not None
+
+    stop()
+    stop()
+
+    assert runtime.current() is None
+    with pytest.raises(OSError, match=r"refused|unreachable"):
+        read(url)
+    assert begin() is not first
+
+
+def test_stopping_leaves_nothing_behind(begin: Start) -> None:
+    """No thread, no endpoint and no unwritten event is left."""
+    before = threading.active_count()
+    running = begin()
+    run_session(running)
+    path = running.config.store.path
+
+    stop()
+
+    assert threading.active_count() == before
+    store = SqliteStore(path)
+    assert store.count_events(EventFilter()) > 20
+    assert list(store.endpoints()) == []
+    store.close()
+
+
+def test_a_busy_port_gives_way_and_is_registered(begin: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """When the port is taken a free one is used, logged, and found through the store and /sd."""
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        busy = taken.getsockname()[1]
+        running = begin(port=busy)
+
+    assert running.url is not None
+    assert running.store is not None
+    (endpoint,) = running.store.endpoints()
+    assert endpoint.port != busy
+    assert str(endpoint.port) in running.url
+    assert "busy" in caplog.text
+    targets = json.loads(read(running.url.replace("/metrics", "/sd")))
+    assert targets[0]["targets"] == [f"127.0.0.1:{endpoint.port}"]
+
+
+def test_health_tells_what_works(begin: Start) -> None:
+    """/healthz answers with the state of queue and store; a token guards what it should."""
+    running = begin(settings={"server": {"bearer_token": "s3cr3t"}})
+    assert running.url is not None
+
+    health = json.loads(read(running.url.replace("/metrics", "/healthz"), token="s3cr3t"))
+
+    assert health["status"] == "ok"
+    assert health["stores_events"] is True
+    assert health["dropped_events"] == 0
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        read(running.url)
+
+
+def test_without_a_store_everything_else_works(
+    begin: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A store that cannot be opened is said once; the agent, the metrics and the alerts go on."""
+    broken = tmp_path / "not-a-database"
+    broken.write_bytes(b"something else entirely" * 1_000)
+    caplog.set_level(logging.INFO, logger="windowpane")
+
+    running = begin(store=broken, notify=["log://"])
+    run_session(running)
+    assert running.flush(20)
+
+    assert running.store is None
+    assert "not stored" in caplog.text
+    assert running.url is not None
+    assert "context_window_turns_total{" in read(running.url)
+    stop()
+    assert "Window in red" in caplog.text
+
+
+def test_a_wrong_setting_is_an_error_at_once(begin: Start, tmp_path: Path) -> None:
+    """Settings that cannot be used are refused, and nothing is left running."""
+    before = threading.active_count()
+    for options, where in (
+        ({"port": 70_000}, "server.port"),
+        ({"notify": ["nonsense://host"]}, "notify.channels.url"),
+        ({"config": tmp_path / "nowhere.yaml"}, "nowhere.yaml"),
+        ({"settings": {"store": {"audit_key_file": tmp_path / "nowhere.key"}}}, "store.audit_key_file"),
+    ):
+        with pytest.raises(ConfigurationError, match=where.replace(".", r"\.")):
+            begin(**options)
+
+    assert runtime.current() is None
+    assert threading.active_count() == before
+
+
+def test_arguments_join_settings_of_the_same_section(begin: Start) -> None:
+    """A named argument overrides its key only; the section's other settings stay."""
+    running = begin(settings={"server": {"port": 1, "bearer_token": "x"}, "session_label": 3})
+
+    assert running.config.server.port == 0
+    assert running.config.server.bearer_token is not None
+    assert running.config.session_label == 3
+
+
+def test_hooks_are_measured(begin: Start) -> None:
+    """How long hooks keep the agent waiting is a metric."""
+    running = begin()
+
+    running.hook("on_turn_start", 0.0004)
+
+    assert running.url is not None
+    assert 'windowpane_hook_seconds_count{hook="on_turn_start"} 1.0' in read(running.url)
+
+
+def test_listeners_hear_events(begin: Start) -> None:
+    """A program can react to any event, off the agent's thread."""
+    running = begin()
+    heard: list[tuple[str, str]] = []
+    running.listen("zone.changed", lambda event: heard.append((event.type, threading.current_thread().name)))
+
+    run_session(running)
+    assert running.flush(20)
+
+    assert heard[0] == ("zone.changed", "windowpane-pipeline")
+
+
+def test_notifications_become_events(begin: Start) -> None:
+    """A delivered alert is part of the session's record."""
+    running = begin(notify=["log://"])
+    run_session(running)
+    path = running.config.store.path
+
+    stop()
+
+    store = SqliteStore(path)
+    delivered = store.events(EventFilter(types=("notification.delivered",)))
+    assert {stored.event.data.alert for stored in delivered} >= {"utilization"}  # type: ignore[union-attr]
+    assert any("log" in alert.delivered for alert in store.alerts())
+    assert store.verify().intact
+    store.close()
+
+
+def test_capture_keeps_redacted_texts(begin: Start) -> None:
+    """With capture on, texts are kept without their secrets."""
+    running = begin(capture=True)
+    secret = "AKIA" + "QWERTYUIOPASDFGH"
+    tracker = SessionTracker(SessionInfo("s", "a", "m", "live", "s"), emit=running.emit, digest=running.digest)
+    tracker.start()
+    block = tracker.add("user_message", f"my key is {secret}", 9)
+    tracker.flush()
+    assert running.flush(20)
+
+    assert running.store is not None
+    kept = running.store.content(block.digest)
+    assert kept is not None
+    assert secret not in kept
+    assert "redacted" in kept
+
+
+def test_a_forked_child_has_outputs_of_its_own(begin: Start) -> None:
+    """A child's events are stored beside its parent's and served on a port of its own, counted from zero."""
+    running = begin()
+    run_session(running, session="parent")
+    assert running.flush(20)
+    parent_url = running.url
+
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # runs in the child
+        answer = {"ok": False}
+        try:
+            run_session(running, session="child", turns=2)
+            answer["ok"] = running.flush(30)
+            assert running.url is not None
+            answer["turns"] = 'context_window_turns_total{agent="reviewer",model="gpt-4o"} 2.0' in read(
+                running.url
+            )
+            answer["own_port"] = running.url != parent_url
+        except Exception as error:  # noqa: BLE001  # told to the parent
+            answer["error"] = repr(error)
+        os.write(writer, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        answer = json.loads(pipe.read())
+    os.waitpid(child, 0)
+
+    assert answer == {"ok": True, "turns": True, "own_port": True}
+    assert running.store is not None
+    assert {row.session_id for row in running.store.sessions(SessionFilter())} == {"parent", "child"}
+    assert running.store.verify().intact
+    assert parent_url is not None
+    assert 'model="gpt-4o"} 4.0' in read(parent_url)
+
+
+_SCRIPT = """
+import sys
+from windowpane.events import Event, EventContext, SessionStarted
+from windowpane.runtime import start
+running = start(port=0, store=sys.argv[1], notify=[])
+context = EventContext("s", "a", "m", 0, 1, "live", "s")
+for n in range(500):
+    running.emit([Event(context, n, 1.0, SessionStarted())])
+"""
+
+
+def test_a_program_that_just_ends_loses_nothing(tmp_path: Path) -> None:
+    """Without any call to stop, what was emitted is stored when the interpreter exits, quickly and silently."""
+    path = tmp_path / "windowpane.db"
+
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _SCRIPT, str(path)], capture_output=True, timeout=60, check=False
+    )
+
+    assert finished.returncode == 0, finished.stderr.decode()
+    assert finished.stderr == b""
+    store = SqliteStore(path)
+    assert store.count_events(EventFilter()) == 500
+    store.close()
+
+
+def test_otlp_without_its_library_is_no_harm(
+    begin: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the library for OTLP is missing, that is logged and the rest works."""
+    monkeypatch.setitem(sys.modules, "windowpane.metrics.otel", None)
+
+    running = begin(otlp_endpoint="http://127.0.0.1:1/v1/metrics")
+    running.emit([Event(_context(), 0, 1.0, SessionStarted())])
+
+    assert running.flush(20)
+    assert "pushing metrics failed" in caplog.text
+
+
+def _context() -> Any:
+    from windowpane.events import EventContext
+
+    return EventContext("s", "a", "m", 0, 1, "live", "s")
