@@ -20,8 +20,8 @@ class Pace:
         self._settings = settings
         self._added: deque[int] = deque(maxlen=settings.burn_turns)
         self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
-        self._evicted: deque[int] = deque(maxlen=settings.velocity_turns)
-        self._evicted_now = 0
+        self._evicted: deque[int] = deque([0], maxlen=settings.velocity_turns)
+        """Blocks evicted in each of the last 5 turns; the last entry is that of the open turn."""
         self.growth = Growth(0, 0.0, 0.0)
         """Of the last 20 counted turns."""
         self.velocity: float | None = None
@@ -40,8 +40,6 @@ class Pace:
 
     def close_turn(self, turn: int, added: int, by_component: dict[Component, int]) -> float | None:
         """Count a turn that ended; returns the baseline it spiked above, or None when it did not."""
-        self._evicted.append(self._evicted_now)
-        self._evicted_now = 0
         if turn <= 1:
             return None
         baseline = self.growth.mean
@@ -61,9 +59,13 @@ class Pace:
         self.turns += 1
         return baseline if spiked else None
 
+    def open_turn(self) -> None:
+        """A turn begins."""
+        self._evicted.append(0)
+
     def evicted(self, blocks: int) -> None:
-        """Count blocks evicted in the open turn."""
-        self._evicted_now += blocks
+        """Count blocks evicted in the open turn, or in the last where none is open."""
+        self._evicted[-1] += blocks
 
     def burn_by_component(self) -> dict[Component, float]:
         """The burn rate of each component, tokens a turn; empty before the second turn."""
@@ -77,7 +79,4 @@ class Pace:
 
     def eviction_rate(self) -> float:
         """Blocks evicted a turn over the last 5 turns, the open one included."""
-        turns = self._settings.velocity_turns
-        if len(self._evicted) < turns:
-            return (sum(self._evicted) + self._evicted_now) / turns
-        return (sum(self._evicted) - self._evicted[0] + self._evicted_now) / turns
+        return sum(self._evicted) / self._settings.velocity_turns

@@ -404,6 +404,7 @@ class SessionTracker(Emitter):
         self._added_by_component = {}
         self._estimate_error = None
         self.window.enter_turn(self.turn)
+        self.pace.open_turn()
         self._renew_context()
         self.record(TurnStarted(), at)
 
