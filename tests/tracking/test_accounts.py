@@ -1,0 +1,239 @@
+"""Whose count is believed: the unattributed rest, calibration, and reports above the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.events import BlockAdded, ChangeUnidentified, LimitChanged, TurnEnded, Usage, UsageRejected
+from windowpane.settings import Thresholds, WindowLimits
+from windowpane.tracking.accounts import Accounts, apportion
+from windowpane.vocabulary import COMPONENTS
+
+Make = Callable[..., Any]
+CATALOGUE = WindowLimits.of(100_000, "catalogue")
+
+
+def unattributed(play: Any) -> list[int]:
+    return [added.block.tokens for added in play.of(BlockAdded) if added.block.content_type == "unattributed"]
+
+
+class TestUnattributed:
+    def test_the_first_usage_shows_what_the_recording_does_not(self, session: Make) -> None:
+        """The system prompt and tools that nobody recorded are one block, never estimated again."""
+        play = session(100_000)
+        play.turn(100, 20, total=5100)
+        final = play.turn(50, 20, total=5170)
+
+        assert unattributed(play) == [5000]
+        assert final.used_by_component["unattributed"] == 5000
+
+    def test_the_block_is_no_growth(self, session: Make) -> None:
+        """It was there all along."""
+        play = session(100_000)
+
+        assert play.turn(100, 0, total=5100).added_tokens == 100
+
+    @pytest.mark.parametrize("total", [100, 60])
+    def test_it_is_never_below_zero(self, session: Make, total: int) -> None:
+        """Where the client counted more than the provider, there is none and the parts are scaled."""
+        play = session(100_000)
+        final = play.turn(100, 0, total=total)
+
+        assert unattributed(play) == []
+        assert final.used_by_component["message_history"] == total
+
+    def test_it_is_set_again_after_a_compaction(self, session: Make) -> None:
+        """A compaction by the agent may change what is not recorded; the next usage tells."""
+        play = session(100_000)
+        block = play.say(4000)
+        play.turn(0, 0, total=9000)
+        play.compact(block, result=100)
+        final = play.turn(50, 0, total=3150)
+
+        assert unattributed(play) == [5000, 3000]
+        assert final.used_by_component["unattributed"] == 3000
+
+    def test_after_a_compaction_it_may_be_gone(self, session: Make) -> None:
+        """A total below the visible content leaves none, never a negative one."""
+        play = session(100_000)
+        block = play.say(4000)
+        play.turn(0, 0, total=9000)
+        play.compact(block, result=100)
+        final = play.turn(50, 0, total=120)
+
+        assert final.used_by_component["unattributed"] == 0
+        assert sum(final.used_by_component.values()) == 120
+
+    def test_what_was_measured_before_stays_as_it_was(self, session: Make) -> None:
+        """Finding the rest changes no event that is already out."""
+        play = session(100_000)
+        play.turn(100, 0, total=5100)
+        before = play.phases("before")[0]
+
+        assert before.used_by_component["unattributed"] == 0
+        assert sum(before.used_by_component.values()) == before.used_tokens == 100
+
+
+class TestCalibration:
+    def test_it_learns_from_differences_and_not_from_totals(self, session: Make) -> None:
+        """A large unrecorded prompt is no error of the counter."""
+        play = session(100_000)
+        play.turn(1000, 0, total=9000)
+        for turn in range(1, 6):
+            play.turn(1000, 0, total=9000 + 1000 * turn)
+
+        assert play.tracker.accounts.calibration == pytest.approx(1.0)
+
+    def test_it_moves_towards_what_the_provider_counts(self, session: Make) -> None:
+        """A provider that counts a fifth more raises the estimate of what comes next."""
+        play = session(1_000_000)
+        total = 10_000
+        for _ in range(30):
+            play.turn(1000, 0, total=total)
+            total += 1200
+
+        assert play.tracker.accounts.calibration == pytest.approx(1.2, abs=0.01)
+        play.say(1000)
+        assert play.tracker.measure("before").used_tokens == pytest.approx(total, abs=30)
+
+    @pytest.mark.parametrize(("reported", "bound"), [(100, 0.5), (90_000, 2.0)])
+    def test_it_stays_between_a_half_and_two(self, reported: int, bound: float) -> None:
+        """However wrong a report seems, the correction is bounded."""
+        accounts = Accounts()
+        total = raw = 1000
+        for _ in range(100):
+            accounts.reported(total, raw)
+            total, raw = total + reported, raw + 1000
+
+        assert accounts.calibration == pytest.approx(bound, abs=0.01)
+
+    @given(reports=st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), max_size=40))
+    def test_no_reports_push_it_out(self, reports: list[tuple[int, int]]) -> None:
+        """Any totals against any counts."""
+        accounts = Accounts()
+        for total, raw in reports:
+            accounts.reported(total, raw)
+            assert 0.5 <= accounts.calibration <= 2.0
+            assert accounts.used(raw) == total
+
+    def test_it_does_not_learn_across_a_reduction(self, session: Make) -> None:
+        """A difference that mixes growth and reduction teaches nothing."""
+        play = session(100_000)
+        block = play.say(5000)
+        play.turn(0, 0, total=5000)
+        play.evict(block)
+        play.turn(1000, 0, total=4000)
+
+        assert play.tracker.accounts.calibration == 1.0
+
+    def test_small_differences_are_not_learnt_from(self) -> None:
+        """Below two hundred tokens it is mostly rounding."""
+        accounts = Accounts()
+        accounts.reported(1000, 1000)
+        accounts.reported(1398, 1199)
+        assert accounts.calibration == 1.0
+        accounts.reported(1798, 1399)
+        assert accounts.calibration > 1.0
+
+    def test_the_estimates_error_is_signed(self, session: Make) -> None:
+        """(estimated − reported) / reported, known from the second report on."""
+        play = session(100_000)
+        first = play.turn(100, 0, total=1000)
+        second = play.turn(100, 0, total=1000)
+
+        assert first.estimate_error is None
+        assert second.estimate_error == pytest.approx(0.1)
+
+    def test_a_jump_nobody_saw_is_unidentified(self, session: Make) -> None:
+        """A count that moved without an observed change is told, signed."""
+        play = session(100_000)
+        play.turn(100, 0, total=10_000)
+        play.turn(100, 0, total=30_000)
+        play.turn(100, 0, total=10_000)
+
+        assert [change.tokens for change in play.of(ChangeUnidentified)] == [19_900, -20_100]
+
+
+class TestLimits:
+    def test_a_report_above_the_catalogue_raises_the_limit(self, session: Make) -> None:
+        """The next known window is taken, with its provenance."""
+        play = session(CATALOGUE, next_limit=lambda above: 200_000 if above <= 200_000 else None)
+        final = play.turn(10, 0, total=120_000)
+        change = play.of(LimitChanged)[0]
+
+        assert (change.limit_tokens, change.limit_source, change.previous_tokens) == (
+            200_000, "observed_floor", 100_000,
+        )  # fmt: skip
+        assert (final.used_tokens, final.limit_tokens, final.utilization) == (120_000, 200_000, 0.6)
+        assert play.of(UsageRejected) == []
+
+    def test_without_a_larger_known_window_the_report_itself_is_the_limit(self, session: Make) -> None:
+        """What was sent did fit."""
+        play = session(CATALOGUE)
+
+        assert play.turn(10, 0, total=120_000).limit_tokens == 120_000
+
+    def test_a_raised_limit_keeps_the_thresholds_that_were_set(self, session: Make) -> None:
+        """Thresholds the user chose stay; the default profile follows the size."""
+        chosen = Thresholds(0.2, 0.3, 0.4)
+        for thresholds, expected in ((chosen, chosen), (None, Thresholds(0.6, 0.8, 0.9))):
+            limits = WindowLimits.of(100_000, "catalogue", thresholds=thresholds)
+            play = session(limits, next_limit=lambda _: 200_000)
+            play.turn(10, 0, total=120_000)
+            assert play.tracker.limits.thresholds == expected
+
+    @pytest.mark.parametrize("source", ["given", "provider"])
+    def test_a_report_above_a_given_limit_is_rejected(self, session: Make, source: str) -> None:
+        """The user and the provider know; the report is told and not believed."""
+        play = session(WindowLimits.of(100_000, source))
+        final = play.turn(10, 0, total=120_000)
+
+        assert play.of(UsageRejected) == [UsageRejected(120_000, 100_000, "above_limit")]
+        assert (final.used_tokens, final.count_source) == (10, "estimate")
+        assert play.of(TurnEnded)[0].count_source == "estimate"
+
+    def test_a_report_of_exactly_the_limit_is_believed(self, session: Make) -> None:
+        """A window may be full."""
+        assert session(1000).turn(10, 0, total=1000).used_tokens == 1000
+
+    def test_a_report_of_nothing_is_no_count(self, session: Make) -> None:
+        """Zero input means that the provider did not say."""
+        play = session(1000)
+        final = play.tracker.end_turn(Usage(output_tokens=5))
+
+        assert final.count_source != "usage"
+
+    def test_cache_reads_and_writes_are_part_of_the_window(self, session: Make) -> None:
+        """The total is input, cache read and cache write; the hit ratio is the read share."""
+        play = session(1000)
+        play.say(10)
+        final = play.tracker.end_turn(Usage(input_tokens=100, cache_read_tokens=300, cache_write_tokens=200))
+
+        assert (final.used_tokens, final.cache_hit_ratio) == (600, 0.5)
+
+
+class TestComponents:
+    @given(
+        used=st.integers(0, 10**6),
+        counts=st.lists(st.integers(0, 10**5), min_size=len(COMPONENTS), max_size=len(COMPONENTS)),
+    )
+    def test_parts_always_sum_to_the_whole(self, used: int, counts: list[int]) -> None:
+        """Whatever was counted, the parts are what is used and none is negative."""
+        parts = apportion(used, dict(zip(COMPONENTS, counts, strict=True)))
+
+        assert sum(parts.values()) == used
+        assert set(parts) == set(COMPONENTS)
+        assert min(parts.values()) >= 0
+
+    def test_an_exact_count_is_said_to_be_exact(self, session: Make) -> None:
+        """Only while every block is, and before any provider's count."""
+        play = session(1000)
+        play.say(10, count_source="exact")
+        assert play.tracker.measure("before").count_source == "exact"
+        play.say(10)
+        assert play.tracker.measure("before").count_source == "estimate"

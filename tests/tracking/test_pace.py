@@ -1,0 +1,241 @@
+"""Velocity, burn rate, forecast, spikes and eviction rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.events import VelocitySpiked
+from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.tracking.derive import forecast, growth
+from windowpane.tracking.pace import Pace
+
+Make = Callable[..., Any]
+ADDITIONS = st.lists(st.integers(0, 100_000), max_size=20)
+
+
+class TestVelocity:
+    def test_the_first_turn_is_the_base_and_no_growth(self, session: Make) -> None:
+        """Velocity, burn rate and forecast are unknown until the second turn ended."""
+        play = session(100_000)
+        first = play.turn(5000, 10)
+        second = play.turn(100, 0)
+
+        assert (first.velocity, first.burn_rate, first.turns_until_red) == (None, None, None)
+        assert play.phases("before")[1].velocity is None
+        assert second.velocity == 100
+
+    def test_it_is_the_mean_of_the_last_five_turns(self, session: Make) -> None:
+        """Older turns count only in the burn rate, which is the mean of twenty."""
+        play = session(100_000)
+        play.turn(1)
+        for added in range(100, 2600, 100):
+            measured = play.turn(added)
+
+        assert measured.velocity == sum((2100, 2200, 2300, 2400, 2500)) / 5
+        assert measured.burn_rate == sum(range(600, 2600, 100)) / 20
+
+    def test_it_counts_additions_before_any_reduction(self, session: Make) -> None:
+        """What leaves does not slow the window down, and velocity is never negative."""
+        play = session(100_000)
+        play.turn(1)
+        for _ in range(4):
+            block = play.say(200)
+            play.evict(block)
+            measured = play.turn(0, 50)
+
+        assert measured.velocity == 250
+        assert measured.added_tokens == 250
+
+    def test_standing_and_derived_content_is_no_growth(self, session: Make) -> None:
+        """Tool definitions, summaries and the unattributed rest are not added."""
+        play = session(100_000)
+        play.turn(10, 0, total=3000)
+        play.tracker.add("tool_definition", None, 500)
+        play.tracker.add("summary", None, 500)
+        measured = play.turn(20, 0)
+
+        assert measured.added_tokens == 20
+
+    @given(sizes=st.lists(st.integers(0, 5000), min_size=2, max_size=30), drop=st.integers(0, 3))
+    def test_it_is_never_negative(self, session: Make, sizes: list[int], drop: int) -> None:
+        """Whatever comes and goes."""
+        play = session(100_000)
+        for index, size in enumerate(sizes):
+            block = play.say(size)
+            if index % 4 == drop:
+                play.evict(block)
+            measured = play.turn(0, 0, total=max(1, 10_000 - size))
+            assert measured.velocity is None or measured.velocity >= 0
+            assert measured.added_tokens >= 0
+
+
+class TestForecast:
+    def test_it_needs_three_turns_of_growth(self) -> None:
+        """With fewer there is nothing to say."""
+        assert forecast(1000, growth([10, 10])) is None
+        assert forecast(1000, growth([10, 10, 10])) is not None
+
+    def test_steady_growth_has_no_band(self) -> None:
+        """A hundred a turn and a thousand to go are ten turns, for sure."""
+        assert forecast(1000, growth([100] * 5)) == pytest.approx((10, 10, 10))
+
+    def test_nothing_left_is_now_and_no_growth_is_never(self) -> None:
+        """Zero in red, infinite when flat."""
+        assert forecast(0, growth([5] * 3)) == (0, 0, 0)
+        assert forecast(-5, growth([0] * 3)) == (0, 0, 0)
+        assert forecast(10, growth([0] * 3)) == (math.inf, math.inf, math.inf)
+
+    @given(added=st.lists(st.integers(0, 100_000), min_size=3, max_size=20), remaining=st.integers(-10, 10**7))
+    def test_the_band_is_in_order(self, added: list[int], remaining: int) -> None:
+        """Early, median, late; none negative and none undefined."""
+        ahead = forecast(remaining, growth(added))
+
+        assert ahead is not None
+        assert 0 <= ahead.early <= ahead.median * (1 + 1e-9)
+        assert ahead.median <= ahead.late * (1 + 1e-9)
+
+    @given(added=st.lists(st.integers(1, 10_000), min_size=3, max_size=20), near=st.integers(1, 10**5))
+    def test_more_room_is_never_fewer_turns(self, added: list[int], near: int) -> None:
+        """The forecast rises with what is left."""
+        close, far = forecast(near, growth(added)), forecast(near * 2, growth(added))
+
+        assert close is not None
+        assert far is not None
+        assert close.median <= far.median
+        assert close.early <= far.early
+        assert close.late <= far.late
+
+    @given(steady=st.integers(10, 1000), burst=st.integers(10, 10**6), place=st.integers(0, 9))
+    def test_one_burst_does_not_carry_it(self, steady: int, burst: int, place: int) -> None:
+        """A single turn of any size counts as at most three ordinary ones."""
+        added = [steady] * 9
+        added.insert(place, max(burst, steady))
+        calm, shaken = forecast(steady * 100, growth([steady] * 10)), forecast(steady * 100, growth(added))
+
+        assert calm is not None
+        assert shaken is not None
+        assert calm.median / shaken.median <= 1.2 + 1e-9
+
+    @given(added=ADDITIONS)
+    def test_growth_is_that_of_the_clipped_sample(self, added: list[int]) -> None:
+        """Mean and deviation equal those of the additions with a ceiling of three medians."""
+        made = growth(added)
+        ordered = sorted(added)
+        middle = (ordered[(len(added) - 1) // 2] + ordered[len(added) // 2]) / 2 if added else 0
+        clipped = [min(value, 3 * middle) if middle else value for value in added]
+        mean = sum(clipped) / len(clipped) if clipped else 0.0
+
+        assert made.turns == len(added)
+        assert made.mean == pytest.approx(mean)
+        deviation = math.sqrt(sum((value - mean) ** 2 for value in clipped) / len(clipped)) if clipped else 0
+        assert made.deviation == pytest.approx(deviation, abs=1e-6)
+
+    def test_turns_until_red_and_exhausted_are_of_the_measured_window(self, session: Make) -> None:
+        """Red begins at 900 and the reserve at 1000 of 1000; a hundred come each turn."""
+        play = session(1000)
+        for turn in range(1, 6):
+            measured = play.turn(100, 0, total=100 * turn)
+
+        assert measured.turns_until_red == pytest.approx(4)
+        assert measured.turns_until_exhausted == pytest.approx(5)
+
+    def test_a_window_in_red_has_no_turns_left(self, session: Make) -> None:
+        """The forecast is zero, never negative."""
+        play = session(1000)
+        for turn in range(1, 12):
+            measured = play.turn(100, 0, total=min(100 * turn, 1000))
+
+        assert (measured.turns_until_red, measured.turns_until_exhausted) == (0, 0)
+
+    def test_a_flat_window_is_never_full(self, session: Make) -> None:
+        """Without growth the forecast is infinite."""
+        play = session(1000)
+        for _ in range(5):
+            measured = play.turn(0, 0, total=100)
+
+        assert (measured.turns_until_red, measured.turns_until_exhausted) == (math.inf, math.inf)
+
+
+class TestSpikes:
+    def spikes(self, session: Make, *added: int) -> list[VelocitySpiked]:
+        play = session(1_000_000)
+        play.turn(1)
+        for tokens in added:
+            play.turn(tokens)
+        return list(play.of(VelocitySpiked))
+
+    def test_fifteen_thousand_on_two_thousand_is_one(self, session: Make) -> None:
+        """The example everyone knows."""
+        assert self.spikes(session, *[2000] * 5, 15_000) == [VelocitySpiked(15_000, 2000.0)]
+
+    @pytest.mark.parametrize(("turns", "expected"), [(4, 0), (5, 1)])
+    def test_five_turns_must_have_come_before(self, session: Make, turns: int, expected: int) -> None:
+        """A session that begins is not judged; its first turn is no growth at all."""
+        assert len(self.spikes(session, *[2000] * turns, 15_000)) == expected
+
+    @pytest.mark.parametrize(("added", "expected"), [(6000, 0), (6001, 1)])
+    def test_three_times_the_mean_is_not_yet_one(self, session: Make, added: int, expected: int) -> None:
+        """It must be more than three times the baseline."""
+        assert len(self.spikes(session, *[2000] * 5, added)) == expected
+
+    @pytest.mark.parametrize(("added", "expected"), [(1999, 0), (2000, 1)])
+    def test_small_turns_are_none(self, session: Make, added: int, expected: int) -> None:
+        """Below two thousand tokens nothing is a spike."""
+        assert len(self.spikes(session, *[10] * 5, added)) == expected
+
+    def test_one_spike_does_not_hide_the_next(self, session: Make) -> None:
+        """The baseline is clipped, so a burst raises it by at most two turns' worth."""
+        assert len(self.spikes(session, *[2000] * 5, 15_000, 2000, 15_000)) == 2
+
+
+class TestEvictionRate:
+    def test_it_is_blocks_over_the_last_five_turns(self, session: Make) -> None:
+        """Ten blocks count for five turns and then no more."""
+        play = session(10_000)
+        play.evict(*[play.say(1) for _ in range(10)])
+        rates = [play.turn(1, 0).eviction_rate for _ in range(8)]
+
+        assert rates == [2, 2, 2, 2, 2, 0, 0, 0]
+
+    def test_a_steady_rate_is_that_rate_in_every_phase(self, session: Make) -> None:
+        """Six blocks a turn are six, before a turn's end and at it."""
+        play = session(10_000)
+        for _ in range(8):
+            play.evict(*[play.say(1) for _ in range(6)])
+            before = play.tracker.measure("after")
+            final = play.turn()
+
+        assert (before.eviction_rate, final.eviction_rate) == (6, 6)
+
+    @given(evicted=st.lists(st.integers(0, 9), min_size=1, max_size=30))
+    def test_it_equals_its_recomputation(self, evicted: list[int]) -> None:
+        """The open turn counts, and only the four before it."""
+        pace = Pace(TrackerSettings())
+        for turn, blocks in enumerate(evicted, start=1):
+            pace.open_turn()
+            pace.evicted(blocks)
+            expected = pytest.approx(sum(evicted[max(0, turn - 5) : turn]) / 5)
+            assert pace.eviction_rate() == expected
+            pace.close_turn(turn, 0, {})
+            assert pace.eviction_rate() == expected
+
+
+def test_burn_rate_by_component_sums_to_the_whole(session: Make) -> None:
+    """Each component's share of the burn rate."""
+    play = session(WindowLimits.of(100_000, "catalogue"))
+    play.turn(1)
+    for _ in range(4):
+        play.call("c", "{}", tokens=10)
+        play.tracker.end_turn()
+        play.result("c", "x", tokens=90)
+    play.turn(0, 0)
+    by_component = play.tracker.pace.burn_by_component()
+
+    assert sum(by_component.values()) == pytest.approx(play.tracker.pace.burn_rate)
+    assert by_component["tool_results"] == 90 * 4 / 5

@@ -1,0 +1,154 @@
+"""Regret: what left the window is needed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from windowpane.events import BlocksEvicted, ContentCompressed, ContentRegretted
+from windowpane.settings import TrackerSettings
+
+Make = Callable[..., Any]
+
+
+def fetched(play: Any, *, call_tokens: int = 5) -> tuple[Any, Any]:
+    """A call and its result, in two turns."""
+    play.say(10)
+    call = play.call("c1", "read one.py", tokens=call_tokens)
+    play.tracker.end_turn()
+    result = play.result("c1", "the file")
+    play.turn(0, 5)
+    return call, result
+
+
+def test_fetching_evicted_content_again_is_a_regret(session: Make) -> None:
+    """The same tool with the same arguments, after its result was masked."""
+    play = session(10_000)
+    _, result = fetched(play)
+    mask = play.tracker.stand_in("placeholder", "gone", 3, replaces=result.id)
+    eviction = play.evict(result, form="mask", stand_ins=(mask,))
+    again = play.call("c2", "read one.py")
+
+    assert play.of(ContentRegretted) == [
+        ContentRegretted("eviction", "same_call", result.id, again.id, 100, 2, eviction.event_id)
+    ]
+
+
+@pytest.mark.parametrize("call_tokens", [5, 50])
+def test_fetching_a_dropped_group_again_is_a_regret_of_its_result(session: Make, call_tokens: int) -> None:
+    """When call and result left together, the call's return is about the result."""
+    play = session(10_000)
+    call, result = fetched(play, call_tokens=call_tokens)
+    play.evict(call, result)
+    play.call("c2", "read one.py")
+
+    assert [(regret.match, regret.block_id) for regret in play.of(ContentRegretted)] == [("same_call", result.id)]
+
+
+def test_the_same_content_again_is_a_regret(session: Make) -> None:
+    """By whatever way it comes back."""
+    play = session(10_000)
+    _, result = fetched(play)
+    play.evict(result)
+    play.tracker.add("memory_injection", "the file", 100)
+
+    assert [regret.match for regret in play.of(ContentRegretted)] == ["same_digest"]
+
+
+def test_one_departure_is_regretted_once(session: Make) -> None:
+    """The call that fetches it and the result that comes are one regret."""
+    play = session(10_000)
+    _, result = fetched(play)
+    play.evict(result)
+    play.call("c2", "read one.py")
+    play.turn(0, 1)
+    play.result("c2", "the file")
+
+    assert len(play.of(ContentRegretted)) == 1
+
+
+@pytest.mark.parametrize(("turns", "regrets"), [(20, 1), (21, 0)])
+def test_it_counts_for_twenty_turns(session: Make, turns: int, regrets: int) -> None:
+    """Needed again in the twentieth turn after it left is a regret, in the next it is none."""
+    play = session(10_000)
+    _, result = fetched(play)
+    play.evict(result)
+    left = play.tracker.turn
+    while play.tracker.turn < left + turns - 1:
+        play.turn(1, 1)
+    call = play.call("c2", "read one.py")
+
+    assert call.turn == left + turns
+    assert len(play.of(ContentRegretted)) == regrets
+
+
+def test_a_compression_is_a_cause_of_its_own(session: Make) -> None:
+    """What a summary replaced and is fetched again is laid to the compression."""
+    play = session(10_000)
+    call, result = fetched(play)
+    compaction = play.compact(call, result, result=10, scope="content")
+    play.call("c2", "read one.py")
+
+    assert [(regret.cause, regret.cause_event_id) for regret in play.of(ContentRegretted)] == [
+        ("compression", compaction.event_id)
+    ]
+
+
+def test_a_rejected_compression_changes_nothing(session: Make) -> None:
+    """What never left cannot be regretted."""
+    play = session(10_000)
+    call, result = fetched(play)
+    held = play.tracker.window.tokens
+    play.tracker.compress(
+        ContentCompressed("compaction", "auto", "rejected", 105, 90, removed=(call.id, result.id)), ()
+    )
+    play.call("c2", "read one.py")
+
+    assert play.of(ContentRegretted) == []
+    assert play.tracker.window.tokens == held + 5
+
+
+def test_content_that_is_still_there_is_no_regret(session: Make) -> None:
+    """The same call again without an eviction is a duplicate, nothing else."""
+    play = session(10_000)
+    fetched(play)
+    play.call("c2", "read one.py")
+
+    assert play.of(ContentRegretted) == []
+    assert play.tracker.window.duplicate_tokens == 5
+
+
+def test_small_content_is_too_common_to_regret(session: Make) -> None:
+    """Below 32 tokens its return means nothing."""
+    play = session(10_000)
+    for tokens in (31, 32):
+        block = play.tracker.add("user_message", f"text {tokens}", tokens)
+        play.evict(block)
+        play.tracker.add("user_message", f"text {tokens}", tokens)
+
+    assert [regret.tokens for regret in play.of(ContentRegretted)] == [32]
+
+
+def test_evicting_what_was_never_seen_is_legal(session: Make) -> None:
+    """A recording may name blocks that it never showed."""
+    play = session(10_000)
+    play.turn(10, 5)
+    play.tracker.evict(BlocksEvicted("agent", (), 0, 0))
+    block = play.say(10)
+    play.evict(block)
+    play.evict(block)
+
+    assert play.tracker.window.tokens == 15
+
+
+def test_departures_are_bounded(session: Make) -> None:
+    """The oldest are forgotten first."""
+    play = session(10**6, settings=TrackerSettings(remembered_departures=3))
+    blocks = [play.tracker.add("user_message", f"text {n}", 100) for n in range(5)]
+    play.evict(*blocks)
+    for n in range(5):
+        play.tracker.add("user_message", f"text {n}", 100)
+
+    assert [regret.block_id for regret in play.of(ContentRegretted)] == [block.id for block in blocks[2:]]
