@@ -10,13 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 
-from windowpane.events import PAYLOADS, SCHEMA, BlockAdded, Event, EventContext, FidelityEvaluated, Payload
+from windowpane.events import (
+    PAYLOADS,
+    SCHEMA,
+    BlockAdded,
+    Event,
+    EventContext,
+    FidelityEvaluated,
+    Payload,
+    PressureMeasured,
+    event_id,
+)
 from windowpane.events.facts import FactOutcome
 from windowpane.exceptions import EventFormatError
 from windowpane.window.blocks import Block
@@ -61,6 +71,23 @@ def _present(reader: tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]], v
     return {name: item for name, item in zip(names, read(value), strict=True) if item is not None}
 
 
+def _mirror(name: str, names: tuple[str, ...]) -> type[msgspec.Struct]:
+    """A structure of these fields that is written without those that are None."""
+    fields_without_values = [(field, Any, None) for field in names]
+    return msgspec.defstruct(name, fields_without_values, omit_defaults=True)
+
+
+def _write_plan(cls: type[Payload]) -> tuple[bytes, type[msgspec.Struct], Callable[[Any], tuple[Any, ...]]]:
+    """How `encode` writes a payload: what stands before its event id, its structure, and what reads its fields."""
+    names, read = _BLOCK if cls is BlockAdded else _PAYLOADS[cls.type]
+    return f',"type":"{cls.type}","event_id":"'.encode(), _mirror(cls.__name__, names), read
+
+
+_MIRRORS: Final = {name: _write_plan(cls) for name, cls in PAYLOADS.items()}
+_FACT_MIRROR: Final = _mirror("FactOutcome", _FACT[0])
+_read_fact: Final = _FACT[1]
+
+
 def to_document(event: Event) -> Document:
     """The event as plain JSON types."""
     data = event.data
@@ -88,8 +115,39 @@ def _payload_document(data: Payload) -> Document:
 
 
 def encode(event: Event) -> bytes:
-    """The event as the JSON bytes that are stored and hashed."""
-    return _encoder.encode(to_document(event))
+    """The event as the JSON bytes that are stored and hashed: those of `to_document`, made without it."""
+    context, n, at, data = event
+    head, mirror, read = _MIRRORS[data.type]
+    payload: object = data
+    if type(data) is BlockAdded:
+        payload = data.block
+    elif type(data) is FidelityEvaluated:
+        payload = replace(data, facts=tuple(_FACT_MIRROR(*_read_fact(fact)) for fact in data.facts))  # type: ignore[misc]
+    values = read(payload)
+    if type(data) is PressureMeasured and math.inf in values:
+        named = zip(mirror.__struct_fields__, values, strict=True)
+        values = tuple("inf" if value == math.inf and name in _INFINITE else value for name, value in named)
+    return b"%b,%b%b%b\",\"schema\":%d,\"data\":%b}" % (
+        _context_bytes(context),
+        b'"n":%d' % n if at is None else b'"n":%d,"at":%b' % (n, _encoder.encode(at)),
+        head,
+        event_id(context.stream_id, n, at).encode(),
+        SCHEMA,
+        _encoder.encode(mirror(*values)),
+    )
+
+
+def _context_bytes(context: EventContext) -> bytes:
+    """The context's fields, open at the end; the last one is remembered, for the events of a turn share theirs."""
+    global _last_context  # noqa: PLW0603  # replaced whole, so that threads see one pair or another
+    known, raw = _last_context
+    if known is not context:
+        raw = _encoder.encode(_present(_CONTEXT, context))[:-1]
+        _last_context = (context, raw)
+    return raw
+
+
+_last_context: tuple[EventContext | None, bytes] = (None, b"")
 
 
 def decode(raw: bytes | str) -> Event:

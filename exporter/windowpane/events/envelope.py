@@ -14,6 +14,8 @@ SCHEMA: Final = 1
 """Version of the event schema written by this release."""
 
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS: Final = tuple(high + low for high in _CROCKFORD for low in _CROCKFORD)
+"""Two digits at a time: half the steps."""
 
 
 @record
@@ -70,4 +72,11 @@ def event_id(stream_id: str, n: int, at: float | None) -> str:
     """
     entropy = blake2b(f"{stream_id}\0{n}".encode(), digest_size=10).digest()
     value = int(max(at or 0.0, 0.0) * 1000) << 80 | int.from_bytes(entropy, "big")
-    return "".join(_CROCKFORD[value >> shift & 31] for shift in range(125, -1, -5))
+    high, low = value >> 70, value & (1 << 70) - 1
+    pairs = _PAIRS
+    return (
+        f"{pairs[high >> 50]}{pairs[high >> 40 & 1023]}{pairs[high >> 30 & 1023]}{pairs[high >> 20 & 1023]}"
+        f"{pairs[high >> 10 & 1023]}{pairs[high & 1023]}"
+        f"{pairs[low >> 60]}{pairs[low >> 50 & 1023]}{pairs[low >> 40 & 1023]}{pairs[low >> 30 & 1023]}"
+        f"{pairs[low >> 20 & 1023]}{pairs[low >> 10 & 1023]}{pairs[low & 1023]}"
+    )
