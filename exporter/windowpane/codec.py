@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,7 @@ UPCASTERS: Final[dict[int, Callable[[Document], Document]]] = {}
 _INFINITE: Final = ("turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted")
 """Fields that may be infinite, which JSON cannot say: written as the string `inf`."""
 
+_read_infinite: Final = attrgetter(*_INFINITE)
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -77,13 +78,23 @@ def _mirror(name: str, names: tuple[str, ...]) -> type[msgspec.Struct]:
     return msgspec.defstruct(name, fields_without_values, omit_defaults=True)
 
 
-def _write_plan(cls: type[Payload]) -> tuple[bytes, type[msgspec.Struct], Callable[[Any], tuple[Any, ...]]]:
-    """How `encode` writes a payload: what stands before its event id, its structure, and what reads its fields."""
+class _Plan(NamedTuple):
+    """How `encode` writes a payload."""
+
+    timed: bytes
+    """The whole event, with places for context, number, time, id and payload."""
+    untimed: bytes
+    mirror: type[msgspec.Struct]
+    read: Callable[[Any], tuple[Any, ...]]
+
+
+def _plan(cls: type[Payload]) -> _Plan:
     names, read = _BLOCK if cls is BlockAdded else _PAYLOADS[cls.type]
-    return f',"type":"{cls.type}","event_id":"'.encode(), _mirror(cls.__name__, names), read
+    tail = f',"type":"{cls.type}","event_id":"%b","schema":{SCHEMA},"data":%b}}'.encode()
+    return _Plan(b'%b,"n":%d,"at":%b' + tail, b'%b,"n":%d' + tail, _mirror(cls.__name__, names), read)
 
 
-_MIRRORS: Final = {name: _write_plan(cls) for name, cls in PAYLOADS.items()}
+_PLANS: Final = {name: _plan(cls) for name, cls in PAYLOADS.items()}
 _FACT_MIRROR: Final = _mirror("FactOutcome", _FACT[0])
 _read_fact: Final = _FACT[1]
 
@@ -117,34 +128,33 @@ def _payload_document(data: Payload) -> Document:
 def encode(event: Event) -> bytes:
     """The event as the JSON bytes that are stored and hashed: those of `to_document`, made without it."""
     context, n, at, data = event
-    head, mirror, read = _MIRRORS[data.type]
+    timed, untimed, mirror, read = _PLANS[data.type]
     payload: object = data
     if type(data) is BlockAdded:
         payload = data.block
     elif type(data) is FidelityEvaluated:
-        payload = replace(data, facts=tuple(_FACT_MIRROR(*_read_fact(fact)) for fact in data.facts))  # type: ignore[misc]
+        facts = tuple(_FACT_MIRROR(*_read_fact(fact)) for fact in data.facts)
+        payload = replace(data, facts=facts)  # type: ignore[arg-type]  # the same fields, without the text
     values = read(payload)
-    if type(data) is PressureMeasured and math.inf in values:
+    if type(data) is PressureMeasured and math.inf in _read_infinite(data):
         named = zip(mirror.__struct_fields__, values, strict=True)
         values = tuple("inf" if value == math.inf and name in _INFINITE else value for name, value in named)
-    return b"%b,%b%b%b\",\"schema\":%d,\"data\":%b}" % (
-        _context_bytes(context),
-        b'"n":%d' % n if at is None else b'"n":%d,"at":%b' % (n, _encoder.encode(at)),
-        head,
-        event_id(context.stream_id, n, at).encode(),
-        SCHEMA,
-        _encoder.encode(mirror(*values)),
-    )
-
-
-def _context_bytes(context: EventContext) -> bytes:
-    """The context's fields, open at the end; the last one is remembered, for the events of a turn share theirs."""
-    global _last_context  # noqa: PLW0603  # replaced whole, so that threads see one pair or another
-    known, raw = _last_context
+    raw = _encoder.encode(mirror(*values))
+    known, head = _last_context
     if known is not context:
-        raw = _encoder.encode(_present(_CONTEXT, context))[:-1]
-        _last_context = (context, raw)
-    return raw
+        head = _remember(context)
+    identity = event_id(context.stream_id, n, at).encode()
+    if at is None:
+        return untimed % (head, n, identity, raw)
+    return timed % (head, n, _encoder.encode(at), identity, raw)
+
+
+def _remember(context: EventContext) -> bytes:
+    """The context's fields, open at the end; the last is remembered, for the events of a turn share theirs."""
+    global _last_context  # noqa: PLW0603  # replaced whole, so that threads see one pair or another
+    head = _encoder.encode(_present(_CONTEXT, context))[:-1]
+    _last_context = (context, head)
+    return head
 
 
 _last_context: tuple[EventContext | None, bytes] = (None, b"")

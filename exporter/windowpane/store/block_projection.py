@@ -13,6 +13,7 @@ import msgspec
 from windowpane.events import BlockAdded, BlocksEvicted, BlocksReferenced, ContentCompressed, Event
 from windowpane.store.operations import Operations
 from windowpane.store.session_state import SessionState
+from windowpane.window.blocks import Block
 
 IN_WINDOW: Final = 2**62
 """`left_seq` of a block that has not left."""
@@ -45,28 +46,34 @@ _REGRET: Final = (
 _encoder: Final = msgspec.json.Encoder()
 
 
-def added(operations: Operations, state: SessionState, event: Event, seq: int, call_seq: int | None) -> None:
-    """A block entered. *call_seq* is the measurement of the turn's call, where that has been made.
+def appended(operations: Operations, state: SessionState, block: Block, seq: int) -> bool:
+    """A block entered at the end of the window; False, and nothing done, when it takes another's place."""
+    if block.exchange > state.exchanges:  # noqa: PLR1730  # max() costs a call, on the busiest path of all
+        state.exchanges = block.exchange
+    memory = state.memory
+    if block.replaces is not None or block.content_type == "unattributed" or block.id in memory.pending:
+        return False
+    position = memory.next_position
+    memory.next_position = position + 1
+    operations.add(_INSERT, (state.key, block.id, seq, seq, IN_WINDOW, position))
+    return True
+
+
+def stood_in(operations: Operations, state: SessionState, event: Event, seq: int, call_seq: int | None) -> None:
+    """A block took the place of others. *call_seq* is the measurement of the turn's call, once it has been made.
 
     The unattributed block is found out when the call returns but was part of it, so it counts from the call on.
     """
     assert isinstance(event.data, BlockAdded)
-    block, memory, key = event.data.block, state.memory, state.key
-    state.exchanges = max(state.exchanges, block.exchange)
-    entered = seq
-    place = memory.pending.pop(block.id, None) if memory.pending else None
-    if place is None and block.replaces is None and block.content_type != "unattributed":
-        position = memory.next_position
-        memory.next_position += 1
-    else:
-        if block.content_type == "unattributed" and call_seq is not None:
-            entered = call_seq
-        if place is None and block.replaces is not None:
-            place = _take_place(operations, state, event, block.replaces, entered)
-        position = memory.next_position if place is None or place == AT_THE_END else place
-        if block.content_type == "unattributed" and not block.tokens:
-            return  # the provider's total no longer exceeds the visible content
-    operations.add(_INSERT, (key, block.id, seq, entered, IN_WINDOW, position))
+    block, memory = event.data.block, state.memory
+    unattributed = block.content_type == "unattributed"
+    entered = call_seq if unattributed and call_seq is not None else seq
+    place = memory.pending.pop(block.id, None)
+    if place is None and block.replaces is not None:
+        place = _take_place(operations, state, event, block.replaces, entered)
+    position = memory.next_position if place is None or place == AT_THE_END else place
+    if block.tokens or not unattributed:  # without tokens the provider's total no longer exceeds the content
+        operations.add(_INSERT, (state.key, block.id, seq, entered, IN_WINDOW, position))
 
 
 def _take_place(

@@ -65,17 +65,19 @@ class Projection:
 
     def apply(self, state: SessionState, event: Event, seq: int) -> None:
         """Take in one event, in the order of `seq`."""
-        context, data = event.context, event.data
+        at, data = event.at, event.data
         state.events += 1
-        if event.at is not None:
+        if at is not None and (state.last_at is None or at > state.last_at):
+            state.last_at = at
             if state.started_at is None:
-                state.started_at = event.at
-            if state.last_at is None or event.at > state.last_at:
-                state.last_at = event.at
-        if context.turn >= state.last_turn:
-            state.last_turn = context.turn
+                state.started_at = at
+        turn = event.context.turn
+        if turn < state.last_turn:
+            self._operations.add(_LATE, (state.key, turn, seq))
         else:
-            self._operations.add(_LATE, (state.key, context.turn, seq))
+            state.last_turn = turn
+        if isinstance(data, BlockAdded) and blocks.appended(self._operations, state, data.block, seq):
+            return
         handler = _HANDLERS.get(type(data))
         if handler is not None:
             handler(self, state, event, seq, data)
@@ -103,7 +105,7 @@ class Projection:
         if data.block.content_type == "unattributed":
             draft = self._turns.known(state.key, event.context.turn)
             call_seq = None if draft is None else draft.call_seq
-        blocks.added(self._operations, state, event, seq, call_seq)
+        blocks.stood_in(self._operations, state, event, seq, call_seq)
 
     def _evicted(self, state: SessionState, event: Event, seq: int, data: BlocksEvicted) -> None:
         state.evicted_blocks += len(data.blocks)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final
 
+from windowpane.digests import keyed_digester
 from windowpane.protocols import Digester
 from windowpane.store.base import StoreSize
 
@@ -30,13 +30,8 @@ class Endpoint:
 
 
 def digester(connection: sqlite3.Connection) -> Digester:
-    """The store's digest function: BLAKE2b with the store's own random key, 16 bytes in hexadecimal."""
-    key = connection.execute("SELECT digest_key FROM store").fetchone()[0]
-
-    def digest(text: str) -> str:
-        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=key).hexdigest()
-
-    return digest
+    """The store's digest function: keyed with its own random key, 32 hexadecimal digits."""
+    return keyed_digester(connection.execute("SELECT digest_key FROM store").fetchone()[0])
 
 
 def label_of(name: str) -> str:

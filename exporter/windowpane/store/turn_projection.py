@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Final
 
 import msgspec
 
 from windowpane.events import Event, PressureMeasured, TurnEnded
 from windowpane.store.operations import Operations
+from windowpane.vocabulary import Component
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class TurnDraft:
     used_after: int | None = None
     used_final: int | None = None
     count_source: str | None = None
-    components: str = "{}"
+    components: str | dict[Component, int] = "{}"
+    """JSON once it is stored; of several measurements only the last is encoded."""
     limit_tokens: int | None = None
     usable_tokens: int | None = None
     red_tokens: int | None = None
@@ -61,7 +64,7 @@ class TurnDraft:
             else:
                 self.used_after = data.used_tokens
         self.count_source = data.count_source
-        self.components = _encoder.encode(data.used_by_component).decode()
+        self.components = data.used_by_component
         self.limit_tokens, self.usable_tokens, self.red_tokens = (
             data.limit_tokens, data.usable_tokens, data.red_tokens,
         )  # fmt: skip
@@ -87,6 +90,7 @@ class TurnDraft:
 _encoder: Final = msgspec.json.Encoder()
 COLUMNS: Final = tuple(item.name for item in fields(TurnDraft))
 _LIST: Final = ", ".join(COLUMNS)
+_values: Final = attrgetter(*COLUMNS)
 _SELECT: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND turn = ?"  # noqa: S608  # our columns
 _REPLACE: Final = f"INSERT OR REPLACE INTO turns ({_LIST}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 
@@ -127,5 +131,7 @@ class TurnDrafts:
     def save(self) -> None:
         """Write every touched row."""
         for draft in self._drafts.values():
-            self._operations.add(_REPLACE, tuple(getattr(draft, name) for name in COLUMNS))
+            if not isinstance(draft.components, str):
+                draft.components = _encoder.encode(draft.components).decode()
+            self._operations.add(_REPLACE, _values(draft))
         self._drafts.clear()

@@ -7,7 +7,8 @@ at once. What a writer remembers of a session is used again only while the sessi
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from windowpane.codec import encode
@@ -25,6 +26,8 @@ REMEMBERED_SESSIONS: Final = 512
 """States kept between batches; the ones not used for longest are read again."""
 
 _INSERT_EVENT: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
+_TYPE: Final = 3
+"""Place of the type in a row of `events`."""
 _ADVANCE: Final = "UPDATE store SET next_seq = ?"
 _COUNT: Final = "UPDATE event_types SET events = events + ? WHERE id = ?"
 _HEAD: Final = "SELECT head_seq FROM sessions WHERE session_id = ? AND current = 1"
@@ -84,7 +87,7 @@ class Writer:
         seq = self.next_seq()
         rows: list[tuple[Value, ...]] = []
         touched: dict[str, SessionState] = {}
-        counts: dict[int, int] = {}
+        types, capture = self._types, self.capture
         context, state, link = None, into, self._plain
         previous = b""
         for event in batch:
@@ -99,19 +102,17 @@ class Writer:
             assert state is not None
             body = encode(event)
             previous = link(previous, body)
-            kind = self._types[event.data.type]
-            counts[kind] = counts.get(kind, 0) + 1
-            rows.append((seq, state.key, context.turn, kind, event.at, body, previous))
+            rows.append((seq, state.key, context.turn, types[event.data.type], event.at, body, previous))
             state.head_seq = seq
             projection.apply(state, event, seq)
-            if self.capture is not None:
-                self.capture.collect(event)
+            if capture is not None:
+                capture.collect(event)
             seq += 1
         if state is not None:
             state.head_hash = previous or state.head_hash
         self.connection.executemany(_INSERT_EVENT, rows)
         projection.save()
-        self._finish(touched, counts, seq)
+        self._finish(touched, Counter(row[_TYPE] for row in rows), seq)
         return len(rows)
 
     def next_seq(self) -> int:
@@ -127,7 +128,7 @@ class Writer:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _finish(self, touched: dict[str, SessionState], counts: dict[int, int], seq: int) -> None:
+    def _finish(self, touched: dict[str, SessionState], counts: Mapping[Value, int], seq: int) -> None:
         for state in touched.values():
             session_state.save(self.connection, state)
             if state.ended and state.last_event == "session.ended":
