@@ -21,7 +21,7 @@ from windowpane.sources.values import count, instant, mapping, text, texts
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of rows that Claude Code writes itself; no call was made."""
-REMEMBERED_ROWS: Final = 4_096
+REMEMBERED_ROWS: Final = 128
 """Row ids looked back at for duplicates."""
 _ROW_TYPES: Final = frozenset(
     {"user", "assistant", "system", "attachment", "progress", "summary", "queue-operation", "last-prompt", "mode"}

@@ -15,8 +15,10 @@ AGENT: Final = "claude-code"
 SIDE_AGENT: Final = "claude-code-agent"
 MAXIMUM_WAITING: Final = 1_000
 """Records held back at most while a call or a compaction is open."""
-REMEMBERED_KEYS: Final = 20_000
-REMEMBERED_CALLS: Final = 1_000
+REMEMBERED_KEYS: Final = 128
+"""Rows back that a compaction may keep where it names only the first and the last of them."""
+REMEMBERED_CALLS: Final = 64
+"""Closed calls looked back at for lines that come late."""
 MAXIMUM_LATENCY_SECONDS: Final = 3_600.0
 USAGE_NAMES: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 LINES_TOTAL: Final = "all_lines_total"

@@ -33,7 +33,7 @@ from windowpane.sources.values import (
 from windowpane.vocabulary import ContentType
 
 AGENT: Final = "pi"
-MAXIMUM_KEPT: Final = 20_000
+MAXIMUM_KEPT: Final = 4_096
 """Entries back that a compaction may keep."""
 MAXIMUM_LATENCY_SECONDS: Final = 3_600.0
 USAGE_NAMES: Final = ("input", "output", "cacheRead", "cacheWrite")
