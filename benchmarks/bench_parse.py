@@ -2,8 +2,9 @@
 
     WINDOWPANE_SESSIONS_DIR=... python benchmarks/bench_parse.py
 
-Time: every record of the recorded Claude Code, Codex and pi sessions, file reading included on both sides; the best
-of several runs. Memory: the peak of the reader, its records thrown away, for a session and for one ten times as long.
+Time: every record of the recorded Claude Code, Codex and pi sessions, file reading included on both sides; the
+best of several runs. Memory: the peak of the reader, its records thrown away, for a session and for one ten times
+as long.
 """
 
 from __future__ import annotations
@@ -86,18 +87,26 @@ def main() -> int:
         totals[0] += low
         totals[1] += high
         size = sum(path.stat().st_size for path in mine) / 1e6
-        print(f"{name:12} {size:5.2f} MB  json.loads {low * 1e3:6.1f} ms  reader {high * 1e3:6.1f} ms  x{high / low:.2f}")
+        print(
+            f"{name:12} {size:5.2f} MB  json.loads {low * 1e3:6.1f} ms  "
+            f"reader {high * 1e3:6.1f} ms  x{high / low:.2f}"
+        )
     ratio = totals[1] / totals[0]
     failed |= ratio > ALLOWED_RATIO
     print(f"all          ratio x{ratio:.2f} (allowed x{ALLOWED_RATIO:.0f})")
     with tempfile.TemporaryDirectory() as scratch:
         for name, reader in READERS.items():
-            largest = max((path for path in files if path.parent.name == name), key=lambda path: path.stat().st_size)
+            largest = max(
+                (path for path in files if path.parent.name == name), key=lambda path: path.stat().st_size
+            )
             longer = Path(scratch) / f"{name}.jsonl"
             ten_times(largest, longer)
             one, ten = peak_bytes(largest, reader), peak_bytes(longer, reader)
             failed |= ten > one * ALLOWED_GROWTH
-            print(f"{name:12} peak memory {one / 1e6:.2f} MB, ten times the file {ten / 1e6:.2f} MB  x{ten / one:.2f}")
+            print(
+                f"{name:12} peak memory {one / 1e6:.2f} MB, "
+                f"ten times the file {ten / 1e6:.2f} MB  x{ten / one:.2f}"
+            )
     return 1 if failed else 0
 
 

@@ -68,6 +68,10 @@ class _ClaudeTranscript(Transcript):
         self._roots: dict[str, str] = {}
 
     @property
+    def settled(self) -> bool:
+        return any(session.model for session in self._sessions.values())
+
+    @property
     def opened(self) -> bool:
         return self._current is not None
 

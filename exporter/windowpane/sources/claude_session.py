@@ -125,7 +125,8 @@ class Session:
         """Whether anything is in the window."""
         self._out = out
         self._stats = stats
-        self._model = ""
+        self.model = ""
+        """Of the latest call; empty before the first."""
         self._started_at = at
         self._call: Call | None = None
         self._waiting: list[Content] = []
@@ -141,7 +142,7 @@ class Session:
             SessionOpened(
                 self.key,
                 SIDE_AGENT if child else AGENT,
-                self._model,
+                self.model,
                 parent_key=self.root_key if child else None,
                 at=self._started_at,
             )
@@ -184,10 +185,10 @@ class Session:
         if self._compaction is not None:
             total = sum(count(usage.get(name)) for name in USAGE_NAMES[:3])
             self._release(total or None)
-        if model and model != self._model:
-            self._model = model
+        if model and model != self.model:
+            self.model = model
             self.enter()
-        call = Call(call_id, model or self._model, self._last_input_at, repeated=call_id in self._closed)
+        call = Call(call_id, model or self.model, self._last_input_at, repeated=call_id in self._closed)
         self._call = call
         return call
 
@@ -275,15 +276,17 @@ class Session:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, *, complete: bool) -> None:
-        """The file has ended: close what is over, hold back what may go on."""
+        """The file has ended: close what is over, hold back what may go on.
+
+        Neither a stop reason (current releases write it on every line of a call) nor a tool result (it may stand
+        between two lines of its call) shows that a call is whole; only what cannot come before its end does.
+        """
         call = self._call
-        if call is not None and not complete and call.stop_reason is None:
+        over = complete or any(content.content_type == "user_message" for content in self._waiting)
+        if call is not None and not over:
             self._account(call)
-            return
-        pending = self._compaction
-        if call is None and (pending is None or not complete):
-            return
-        self.enter()
-        self.interrupt()
-        if complete:
-            self._release(None)
+        elif call is not None or (self._compaction is not None and complete):
+            self.enter()
+            self.interrupt()
+            if complete:
+                self._release(None)

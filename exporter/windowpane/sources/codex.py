@@ -8,6 +8,7 @@ back until it has come. Usage is repeated in rows whose totals have not changed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -85,6 +86,10 @@ class _Rollout(Transcript):
         self._totals: dict[str, Any] | None = None
         self._last_total: int | None = None
         self._messages: dict[str, None] = {}
+
+    @property
+    def settled(self) -> bool:
+        return bool(self._model)
 
     @property
     def opened(self) -> bool:
@@ -251,16 +256,7 @@ class _Rollout(Transcript):
     def _release(self, tokens_after: int | None) -> None:
         compaction, self._compaction = self._compaction, None
         if compaction is not None:
-            self.out.append(
-                Compacted(
-                    compaction.trigger,
-                    compaction.tokens_before,
-                    tokens_after,
-                    compaction.summary,
-                    compaction.kept_keys,
-                    at=compaction.at,
-                )
-            )
+            self.out.append(replace(compaction, tokens_after=tokens_after))
 
     # -- the session ------------------------------------------------------------------------------------------
 
@@ -276,7 +272,7 @@ class _Rollout(Transcript):
         if self._replying:
             self._end_call(None, None)
         self._model = model
-        self._session = SessionOpened(opened.session_key, opened.agent, model, opened.parent_key, at=opened.at)
+        self._session = replace(opened, model=model)
         self.out.append(self._session)
 
     def _state_limit(self, limit: int, at: float | None) -> None:

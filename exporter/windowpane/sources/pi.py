@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -74,10 +75,16 @@ class _PiSession(Transcript):
     def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
         super().__init__(path, reading, complete=complete)
         self._session: SessionOpened | None = None
+        self._heading: SessionOpened | None = None
+        """The header, until the first row below it says whether it is older."""
         self._model = ""
         self._entry = -1
         """Number of the row among the file's rows, from 0."""
         self._ids: dict[str, int] = {}
+
+    @property
+    def settled(self) -> bool:
+        return bool(self._model)
 
     @property
     def opened(self) -> bool:
@@ -89,12 +96,13 @@ class _PiSession(Transcript):
         if kind == "session":
             self._header(row)
             return
-        if self._session is None:
-            self.reading.odd(self.line, "type", "no session header; the session is named by its content")
-            digest = blake2b(repr(row)[:4_096].encode(errors="replace"), digest_size=8).hexdigest()
-            self._open(f"unnamed-{digest}", None)
-        self._remember(text(row.get("id")))
         at = self.at(instant(row.get("timestamp")))
+        if self._session is None:
+            if self._heading is None:
+                self.reading.odd(self.line, "type", "no session header; the session is named by its content")
+                self._heading = SessionOpened(f"unnamed-{_digest(row)}", AGENT)
+            self._open(self._heading, at)
+        self._remember(text(row.get("id")))
         if kind == "message":
             message = row.get("message")
             if isinstance(message, dict):
@@ -107,21 +115,21 @@ class _PiSession(Transcript):
             self._compact(row, at)
 
     def finish(self) -> None:
-        """Every row of pi is whole: nothing is held back."""
+        """Every row of pi is whole: nothing is held back but a header alone."""
+        if self._session is None and self._heading is not None and self.complete:
+            self._open(self._heading, None)
 
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _header(self, row: dict[str, Any]) -> None:
-        if self._session is not None:
+        if self._heading is not None or self._session is not None:
             self.reading.odd(self.line, "type", "another session header in the same file, left out")
             return
         key = text(row.get("id"))
         if not key:
             self.reading.odd(self.line, "id", "the session has no id; named by its content")
-            key = f"unnamed-{blake2b(repr(row)[:4_096].encode(errors='replace'), digest_size=8).hexdigest()}"
-        # A copied session keeps the rows of the old one, so its header may be later than they are.
-        self._open(key, instant(row.get("timestamp")))
-        self._use_model(text(row.get("modelId")))
+            key = f"unnamed-{_digest(row)}"
+        self._heading = SessionOpened(key, AGENT, text(row.get("modelId")), at=instant(row.get("timestamp")))
 
     def _message(self, message: dict[str, Any], at: float | None) -> None:
         role = message.get("role")
@@ -256,19 +264,25 @@ class _PiSession(Transcript):
         key = f"entry-{self._entry}"
         self.out.append(Content(content_type, written, call_id, name, media, key=key, at=at))
 
-    def _open(self, key: str, at: float | None) -> None:
+    def _open(self, heading: SessionOpened, first_at: float | None) -> None:
+        """A copied session keeps the rows of the old one, so its header may be later than they are."""
+        times = [at for at in (heading.at, first_at) if at is not None]
         self.stats.sessions += 1
-        self._session = SessionOpened(key, AGENT, at=at)
+        self._model = heading.model
+        self._session = replace(heading, at=min(times, default=None))
         self.out.append(self._session)
 
     def _use_model(self, model: str) -> None:
         if model and model != self._model and self._session is not None:
             self._model = model
-            opened = self._session
-            self.out.append(SessionOpened(opened.session_key, AGENT, model, at=opened.at))
+            self.out.append(replace(self._session, model=model))
 
     def _remember(self, entry_id: str) -> None:
         if entry_id:
             self._ids[entry_id] = self._entry
             if len(self._ids) > MAXIMUM_KEPT:
                 del self._ids[next(iter(self._ids))]
+
+
+def _digest(row: dict[str, Any]) -> str:
+    return blake2b(repr(row)[:4_096].encode(errors="replace"), digest_size=8).hexdigest()

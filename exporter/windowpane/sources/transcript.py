@@ -14,6 +14,8 @@ from windowpane.sources.reading import Reading
 
 IDLE_SECONDS: Final = 120.0
 """A file not written to for so long is taken as finished: no model streams a reply more slowly."""
+MAXIMUM_HELD: Final = 2_000
+"""Records held back at most until the model is known."""
 MAXIMUM_BROKEN: Final = 10
 """Lost lines that are told apart as `Broken`; more are reported as problems only."""
 BACKWARDS_SECONDS: Final = 60.0
@@ -24,7 +26,8 @@ class Transcript(ABC):
     """The state of reading one file; a format says what a row means.
 
     Records go to `out` in the order in which content entered the window. With *complete* a model call or a
-    compaction that the file leaves open is closed at its end; without, it is held back, because more may follow.
+    compaction that the file leaves open is closed at its end; without, it is held back, because more may follow,
+    and so is a session whose model is not known yet.
     """
 
     def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
@@ -37,6 +40,7 @@ class Transcript(ABC):
         self._latest: float | None = None
         self._broken: list[Broken] = []
         self._told = 0
+        self._flowing = False
 
     @abstractmethod
     def take(self, row: dict[str, Any]) -> None:
@@ -45,6 +49,11 @@ class Transcript(ABC):
     @abstractmethod
     def finish(self) -> None:
         """The file has ended."""
+
+    @property
+    @abstractmethod
+    def settled(self) -> bool:
+        """Whether the session's model is known; the first events depend on it."""
 
     @property
     @abstractmethod
@@ -62,10 +71,12 @@ class Transcript(ABC):
                 self.take(row.value)
             if self._broken and self.opened:
                 self._tell()
-            if out:
+            if out and (self._flowing or self._begins()):
                 yield from out
                 out.clear()
         self.finish()
+        if not self._flowing and not self.complete and not self.settled:
+            return
         if self.opened:
             self._tell()
         yield from out
@@ -83,6 +94,10 @@ class Transcript(ABC):
             )
             self._latest = when
         return when
+
+    def _begins(self) -> bool:
+        self._flowing = self.settled or len(self.out) >= MAXIMUM_HELD
+        return self._flowing
 
     def _lose(self, row: Row) -> None:
         if (row.last and not self.complete) or self._told >= MAXIMUM_BROKEN:
