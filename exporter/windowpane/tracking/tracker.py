@@ -314,8 +314,12 @@ class SessionTracker(Emitter):
             self._attribute_next = True
         return event
 
-    def roll(self, reason: str, at: float | None = None) -> None:
-        """Go on in a new, empty window; *reason* is `checkpoint` or `clear`."""
+    def roll(self, reason: str, at: float | None = None, *, carried: Iterable[Block] = ()) -> list[Block]:
+        """Go on in a new window; *reason* is `checkpoint` or `clear`.
+
+        *carried* blocks open it: each under a new id that `replaces` the old one, in its old group and tool
+        cycle, and none counts as added. Returns them as they stand in the new window.
+        """
         before = self.accounts.used(self.window.tokens)
         self.record(
             WindowRolled(
@@ -331,6 +335,28 @@ class SessionTracker(Emitter):
         self._reply_group = None
         self._measured = self._replied = False
         self._renew_context()
+        opened = [self._carry(block, at) for block in self._renamed(carried)]
+        self._call_raw = self.window.tokens
+        self._call_components = dict(self.window.tokens_by_component)
+        return opened
+
+    def _renamed(self, blocks: Iterable[Block]) -> list[Block]:
+        """The blocks under new ids; a group goes on under the new id of its first block."""
+        groups: dict[str, str] = {}
+        renamed = []
+        for block in blocks:
+            block_id = f"b{self._blocks}"
+            self._blocks += 1
+            group = groups.setdefault(block.group, block_id)
+            renamed.append(replace(block, id=block_id, group=group, replaces=block.id))
+        return renamed
+
+    def _carry(self, block: Block, at: float | None) -> Block:
+        self.window.add(block)
+        self.record(BlockAdded(block), at)
+        if block.content_type == "tool_call" and block.tool_call_id is not None:
+            self._call_blocks[block.tool_call_id] = block
+        return block
 
     # -- turns ------------------------------------------------------------------------------------------------
 
