@@ -1,0 +1,89 @@
+"""Budgets by component: how much of the window each may take, asked before content is added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from windowpane.exceptions import ConfigurationError
+from windowpane.vocabulary import COMPONENTS, Component
+
+SOFT_RATIO: Final = 0.80
+TOLERANCE: Final = 1e-9
+
+OVERFLOW_ACTION: Final[dict[Component, str]] = {
+    "system_prompt": "trim at design time",
+    "tool_definitions": "load tools on demand",
+    "message_history": "compact",
+    "tool_results": "summarise the oldest, then evict",
+    "memory_injection": "raise the relevance threshold, evict stale ones",
+}
+"""What a component over its budget calls for; the first article's table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the budget says to an addition."""
+
+    outcome: Literal["allowed", "warned", "blocked"]
+    component: Component
+    used_tokens: int
+    """Before the addition, reservations included."""
+    budget_tokens: int | None
+    """None for a component without a budget."""
+    action: str = ""
+
+    @property
+    def remaining_tokens(self) -> int | None:
+        """What may still be added; None without a budget."""
+        return None if self.budget_tokens is None else max(0, self.budget_tokens - self.used_tokens)
+
+
+class Budget:
+    """Shares of one window. What is in use is read from the window, so it falls when content leaves.
+
+    Raises `ConfigurationError` for an unknown component, a negative share, or shares that sum to more than 1.
+    """
+
+    def __init__(self, shares: Mapping[Component, float], limit_tokens: int) -> None:
+        for component, share in shares.items():
+            if component not in COMPONENTS:
+                raise ConfigurationError(
+                    f"budget.{component}",
+                    "there is no such component",
+                    expected=f"one of {', '.join(COMPONENTS)}",
+                )
+            if not 0 <= share <= 1:
+                raise ConfigurationError(f"budget.{component}", f"{share} is no share", expected="0 to 1")
+        total = sum(shares.values())
+        if total > 1 + TOLERANCE:
+            raise ConfigurationError("budget", f"the shares sum to {total:g}", expected="at most 1")
+        self._budgets = {component: int(share * limit_tokens) for component, share in shares.items()}
+        self._reserved: dict[Component, int] = {}
+
+    def budget_tokens(self, component: Component) -> int | None:
+        """Hard limit of a component; None where it has none."""
+        return self._budgets.get(component)
+
+    def ask(self, component: Component, tokens: int, used: Mapping[Component, int]) -> Ruling:
+        """Whether *tokens* more fit: warned above 80% of the budget, blocked above all of it. Changes nothing."""
+        budget = self._budgets.get(component)
+        held = used.get(component, 0) + self._reserved.get(component, 0)
+        if budget is None:
+            return Ruling("allowed", component, held, None)
+        if held + tokens > budget:
+            return Ruling("blocked", component, held, budget, OVERFLOW_ACTION.get(component, "evict"))
+        outcome: Literal["allowed", "warned"] = "warned" if held + tokens > SOFT_RATIO * budget else "allowed"
+        return Ruling(outcome, component, held, budget)
+
+    def reserve(self, component: Component, tokens: int, used: Mapping[Component, int]) -> Ruling:
+        """Set *tokens* aside for content that is on its way; nothing is set aside when it is blocked."""
+        ruling = self.ask(component, tokens, used)
+        if ruling.outcome != "blocked":
+            self._reserved[component] = self._reserved.get(component, 0) + max(0, tokens)
+        return ruling
+
+    def commit(self, component: Component, tokens: int) -> None:
+        """The reserved content came, or will not: its reservation ends."""
+        self._reserved[component] = max(0, self._reserved.get(component, 0) - max(0, tokens))

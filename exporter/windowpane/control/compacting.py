@@ -1,0 +1,237 @@
+"""Compacts the conversation: archives the stretch that goes, has a summary written, and puts it in its place.
+
+A language model may write the summary, in two attempts; whatever it writes has to pass the gate. Without one,
+or when it fails, the extractive summarizer writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windowpane.control.compression.accept import Offer, reject
+from windowpane.control.compression.compaction import CompactionPlan, plan_compaction
+from windowpane.control.compression.extractive import summarize
+from windowpane.control.compression.prompts import COMPACTION, SHORTER, fenced, transcript
+from windowpane.control.compression.sections import HEADINGS, PREAMBLE
+from windowpane.control.compression.truncation import middle_out
+from windowpane.control.core import Core
+from windowpane.control.eviction.placeholders import handle_of
+from windowpane.control.facts import Fact, extract
+from windowpane.control.fidelity import evaluate
+from windowpane.control.pressure import Levels
+from windowpane.control.reduction import NOTHING, REPLANS, Outcome
+from windowpane.control.requests import AskModel, KeepOriginals, Program
+from windowpane.events import BreakerOpened, ContentCompressed
+from windowpane.settings import WindowLimits
+from windowpane.vocabulary import COMPONENT_OF, Component
+from windowpane.window.blocks import Block
+
+MODEL_ATTEMPTS: Final = 2
+EXTRACTIVE: Final = "extractive"
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    text: str
+    method: str
+    model_calls: int = 0
+    rejected: str = ""
+    """Why the model's last attempt was not used."""
+
+
+def compact(core: Core, limits: WindowLimits, levels: Levels, *, trigger: str) -> Program[Outcome]:
+    """Replace the older conversation by a summary; reports acceptance, rejection and fidelity."""
+    started = core.timer()
+    drafts: dict[tuple[str, ...], _Draft] = {}
+    for _ in range(REPLANS):
+        target = core.raw(levels.target)
+        plan = plan_compaction(core.snapshot(limits), target)
+        if plan is None:
+            return NOTHING
+        removed = tuple(block.id for block in plan.removed)
+        facts = extract(plan.removed)
+        handle = None
+        if core.settings.archive:
+            handle = handle_of(f"c{plan.removed[0].id[1:]}")
+            text = "\n\n".join(_archived(plan.removed))
+            answer = yield KeepOriginals(((handle, text), *_originals(plan.removed)))
+            handle = None if answer.failed else handle
+        if removed not in drafts:
+            drafts[removed] = yield from _draft(core, plan, facts, handle, target)
+        if core.tracker.window.version != plan.version:
+            continue
+        return _apply(core, plan, drafts[removed], facts, handle, trigger=trigger, target=target, started=started)
+    return NOTHING
+
+
+def _draft(
+    core: Core, plan: CompactionPlan, facts: Sequence[Fact], handle: str | None, target: int
+) -> Program[_Draft]:
+    calls, reason = 0, ""
+    if core.settings.model:
+        for attempt in range(MODEL_ATTEMPTS):
+            tokens = plan.summary_tokens // (attempt + 1)
+            system = f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}"
+            calls += 1
+            answer = yield AskModel(system, fenced(transcript(plan.removed, core.counter)))
+            if answer.failed:
+                reason = f"model failed: {type(answer.error).__name__}"
+                continue
+            text = _completed(str(answer.value or ""), _goal(core), handle)
+            visible = [replace(plan.removed[0], content_type="summary", text=text)]
+            score = evaluate(plan.removed, visible, digest=str, facts=facts).score
+            reason = reject(_offer(core, plan, text, target, fidelity=score))
+            if not reason:
+                return _Draft(text, core.settings.model, calls)
+    text = summarize(
+        facts,
+        goal=_goal(core),
+        previous=[block.text or "" for block in plan.previous],
+        lookup=_lookup(handle),
+        max_tokens=plan.summary_tokens,
+        counter=core.counter,
+    )
+    return _Draft(text, EXTRACTIVE, calls, reason)
+
+
+def _completed(text: str, goal: str, handle: str | None) -> str:
+    """A model's summary with what it is not trusted to keep: the goal word for word, and where to look."""
+    if not text.strip():
+        return ""
+    body = text.strip().removeprefix(PREAMBLE).strip()
+    parts = [PREAMBLE, *([HEADINGS["goal"], goal] if goal else []), body]
+    lookup = _lookup(handle)
+    if lookup:
+        parts += [HEADINGS["lookup"], *(f"- {line}" for line in lookup)]
+    return "\n".join(parts)
+
+
+def _goal(core: Core) -> str:
+    """The goal as the summary states it: not where the message that gave it stays in the window."""
+    if core.goal_block is not None and core.goal_block in core.tracker.window and not core.goal_is_given:
+        return ""
+    lines = [core.goal, *(f"Constraint: {constraint}" for constraint in core.constraints)]
+    return "\n".join(line for line in lines if line)
+
+
+def _lookup(handle: str | None) -> list[str]:
+    return [f"the messages this replaces, whole: {handle}"] if handle else []
+
+
+def _archived(blocks: Sequence[Block]) -> list[str]:
+    return [_labelled(block) for block in blocks if block.text]
+
+
+def _labelled(block: Block) -> str:
+    name = f" of {block.tool_name}" if block.tool_name else ""
+    return f"[turn {block.turn}, {block.content_type}{name}]\n{block.text}"
+
+
+def _originals(blocks: Sequence[Block]) -> list[tuple[str, str]]:
+    """Messages that come back shortened keep a handle of their own."""
+    return [
+        (handle_of(block.id), block.text)
+        for block in blocks
+        if block.content_type == "user_message" and block.text and block.handle is None
+    ]
+
+
+def _offer(core: Core, plan: CompactionPlan, text: str, target: int, *, fidelity: float | None = None) -> Offer:
+    goal = _goal(core)
+    return Offer(
+        text=text,
+        tokens_before=plan.removed_tokens,
+        tokens_after=core.counter.count(text) + plan.straddler_tokens,
+        window_before=core.tracker.window.tokens,
+        target_tokens=target,
+        required_sections=("goal",) if goal else (),
+        pinned=(goal,) if goal else (),
+        fidelity=fidelity,
+    )
+
+
+def _apply(
+    core: Core,
+    plan: CompactionPlan,
+    draft: _Draft,
+    facts: Sequence[Fact],
+    handle: str | None,
+    *,
+    trigger: str,
+    target: int,
+    started: float,
+) -> Outcome:
+    tracker = core.tracker
+    reason = reject(_offer(core, plan, draft.text, target))
+    results = () if reason else tuple(_results(core, plan, draft.text, handle))
+    by_component: dict[Component, int] = {}
+    for block in plan.removed:
+        component = COMPONENT_OF[block.content_type]
+        by_component[component] = by_component.get(component, 0) + block.tokens
+    after = sum(block.tokens for block in results)
+    event = tracker.compress(
+        ContentCompressed(
+            strategy="compaction",
+            trigger=trigger,
+            outcome="rejected" if reason else "accepted",
+            tokens_before=plan.removed_tokens,
+            tokens_after=after if not reason else core.counter.count(draft.text),
+            removed=tuple(block.id for block in plan.removed),
+            results=tuple(block.id for block in results),
+            removed_by_component=by_component,
+            model_calls=draft.model_calls,
+            duration_seconds=core.timer() - started,
+            method=draft.method,
+            reason=reason or draft.rejected,
+        ),
+        results,
+    )
+    if reason:
+        core.breaker.failed()
+        if core.breaker.open:
+            tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
+        return NOTHING
+    core.forget(plan.removed)
+    core.breaker.succeeded(tracker.turn)
+    tracker.record(
+        evaluate(
+            plan.removed,
+            list(tracker.window),
+            digest=core.digest,
+            recoverable=handle is not None,
+            facts=facts,
+            of=event.event_id,
+        )
+    )
+    freed = plan.removed_tokens - after
+    done = f"compacted {len(plan.removed)} blocks into a summary ({draft.method}), {freed:,} tokens freed"
+    return Outcome(done, freed, core.used() > core.raw(target))
+
+
+def _results(core: Core, plan: CompactionPlan, text: str, handle: str | None) -> list[Block]:
+    source = core.counter.source
+    results = [
+        core.tracker.stand_in(
+            "summary",
+            text,
+            core.counter.count(text),
+            replaces=plan.removed[0].id,
+            count_source=source,
+            handle=handle,
+        )
+    ]
+    user = plan.straddler
+    if user is not None:
+        own = (user.handle or handle_of(user.id)) if handle else None
+        note = f", original: {own}" if own else ""
+        short = middle_out(user.text or "", plan.straddler_tokens, core.counter, note=note)
+        tokens = core.counter.count(short)
+        if short and tokens < user.tokens:
+            results.append(
+                core.tracker.stand_in(
+                    "user_message", short, tokens, replaces=user.id, count_source=source, handle=own
+                )
+            )
+    return results

@@ -1,0 +1,44 @@
+"""Middle-out truncation: the head and the tail stay, what lies between is named by its size."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.protocols import TokenCounter
+
+ATTEMPTS: Final = 6
+
+
+def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
+    """*text* in at most *max_tokens*, or unchanged when it fits; never longer than it was.
+
+    *note* is added to the marker, such as where the original can be found. Under a limit too small for the
+    marker, only the beginning stays.
+    """
+    total = counter.count(text)
+    if total <= max_tokens:
+        return text
+    if max_tokens <= 0:
+        return ""
+    marker = f"\n[… {total - max_tokens} tokens left out{note} …]\n"
+    room = max_tokens - counter.count(marker)
+    if room < 8:
+        return _head(text, max_tokens, counter)
+    keep = len(text) * room // total
+    for _ in range(ATTEMPTS):
+        half = keep // 2
+        if half < 1:
+            break
+        shorter = f"{text[:half]}{marker}{text[-half:]}"
+        if len(shorter) < len(text) and counter.count(shorter) <= max_tokens:
+            return shorter
+        keep = keep * 4 // 5
+    return _head(text, max_tokens, counter)
+
+
+def _head(text: str, max_tokens: int, counter: TokenCounter) -> str:
+    """The longest beginning found by halving that fits; at least empty."""
+    head = text[: max_tokens * 4]
+    while head and counter.count(head) > max_tokens:
+        head = head[: len(head) * 3 // 4]
+    return head

@@ -1,0 +1,296 @@
+"""One managed session without any I/O: what comes in, what is known of it, and the snapshot plans are made from.
+
+Not thread-safe: the manager holds the session's lock around every step. The hooks are in `hooks`, what makes the
+window smaller is in `reduction`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from windowpane.control.breaker import Breaker
+from windowpane.control.budget import Budget
+from windowpane.control.compression.truncation import middle_out
+from windowpane.control.decisions import Status, status_of
+from windowpane.control.eviction.placeholders import finding_of, handle_of
+from windowpane.control.eviction.policies import POLICIES, Policy
+from windowpane.control.payloads import Payload
+from windowpane.control.pressure import Levels
+from windowpane.control.replies import ReplyPart
+from windowpane.control.requests import KeepOriginals, Program
+from windowpane.control.snapshot import Snapshot, items_of
+from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired, PressureMeasured, Usage
+from windowpane.protocols import Digester, TokenCounter
+from windowpane.settings import WindowLimits
+from windowpane.tracking.tracker import SessionTracker
+from windowpane.vocabulary import COMPONENT_OF, Component, ContentType
+from windowpane.window.blocks import Block
+
+RESULT_TOKENS: Final = 25_000
+RESULT_RATIO: Final = 0.50
+"""A single tool result is capped at the smaller of 25,000 tokens and half of usable when it comes in."""
+IMAGE_TOKENS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """How a session is managed."""
+
+    policy: Policy = POLICIES["hybrid"]
+    enforce: Literal["global", "component"] = "global"
+    """Whether a component over its budget is only reported, or its tool results are cut to what is left."""
+    result_tokens: int = RESULT_TOKENS
+    expected_turns: int = 50
+    """Turns the prompt cache is expected to be read again; decides whether an edit pays for itself."""
+    archive: bool = True
+    checkpoint: bool = True
+    model: str = ""
+    """Name of the language model that may write summaries; empty for none."""
+    image_tokens: int = IMAGE_TOKENS
+    references_known: bool = False
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A tool call that waits for its result."""
+
+    group: str
+    name: str
+
+
+@dataclass(slots=True)
+class Core:
+    """The state of one managed session beside its tracker."""
+
+    tracker: SessionTracker
+    counter: TokenCounter
+    digest: Digester
+    settings: ControlSettings = field(default_factory=ControlSettings)
+    goal: str = ""
+    constraints: Sequence[str] = ()
+    cost_of: Callable[[Usage], float | None] | None = None
+    timer: Callable[[], float] = float
+    """Seconds of any monotonic clock; the default never moves, so durations are 0."""
+    limits: WindowLimits | None = None
+    levels: Levels | None = None
+    budget: Budget | None = None
+    breaker: Breaker = field(default_factory=Breaker)
+    payloads: dict[str, Payload] = field(default_factory=dict)
+    open_calls: dict[str, OpenCall] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+    measured: PressureMeasured | None = None
+    last_usage: Usage | None = None
+    goal_block: str | None = None
+    fruitless_used: int | None = None
+    """Used tokens at the last eviction plan that was not worth applying."""
+    retried_turn: int | None = None
+    checkpoint_version: int = 0
+    checkpoint_turn: int | None = None
+    _alarms: dict[Component, int] = field(default_factory=dict)
+    _handles: int = 0
+
+    def __post_init__(self) -> None:
+        self.goal_is_given = bool(self.goal)
+        self.set_limits(self.tracker.limits)
+
+    goal_is_given: bool = False
+
+    # -- what is known ----------------------------------------------------------------------------------------
+
+    def set_limits(self, limits: WindowLimits | None) -> None:
+        """Derive levels and budgets from the window's size."""
+        self.limits = limits
+        self.levels = None if limits is None else Levels.of(limits)
+        self.budget = None if limits is None else Budget(self.tracker.settings.budget, limits.limit_tokens)
+
+    def follow_limits(self) -> None:
+        """Take over a size that the tracker learnt from the provider."""
+        if self.tracker.limits is not self.limits:
+            self.set_limits(self.tracker.limits)
+
+    def used(self) -> int:
+        """What the next call would send, tokens."""
+        return self.tracker.accounts.used(self.tracker.window.tokens)
+
+    def raw(self, used_tokens: int) -> int:
+        """As many tokens of our own count as *used_tokens* of the provider's are."""
+        accounts = self.tracker.accounts
+        return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
+
+    def status(self) -> Status:
+        """The window at the last measurement."""
+        tracker = self.tracker
+        return status_of(self.measured, turn=tracker.turn, window_id=tracker.window_id, used_tokens=self.used())
+
+    def snapshot(self, limits: WindowLimits) -> Snapshot:
+        """The window as policies see it."""
+        tracker = self.tracker
+        return Snapshot(
+            version=tracker.window.version,
+            turn=tracker.turn,
+            exchange=tracker.exchange,
+            limits=limits,
+            items=items_of(tracker.window.slots()),
+            lifetimes=tracker.settings.lifetimes,
+            goal_block=self.goal_block,
+            open_calls=frozenset(call.group for call in self.open_calls.values()),
+            findings={
+                block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
+            },
+            references_known=self.settings.references_known,
+        )
+
+    def forget(self, blocks: Sequence[Block]) -> None:
+        """Drop what is kept beside blocks that left."""
+        for block in blocks:
+            self.payloads.pop(block.id, None)
+
+    def next_handle(self) -> str:
+        """A handle for an original that never had a block of its own."""
+        self._handles += 1
+        return handle_of(f"k{self._handles}")
+
+    # -- what comes in ----------------------------------------------------------------------------------------
+
+    def add(
+        self, content_type: ContentType, text: str, *, pinned: bool = False, tool_name: str | None = None
+    ) -> Block:
+        """A block of plain text."""
+        source = self.counter.source
+        tokens = self.counter.count(text)
+        self._watch(COMPONENT_OF[content_type], tokens)
+        return self.tracker.add(
+            content_type, text, tokens, count_source=source, pinned=pinned, tool_name=tool_name
+        )
+
+    def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
+        """A real user message, with or without images; the first one states the task where none was given."""
+        self.breaker.reset()
+        self.fruitless_used = None
+        parts: Sequence[Mapping[str, Any]] = (
+            [{"type": "text", "text": content}] if isinstance(content, str) else content
+        )
+        joined = False
+        for part in parts:
+            if part.get("type") in ("text", "input_text"):
+                block = self.add("user_message", str(part.get("text", "")), pinned=pinned)
+                if self.goal_block is None:
+                    self.goal_block = block.id
+                    self.goal = self.goal or block.text or ""
+            else:
+                block = self.tracker.add("media", None, self.settings.image_tokens, pinned=pinned)
+                self.payloads[block.id] = Payload(raw=part, joined=joined)
+            if joined:
+                self.payloads.setdefault(block.id, Payload(joined=True))
+            joined = True
+
+    def add_reply(self, parts: Sequence[ReplyPart]) -> None:
+        """A model's reply; calls of earlier replies that never got a result are dead from here on."""
+        if parts:
+            self.open_calls.clear()
+            self.answered.clear()
+        for part in parts:
+            self._add_part(part)
+
+    def add_tools(self, tools: str | Iterable[Mapping[str, Any]]) -> None:
+        """Tool definitions as they are sent with each call."""
+        if isinstance(tools, str):
+            self.add("tool_definition", tools)
+            return
+        for tool in tools:
+            named = tool.get("function") or tool
+            self.add("tool_definition", json.dumps(tool, ensure_ascii=False), tool_name=named.get("name"))
+
+    def _add_part(self, part: ReplyPart) -> None:
+        if part.kind == "tool_call":
+            self._add_call(part)
+            return
+        source = self.counter.source
+        block = self.tracker.add(part.kind, part.text, self.counter.count(part.text), count_source=source)
+        if part.raw is not None:
+            self.payloads[block.id] = Payload(raw=part.raw)
+
+    def _add_call(self, part: ReplyPart) -> None:
+        call_id = part.tool_call_id or f"call-{self.tracker.turn}-{len(self.open_calls)}"
+        name = part.tool_name or "tool"
+        source = self.counter.source
+        block = self.tracker.add(
+            "tool_call",
+            part.text,
+            self.counter.count(part.text) + self.counter.count(name),
+            count_source=source,
+            digest=self.digest(f"{name}\0{part.text}"),
+            tool_call_id=call_id,
+            tool_name=name,
+        )
+        self.open_calls[call_id] = OpenCall(block.group, name)
+
+    def tool_result(self, name: str, output: object, tool_call_id: str | None) -> Program[None]:
+        """A tool's output; of one too large the head and tail stay and the whole goes to the archive."""
+        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+        tokens = self.counter.count(text)
+        finding = finding_of(text)
+        handle = None
+        cap = self._result_cap(tokens)
+        if tokens > cap:
+            if self.settings.archive:
+                handle = self.next_handle()
+                answer = yield KeepOriginals(((handle, text),))
+                handle = None if answer.failed else handle
+            text = middle_out(text, cap, self.counter, note=f", original: {handle}" if handle else "")
+        call_id = self._match(name, tool_call_id)
+        if call_id in self.answered:
+            self.tracker.record(HistoryRepaired("duplicate_result", 1))
+            return
+        source, tokens = self.counter.source, self.counter.count(text)
+        self._watch("tool_results", tokens)
+        if call_id is None:
+            self.tracker.record(HistoryRepaired("unmatched_result", 1))
+        else:
+            self.open_calls.pop(call_id, None)
+            self.answered.add(call_id)
+        block = self.tracker.add(
+            "tool_result", text, tokens, count_source=source, tool_call_id=call_id, tool_name=name, handle=handle
+        )
+        if finding:
+            self.payloads[block.id] = Payload(finding=finding)
+
+    def _match(self, name: str, call_id: str | None) -> str | None:
+        """The call a result answers: the one named, else the first open one of that tool, else the only one."""
+        if call_id is not None and (call_id in self.open_calls or call_id in self.answered):
+            return call_id
+        if call_id is None:
+            named = [known for known, call in self.open_calls.items() if call.name == name]
+            if named:
+                return named[0]
+            if len(self.open_calls) == 1:
+                return next(iter(self.open_calls))
+        return None
+
+    def _result_cap(self, tokens: int) -> int:
+        """At most this many tokens of one result; reports a component budget that would be passed."""
+        if self.limits is None or self.budget is None:
+            return self.settings.result_tokens
+        cap = min(self.settings.result_tokens, int(RESULT_RATIO * self.limits.usable_tokens))
+        if self.settings.enforce == "component":
+            ruling = self.budget.ask("tool_results", tokens, self.tracker.window.tokens_by_component)
+            if ruling.outcome == "blocked" and ruling.budget_tokens is not None:
+                self.tracker.record(
+                    BudgetBlocked("tool_results", tokens, ruling.used_tokens, ruling.budget_tokens, "truncated")
+                )
+                cap = min(cap, max(ruling.remaining_tokens or 0, ruling.budget_tokens // 10))
+        return cap
+
+    def _watch(self, component: Component, tokens: int) -> None:
+        """Warn once when a component passes its soft limit, and once more when it passes its budget."""
+        if self.budget is None:
+            return
+        ruling = self.budget.ask(component, tokens, self.tracker.window.tokens_by_component)
+        level = {"allowed": 0, "warned": 1, "blocked": 2}[ruling.outcome]
+        if level > self._alarms.get(component, 0) and ruling.budget_tokens is not None:
+            self.tracker.record(BudgetWarned(component, ruling.used_tokens + tokens, ruling.budget_tokens))
+        self._alarms[component] = level

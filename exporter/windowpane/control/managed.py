@@ -1,0 +1,281 @@
+"""What both managers share: the core and its lock, content that comes in, messages that go out, listeners.
+
+No failure of this machinery reaches the agent, except `IrreducibleContextError`: there the next call cannot be
+made. Everything else is contained at one boundary, logged once a hook, and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
+
+from windowpane.control.core import ControlSettings, Core
+from windowpane.control.decisions import Decision, Status
+from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
+from windowpane.control.replies import read_reply
+from windowpane.control.requests import Answer, KeepOriginals, Program, Request, SaveCheckpoint
+from windowpane.events import Event, Usage
+from windowpane.protocols import Archive, Clock, Digester, TokenCounter
+from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.tracking.tracker import SessionInfo, SessionTracker
+
+T = TypeVar("T")
+Listener = Callable[[Event], object]
+
+_log = logging.getLogger(__name__)
+
+
+class CheckpointStore(Protocol):
+    """Where checkpoints are kept."""
+
+    def save(self, document: dict[str, Any], markdown: str) -> None:
+        """Write a checkpoint. Raises `StaleCheckpointError` when a newer one is there."""
+        ...
+
+
+class HookRecorder(Protocol):
+    """Told how long each hook took and whether it failed: the exporter's metrics about itself."""
+
+    def hook(self, name: str, seconds: float, *, failed: bool) -> None:
+        """One call of the hook *name*."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What the manager needs of the world."""
+
+    counter: TokenCounter
+    digest: Digester
+    emit: Callable[[list[Event]], None]
+    clock: Clock = time.time
+    timer: Callable[[], float] = time.perf_counter
+    archive: Archive | None = None
+    checkpoints: CheckpointStore | None = None
+    model: Callable[[str, str], Any] | None = None
+    """A language model `(system, user) -> text`, sync or async; writes summaries."""
+    recorder: HookRecorder | None = None
+    cost_of: Callable[[Usage], float | None] | None = None
+    next_limit: Callable[[int], int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the session is for; never removed and repeated word for word."""
+
+    goal: str = ""
+    constraints: tuple[str, ...] = field(default=())
+
+
+class Step(NamedTuple, Generic[T]):
+    """Where a program has got to: a request to carry out, or its result."""
+
+    request: Request | None
+    result: T | None
+
+
+class ManagedSession:
+    """What both drivers share: the core, its lock, the listeners, and all that needs no request."""
+
+    def __init__(
+        self,
+        info: SessionInfo,
+        *,
+        seams: Seams,
+        task: Task | None = None,
+        limits: WindowLimits | None = None,
+        settings: ControlSettings | None = None,
+        tracking: TrackerSettings | None = None,
+    ) -> None:
+        task = task or Task()
+        self._seams = seams
+        self._lock = threading.RLock()
+        """Guards the core and everything below; never held while a request is carried out."""
+        self._listeners: dict[str, list[Listener]] = {}
+        self._heard: list[Event] = []
+        self._logged: set[str] = set()
+        self._closed = False
+        tracker = SessionTracker(
+            info,
+            emit=self._emit,
+            digest=seams.digest,
+            limits=limits,
+            settings=tracking,
+            clock=seams.clock,
+            next_limit=seams.next_limit,
+        )
+        self._core = Core(
+            tracker,
+            seams.counter,
+            seams.digest,
+            _fitting(settings or ControlSettings(), seams),
+            goal=task.goal,
+            constraints=task.constraints,
+            cost_of=seams.cost_of,
+            timer=seams.timer,
+        )
+        tracker.start(task=task.goal or None)
+
+    # -- content ----------------------------------------------------------------------------------------------
+
+    def add_system(self, text: str) -> None:
+        """The system prompt; never removed."""
+        self._quick("add_system", lambda core: core.add("system_prompt", text))
+
+    def add_tool_definitions(self, tools: str | Iterable[Mapping[str, Any]]) -> None:
+        """The tools as they are sent with each call, each an object; counted, but never part of `messages()`."""
+        self._quick("add_tool_definitions", lambda core: core.add_tools(tools))
+
+    def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
+        """A user message: text, or a list of content parts with images."""
+        self._quick("add_user", lambda core: core.add_user(content, pinned=pinned))
+
+    def add_memory(self, text: str, *, pinned: bool = False) -> None:
+        """Content retrieved from a memory."""
+        self._quick("add_memory", lambda core: core.add("memory_injection", text, pinned=pinned))
+
+    def add_assistant(self, text: str, *, tool_calls: Iterable[Mapping[str, Any]] = ()) -> None:
+        """A reply where there is no reply object: its text and OpenAI-style tool calls. Ends no turn."""
+        message = {"role": "assistant", "content": text, "tool_calls": list(tool_calls)}
+        self._quick("add_assistant", lambda core: core.add_reply(read_reply(message).parts))
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    @overload
+    def messages(self) -> list[Message]: ...
+    @overload
+    def messages(self, shape: Literal["openai"]) -> list[Message]: ...
+    @overload
+    def messages(self, shape: Literal["anthropic"]) -> AnthropicMessages: ...
+    def messages(self, shape: Literal["openai", "anthropic"] = "openai") -> list[Message] | AnthropicMessages:
+        """What to send: always valid, whatever has left the window or was never answered."""
+        with self._lock:
+            core = self._core
+            blocks = list(core.tracker.window)
+            if shape == "anthropic":
+                return anthropic_messages(blocks, core.payloads)
+            return openai_messages(blocks, core.payloads)
+
+    def status(self) -> Status:
+        """The window at the last measurement; as a string, one line the agent can read."""
+        with self._lock:
+            return self._core.status()
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._core.tracker.info.session_id
+
+    def retrieve(self, handle: str) -> str | None:
+        """The original behind a placeholder's handle; None when it is not kept (any more)."""
+        archive = self._seams.archive
+        return None if archive is None else archive.get(self.session_id, handle)
+
+    def on(self, event_name: str, listener: Listener) -> None:
+        """Call *listener* with every event of that name, such as `zone.changed`; `*` means all of them.
+
+        It is called on the agent's thread, after the hook that caused it, without the lock; what it raises
+        is logged.
+        """
+        with self._lock:
+            self._listeners.setdefault(event_name, []).append(listener)
+
+    # -- ending -----------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Hand over the events that are still held back."""
+        self._quick("flush", lambda core: core.tracker.flush())
+
+    def close(self, reason: str = "completed") -> None:
+        """End the session: `session.ended` with the trend report. Closing twice changes nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._quick("close", lambda core: core.tracker.end(reason))
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _emit(self, batch: list[Event]) -> None:
+        """Events leave the tracker; called with the lock held, so their order is kept."""
+        if self._listeners:
+            self._heard.extend(event for event in batch if self._is_heard(event))
+        self._seams.emit(batch)
+
+    def _is_heard(self, event: Event) -> bool:
+        return event.type in self._listeners or "*" in self._listeners
+
+    def _tell(self) -> None:
+        """Call the listeners, without the lock."""
+        if not self._listeners:
+            return
+        with self._lock:
+            heard, self._heard = self._heard, []
+        for event in heard:
+            for listener in (*self._listeners.get(event.type, ()), *self._listeners.get("*", ())):
+                try:
+                    listener(event)
+                except Exception:  # noqa: BLE001 (a listener is the user's code)
+                    _log.exception("a listener of %s failed", event.type)
+
+    def _quick(self, hook: str, action: Callable[[Core], object]) -> None:
+        """A hook without requests, contained."""
+        try:
+            with self._lock:
+                action(self._core)
+                if self._listeners:
+                    self._core.tracker.flush()
+        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
+            self._contain(hook, error)
+        self._tell()
+
+    def _advance(self, program: Program[T], answer: Answer | None) -> Step[T]:
+        """One step of a program, with the lock held."""
+        with self._lock:
+            try:
+                request = next(program) if answer is None else program.send(answer)
+            except StopIteration as end:
+                if self._listeners:
+                    self._core.tracker.flush()
+                return Step(None, end.value)
+            return Step(request, None)
+
+    def _contain(self, hook: str, error: Exception) -> None:
+        """The one boundary: what fails in here is logged once a hook and never reaches the agent."""
+        if hook not in self._logged:
+            self._logged.add(hook)
+            _log.error("%s failed; the agent goes on unmanaged this time", hook, exc_info=error)
+
+    def _timed(self, hook: str, started: float, *, failed: bool) -> None:
+        if self._seams.recorder is not None:
+            self._seams.recorder.hook(hook, self._seams.timer() - started, failed=failed)
+
+    def _unmanaged(self) -> Decision:
+        return Decision("none", self.status(), reason="the hook failed; see the log")
+
+    def _local(self, request: Request) -> Answer:
+        """Carry out a request on files; a failure is the answer."""
+        try:
+            if isinstance(request, KeepOriginals) and self._seams.archive is not None:
+                for handle, text in request.items:
+                    self._seams.archive.put(self.session_id, handle, text)
+            elif isinstance(request, SaveCheckpoint) and self._seams.checkpoints is not None:
+                self._seams.checkpoints.save(request.document, request.markdown)
+            return Answer()
+        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
+            return Answer(error=error)
+
+
+def _fitting(settings: ControlSettings, seams: Seams) -> ControlSettings:
+    """The settings without what no seam can do."""
+    model = settings.model or getattr(seams.model, "name", "") or type(seams.model).__name__
+    return replace(
+        settings,
+        archive=settings.archive and seams.archive is not None,
+        checkpoint=settings.checkpoint and seams.checkpoints is not None,
+        model=str(model) if seams.model is not None else "",
+    )

@@ -1,0 +1,175 @@
+"""The managers: four hooks around an agent's loop that keep its context window healthy.
+
+Two thin drivers over one core. The core's programs yield what they need from the world; a driver carries that
+out with the session's lock released: on the agent's thread, or awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from windowpane.control import hooks
+from windowpane.control.decisions import Decision
+from windowpane.control.managed import ManagedSession
+from windowpane.control.replies import read_reply
+from windowpane.control.requests import Answer, AskModel, Program
+from windowpane.exceptions import IrreducibleContextError
+
+T = TypeVar("T")
+
+MODEL_TIMEOUT_SECONDS: Final = 60.0
+"""A model that writes summaries and does not answer within this has failed."""
+
+
+class ContextWindowManager(ManagedSession):
+    """Keeps one session's context window healthy; for agents that run on threads.
+
+    Use it as a context manager: leaving it ends the session. Tool results may come from several threads.
+    """
+
+    def on_turn_start(self) -> Decision:
+        """Before each model call: measure the window and make room where its pressure calls for it.
+
+        Raises `IrreducibleContextError` when what may not be removed does not fit; the call cannot be made.
+        """
+        return self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
+
+    def on_turn_end(self, reply: object) -> None:
+        """After each model call: the reply enters the window and the provider's usage becomes the truth."""
+        self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+
+    def on_tool_result(self, name: str, output: object, tool_call_id: str | None = None) -> None:
+        """After each tool call: its output enters the window; one far too large is shortened first."""
+        self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id))
+
+    def on_overflow(self, error: object = None) -> Decision:
+        """The provider refused a call as too large. Make it once more where the decision says `retry`."""
+        return self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close("completed" if kind is None else f"failed: {kind.__name__}")
+
+    def _drive(self, hook: str, program: Program[T]) -> T | None:
+        """Run a program to its end; None when it failed."""
+        started, failed = self._seams.timer(), True
+        try:
+            step = self._advance(program, None)
+            while step.request is not None:
+                step = self._advance(program, self._answer(step.request))
+            failed = False
+        except IrreducibleContextError:
+            self._quick("flush", lambda core: core.tracker.flush())
+            raise
+        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
+            self._contain(hook, error)
+            return None
+        finally:
+            self._timed(hook, started, failed=failed)
+            self._tell()
+        return step.result
+
+    def _answer(self, request: object) -> Answer:
+        if not isinstance(request, AskModel):
+            return self._local(request)  # type: ignore[arg-type]  # one of the other requests
+        model = self._seams.model
+        assert model is not None, "a model is asked only where there is one"
+        return _within(MODEL_TIMEOUT_SECONDS, lambda: _settled(model(request.system, request.user)))
+
+
+class AsyncContextWindowManager(ManagedSession):
+    """Keeps one session's context window healthy; for agents that run on an event loop."""
+
+    async def on_turn_start(self) -> Decision:
+        """As `ContextWindowManager.on_turn_start`."""
+        return await self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
+
+    async def on_turn_end(self, reply: object) -> None:
+        """As `ContextWindowManager.on_turn_end`."""
+        self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+
+    async def on_tool_result(self, name: str, output: object, tool_call_id: str | None = None) -> None:
+        """As `ContextWindowManager.on_tool_result`."""
+        await self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id))
+
+    async def on_overflow(self, error: object = None) -> Decision:
+        """As `ContextWindowManager.on_overflow`."""
+        return await self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close("completed" if kind is None else f"failed: {kind.__name__}")
+
+    async def _drive(self, hook: str, program: Program[T]) -> T | None:
+        """Run a program to its end; None when it failed."""
+        started, failed = self._seams.timer(), True
+        try:
+            step = self._advance(program, None)
+            while step.request is not None:
+                step = self._advance(program, await self._answer(step.request))
+            failed = False
+        except IrreducibleContextError:
+            self._quick("flush", lambda core: core.tracker.flush())
+            raise
+        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
+            self._contain(hook, error)
+            return None
+        finally:
+            self._timed(hook, started, failed=failed)
+            self._tell()
+        return step.result
+
+    async def _answer(self, request: object) -> Answer:
+        if not isinstance(request, AskModel):
+            return await asyncio.to_thread(self._local, request)  # type: ignore[arg-type]  # as above
+        model = self._seams.model
+        assert model is not None, "a model is asked only where there is one"
+        try:
+            async with asyncio.timeout(MODEL_TIMEOUT_SECONDS):
+                if inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
+                    getattr(model, "__call__", None)  # noqa: B004 (an object with an async __call__)
+                ):
+                    return Answer(await model(request.system, request.user))
+                return Answer(await asyncio.to_thread(model, request.system, request.user))
+        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
+            return Answer(error=error)
+
+
+def _settled(value: Any) -> Any:
+    """The text of a model's answer; an async model is run to its end on a loop of its own."""
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _within(seconds: float, call: Callable[[], Any]) -> Answer:
+    """The answer of *call*, made on another thread and given up on after *seconds*."""
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put(Answer(call()))
+        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
+            answers.put(Answer(error=error))
+
+    threading.Thread(target=run, name="windowpane-model", daemon=True).start()
+    try:
+        return answers.get(timeout=seconds)
+    except queue.Empty:
+        return Answer(error=TimeoutError(f"the model did not answer within {seconds:g} s"))

@@ -1,0 +1,59 @@
+"""Where pressure turns into action: the levels of one window, in used tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.settings import WindowLimits
+
+CHECKPOINT_RATIO: Final = 0.85
+ROLL_RATIO: Final = 0.95
+TARGET_SHARE: Final = 0.80
+"""An eviction goes down to this share of where it begins: from 75% to 60%."""
+MINIMUM_SAVING_RATIO: Final = 0.05
+MINIMUM_SAVING_TOKENS: Final = 20_000
+CACHE_WRITE_PRICE: Final = 1.25
+CACHE_READ_PRICE: Final = 0.10
+"""Of the price of fresh input, as Anthropic's price list has them; OpenAI's reads are between 0.1 and 0.5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Used tokens from which each step is taken, in rising order but for the target."""
+
+    prepare: int
+    target: int
+    """Where an eviction or compaction wants to get to."""
+    evict: int
+    checkpoint: int
+    compact: int
+    roll: int
+    ceiling: int
+    """Above this the output reserve is gone and the call may not be made."""
+    minimum_saving: int
+
+    @classmethod
+    def of(cls, limits: WindowLimits) -> Levels:
+        """The levels of a window; each threshold z acts at min(z × limit, z / 0.90 × usable)."""
+        zones = limits.thresholds
+        return cls(
+            prepare=limits.at(zones.yellow),
+            target=limits.at(zones.orange * TARGET_SHARE),
+            evict=limits.at(zones.orange),
+            checkpoint=limits.at(max(CHECKPOINT_RATIO, zones.orange)),
+            compact=limits.at(zones.red),
+            roll=min(limits.at(ROLL_RATIO), limits.overflow_tokens),
+            ceiling=limits.overflow_tokens,
+            minimum_saving=int(min(MINIMUM_SAVING_TOKENS, MINIMUM_SAVING_RATIO * limits.usable_tokens)),
+        )
+
+
+def cache_break_even(tokens_behind: int, expected_turns: int) -> int:
+    """Tokens an edit must free to pay for the *tokens_behind* it that the prompt cache has to take in again.
+
+    Freeing f tokens saves f × read price in each expected turn; the edit costs (write − read price) once for
+    every token behind it.
+    """
+    cost = (CACHE_WRITE_PRICE - CACHE_READ_PRICE) * tokens_behind
+    return int(cost / (CACHE_READ_PRICE * max(1, expected_turns)))

@@ -1,0 +1,57 @@
+"""What the manager's core asks of the world: it yields a request and goes on with the answer.
+
+A driver carries requests out, with no lock held and however it likes: on the agent's thread, on another, or
+awaited. A request that fails is answered by an exception inside `Answer`, never raised into the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOriginals:
+    """Put texts into the archive; answered with None."""
+
+    items: tuple[tuple[str, str], ...]
+    """Handle and text of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask the language model; answered with its text."""
+
+    system: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaveCheckpoint:
+    """Write a checkpoint's JSON and Markdown; answered with None. Fails with `StaleCheckpointError`."""
+
+    document: dict[str, Any]
+    markdown: str
+
+
+Request = KeepOriginals | AskModel | SaveCheckpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request."""
+
+    value: Any = None
+    error: Exception | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the request could not be carried out."""
+        return self.error is not None
+
+
+Program = Generator[Request, Answer, T]
+"""A hook: yields requests, is sent answers, returns its result."""

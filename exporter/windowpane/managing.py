@@ -1,0 +1,214 @@
+"""The managers as users construct them: names and numbers in, every seam filled with its default.
+
+Composition only: tokenizer, price catalogue, archive and checkpoint files, and the running pipeline of the
+process, where there is one. Any of them can be replaced through `seams`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from windowpane.control import manager
+from windowpane.control.archive import FileArchive, FileCheckpoints
+from windowpane.control.core import ControlSettings
+from windowpane.control.eviction.policies import policy_named
+from windowpane.control.managed import HookRecorder, Seams, Task
+from windowpane.digests import KEY_BYTES, keyed_digester
+from windowpane.exceptions import ConfigurationError
+from windowpane.settings import DEFAULT_BUDGET, Thresholds, TrackerSettings, WindowLimits
+from windowpane.tracking.tracker import SessionInfo
+
+if TYPE_CHECKING:
+    from windowpane.events import Event
+    from windowpane.protocols import Digester, LimitCatalogue
+    from windowpane.vocabulary import Component
+
+MINIMUM_LIMIT_TOKENS: Final = 256
+"""A window smaller than this cannot hold a placeholder and a question."""
+
+
+class RunningPipeline(Protocol):
+    """What the manager needs of the process's outputs."""
+
+    def emit(self, batch: list[Event]) -> None:
+        """Take a turn's events without blocking."""
+        ...
+
+    @property
+    def digest(self) -> Digester:
+        """The store's keyed digester."""
+        ...
+
+    @property
+    def recorder(self) -> HookRecorder | None:
+        """Where hook times are counted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a manager is told, beside who it is for; None takes the default."""
+
+    task_goal: str = ""
+    constraints: Sequence[str] = ()
+    limit_tokens: int | None = None
+    requested_output_tokens: int = 0
+    thresholds: Thresholds | None = None
+    policy: str = "hybrid"
+    weights: Mapping[str, float] | None = None
+    budget: Mapping[Component, float] | None = None
+    enforce: Literal["global", "component"] = "global"
+    session_id: str | None = None
+    parent_session_id: str | None = None
+    source: str = "live"
+    language_model: Callable[[str, str], Any] | None = None
+    data_folder: Path | None = None
+    seams: Seams | None = None
+
+
+class ContextWindowManager(manager.ContextWindowManager):
+    """Keeps one session's context window healthy. See `windowpane.control.manager`."""
+
+    def __init__(self, *, agent: str, model: str, **options: Any) -> None:
+        """A manager for one session of *agent* with *model*.
+
+        *options* are the fields of `Options`. Raises `ConfigurationError` for one that does not exist or is
+        out of range. Without *limit_tokens* the window's size comes from the catalogue; a model that is not in
+        it has an unknown size: then the window is observed and nothing is reduced.
+        """
+        super().__init__(**_parts(agent, model, _options(options)))
+
+
+class AsyncContextWindowManager(manager.AsyncContextWindowManager):
+    """As `ContextWindowManager`, for agents that run on an event loop."""
+
+    def __init__(self, *, agent: str, model: str, **options: Any) -> None:
+        """As `ContextWindowManager`."""
+        super().__init__(**_parts(agent, model, _options(options)))
+
+
+def _options(given: Mapping[str, Any]) -> Options:
+    known = Options.__slots__
+    for name in given:
+        if name not in known:
+            raise ConfigurationError(name, "there is no such option", expected=f"one of {', '.join(known)}")
+    options = Options(**given)
+    limit = options.limit_tokens
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < MINIMUM_LIMIT_TOKENS):
+        raise ConfigurationError("limit_tokens", f"{limit!r} is no window size", expected=f">= {MINIMUM_LIMIT_TOKENS}")
+    if options.enforce not in ("global", "component"):
+        raise ConfigurationError("enforce", f"{options.enforce!r}", expected="global or component")
+    return options
+
+
+def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
+    """Keyword arguments of the core's managers."""
+    if not agent:
+        raise ConfigurationError("agent", "the agent has no name", expected="a short name")
+    seams = options.seams or default_seams(model, data_folder=options.data_folder)
+    if options.language_model is not None:
+        seams = replace(seams, model=options.language_model)
+    session_id = options.session_id or secrets.token_hex(16)
+    return {
+        "info": SessionInfo(
+            session_id=session_id,
+            agent=agent,
+            model=model,
+            source=options.source,
+            stream_id=f"{session_id}/{secrets.token_hex(6)}",
+            parent_session_id=options.parent_session_id,
+        ),
+        "seams": seams,
+        "task": Task(options.task_goal, tuple(options.constraints)),
+        "limits": _limits(model, options),
+        "settings": ControlSettings(
+            policy=policy_named(options.policy, weights=options.weights), enforce=options.enforce
+        ),
+        "tracking": TrackerSettings(budget=dict(options.budget or DEFAULT_BUDGET)),
+    }
+
+
+def _limits(model: str, options: Options) -> WindowLimits | None:
+    """The window's size: as given, else from the catalogue, else unknown."""
+    if options.limit_tokens is not None:
+        limit, source = options.limit_tokens, "given"
+    else:
+        info = catalogue().lookup(model)
+        if info is None or info.limit_tokens is None:
+            return None
+        limit, source = info.limit_tokens, "catalogue"
+    return WindowLimits.of(
+        limit,
+        "given" if source == "given" else "catalogue",
+        requested_output_tokens=options.requested_output_tokens,
+        thresholds=options.thresholds,
+    )
+
+
+def default_seams(model: str, *, data_folder: Path | None = None) -> Seams:
+    """Every seam with the implementation that the package brings."""
+    from windowpane.paths import data_folder as user_folder
+    from windowpane.redaction import redact
+    from windowpane.tokens import counter_for
+
+    folder = data_folder or user_folder()
+    prices = catalogue()
+    running = running_pipeline()
+    archive = FileArchive(folder / "archive", redact=lambda text: redact(text).text)
+    _prune(archive)
+    return Seams(
+        counter=counter_for(model),
+        digest=process_digester() if running is None else running.digest,
+        emit=_discard if running is None else running.emit,
+        archive=archive,
+        checkpoints=FileCheckpoints(folder / "checkpoints", redact=lambda text: redact(text).text),
+        recorder=None if running is None else running.recorder,
+        cost_of=lambda usage: prices.cost_dollars(model, usage, time.time()),
+        next_limit=lambda above: prices.next_limit(model, above),
+    )
+
+
+def running_pipeline() -> RunningPipeline | None:
+    """The outputs that `windowpane.start()` set up in this process, if it did."""
+    try:
+        from windowpane import runtime
+    except ImportError:
+        return None
+    current: RunningPipeline | None = runtime.current()
+    return current
+
+
+@cache
+def catalogue() -> LimitCatalogue:
+    """The packaged catalogue of windows and prices."""
+    from windowpane.limits import PriceCatalogue
+
+    return PriceCatalogue()
+
+
+@cache
+def process_digester() -> Digester:
+    """A digester with a key of this process, for when nothing is stored."""
+    return keyed_digester(secrets.token_bytes(KEY_BYTES))
+
+
+_pruned_by: list[int] = []
+
+
+def _prune(archive: FileArchive) -> None:
+    """Delete expired originals, once a process."""
+    if os.getpid() not in _pruned_by:
+        _pruned_by[:] = [os.getpid()]
+        archive.prune()
+
+
+def _discard(batch: list[Event]) -> None:
+    """Nothing is started: events go nowhere, and listeners still hear them."""
+    del batch

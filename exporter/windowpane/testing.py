@@ -1,0 +1,139 @@
+"""Doubles for tests of agents and of Windowpane itself: a clock that stands still, a sink, a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from windowpane.control.managed import Seams
+from windowpane.events import Event, Payload
+from windowpane.protocols import CountSource
+
+P = TypeVar("P")
+
+
+class ManualClock:
+    """A clock that moves only when told; seconds since the epoch."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """The time it stands at."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let *seconds* pass."""
+        self.now += seconds
+
+
+class RecordingSink:
+    """An event sink that keeps everything in order."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Keep a batch."""
+        self.events.extend(batch)
+
+    def of(self, kind: type[P]) -> list[P]:
+        """The payloads of one type, in order."""
+        return [event.data for event in self.events if isinstance(event.data, kind)]
+
+    def payloads(self) -> list[Payload]:
+        """All payloads, in order."""
+        return [event.data for event in self.events]
+
+
+class ScriptedModel:
+    """A language model `(system, user) -> text` that gives prepared answers in turn; an exception is raised."""
+
+    def __init__(self, answers: Iterable[str | Exception]) -> None:
+        self._answers = list(answers)
+        self.asked: list[tuple[str, str]] = []
+        """System and user prompt of each call."""
+
+    def __call__(self, system: str, user: str) -> str:
+        """The next answer; the last one again when there are no more."""
+        self.asked.append((system, user))
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class CharacterCounter:
+    """A token counter for tests: four characters a token, rounded up."""
+
+    source: CountSource = "exact"
+
+    def count(self, text: str) -> int:
+        """A quarter of the characters."""
+        return (len(text) + 3) // 4
+
+
+class MemoryArchive:
+    """An archive in memory."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        """Originals by handle."""
+
+    def put(self, session_id: str, handle: str, text: str) -> None:  # noqa: ARG002 (one session a test)
+        """Keep *text*."""
+        self.texts[handle] = text
+
+    def get(self, session_id: str, handle: str) -> str | None:  # noqa: ARG002 (one session a test)
+        """What was kept."""
+        return self.texts.get(handle)
+
+
+class MemoryCheckpoints:
+    """A checkpoint store in memory."""
+
+    def __init__(self) -> None:
+        self.saved: list[tuple[dict[str, Any], str]] = []
+        """Documents with their Markdown, oldest first."""
+
+    def save(self, document: Mapping[str, Any], markdown: str) -> None:
+        """Keep a checkpoint."""
+        self.saved.append((dict(document), markdown))
+
+
+def chat_reply(
+    text: str | None = None,
+    *,
+    calls: Sequence[tuple[str, str, str]] = (),
+    input_tokens: int | None = None,
+    output_tokens: int = 0,
+) -> dict[str, Any]:
+    """An OpenAI chat completion as a dictionary; *calls* are (id, tool, arguments as JSON)."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls:
+        message["tool_calls"] = [
+            {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+            for call_id, name, arguments in calls
+        ]
+    reply: dict[str, Any] = {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],
+    }
+    if input_tokens is not None:
+        reply["usage"] = {"prompt_tokens": input_tokens, "completion_tokens": output_tokens}
+    return reply
+
+
+def in_memory_seams(sink: RecordingSink, *, model: ScriptedModel | None = None) -> Seams:
+    """Seams for a manager that touches nothing outside the test."""
+    return Seams(
+        counter=CharacterCounter(),
+        digest=lambda text: blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
+        emit=sink.write,
+        clock=ManualClock(),
+        timer=ManualClock(0.0),
+        archive=MemoryArchive(),
+        checkpoints=MemoryCheckpoints(),
+        model=model,
+    )
