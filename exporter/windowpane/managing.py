@@ -6,6 +6,7 @@ process, where there is one. Any of them can be replaced through `seams`.
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import time
@@ -15,15 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
+from windowpane.archive import FileArchive, FileCheckpoints
 from windowpane.control import manager
-from windowpane.control.archive import FileArchive, FileCheckpoints
 from windowpane.control.core import ControlSettings
 from windowpane.control.eviction.policies import policy_named
 from windowpane.control.managed import HookRecorder, Seams, Task
 from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import DEFAULT_BUDGET, Thresholds, TrackerSettings, WindowLimits
-from windowpane.tracking.tracker import SessionInfo
+from windowpane.tracking import SessionInfo
 
 if TYPE_CHECKING:
     from windowpane.events import Event
@@ -101,8 +102,12 @@ def _options(given: Mapping[str, Any]) -> Options:
             raise ConfigurationError(name, "there is no such option", expected=f"one of {', '.join(known)}")
     options = Options(**given)
     limit = options.limit_tokens
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < MINIMUM_LIMIT_TOKENS):
-        raise ConfigurationError("limit_tokens", f"{limit!r} is no window size", expected=f">= {MINIMUM_LIMIT_TOKENS}")
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int) or limit < MINIMUM_LIMIT_TOKENS
+    ):
+        raise ConfigurationError(
+            "limit_tokens", f"{limit!r} is no window size", expected=f">= {MINIMUM_LIMIT_TOKENS}"
+        )
     if options.enforce not in ("global", "component"):
         raise ConfigurationError("enforce", f"{options.enforce!r}", expected="global or component")
     return options
@@ -167,6 +172,8 @@ def default_seams(model: str, *, data_folder: Path | None = None) -> Seams:
         counter=counter_for(model),
         digest=process_digester() if running is None else running.digest,
         emit=_discard if running is None else running.emit,
+        clock=time.time,
+        timer=time.perf_counter,
         archive=archive,
         checkpoints=FileCheckpoints(folder / "checkpoints", redact=lambda text: redact(text).text),
         recorder=None if running is None else running.recorder,
@@ -178,8 +185,8 @@ def default_seams(model: str, *, data_folder: Path | None = None) -> Seams:
 def running_pipeline() -> RunningPipeline | None:
     """The outputs that `windowpane.start()` set up in this process, if it did."""
     try:
-        from windowpane import runtime
-    except ImportError:
+        runtime = importlib.import_module("windowpane.runtime")
+    except ModuleNotFoundError:
         return None
     current: RunningPipeline | None = runtime.current()
     return current

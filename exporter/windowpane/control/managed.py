@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
@@ -21,7 +20,7 @@ from windowpane.control.requests import Answer, KeepOriginals, Program, Request,
 from windowpane.events import Event, Usage
 from windowpane.protocols import Archive, Clock, Digester, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.tracking import SessionInfo, SessionTracker
 
 T = TypeVar("T")
 Listener = Callable[[Event], object]
@@ -52,8 +51,9 @@ class Seams:
     counter: TokenCounter
     digest: Digester
     emit: Callable[[list[Event]], None]
-    clock: Clock = time.time
-    timer: Callable[[], float] = time.perf_counter
+    clock: Clock
+    timer: Callable[[], float]
+    """Seconds of a monotonic clock, for durations."""
     archive: Archive | None = None
     checkpoints: CheckpointStore | None = None
     model: Callable[[str, str], Any] | None = None

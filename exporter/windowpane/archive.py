@@ -1,6 +1,6 @@
 """Archive and checkpoints as local files: readable by their owner only, without secrets, and never half written.
 
-An edge: this is the one module of `control` that touches files. Redaction is injected.
+An edge of `control`; redaction is injected.
 """
 
 from __future__ import annotations

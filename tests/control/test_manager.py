@@ -1,0 +1,451 @@
+"""The manager around an agent's loop."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from message_rules import anthropic_faults, openai_faults
+
+from windowpane.control.decisions import Decision
+from windowpane.events import (
+    BlocksEvicted,
+    BudgetWarned,
+    CheckpointSaved,
+    ContentCompressed,
+    Event,
+    FidelityEvaluated,
+    HistoryRepaired,
+    LimitChanged,
+    OverflowDetected,
+    PressureMeasured,
+    TurnEnded,
+    WindowRolled,
+)
+from windowpane.exceptions import ConfigurationError, IrreducibleContextError
+from windowpane.managing import ContextWindowManager
+from windowpane.testing import MemoryArchive, MemoryCheckpoints, RecordingSink, chat_reply, in_memory_seams
+
+GOAL = "Migrate user-service from axios to fetch"
+
+
+def manager(sink: RecordingSink, *, limit: int | None = 32_768, **options: Any) -> ContextWindowManager:
+    seams = options.pop("seams", None) or in_memory_seams(sink)
+    window = ContextWindowManager(
+        agent="tester", model="no-such-model", limit_tokens=limit, seams=seams, **options
+    )
+    window.add_system("You are careful.")
+    return window
+
+
+def tool_turn(window: ContextWindowManager, n: int, *, result: str, text: str | None = None) -> Decision:
+    decision = window.on_turn_start()
+    window.on_turn_end(chat_reply(text, calls=[(f"c{n}", "read_file", json.dumps({"path": f"src/f{n}.py"}))]))
+    window.on_tool_result("read_file", result, f"c{n}")
+    return decision
+
+
+def words(tokens: int, *, tag: str = "w") -> str:
+    """About *tokens* tokens of distinct words, by the test counter's four characters a token."""
+    text = " ".join(f"{tag}{n}" for n in range(tokens))
+    return text[: tokens * 4]
+
+
+def valid(window: ContextWindowManager) -> bool:
+    return openai_faults(window.messages()) == [] == anthropic_faults(window.messages("anthropic").messages)
+
+
+def test_a_quiet_window_is_left_alone() -> None:
+    """In green nothing is done, and what is sent is what came in."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        decision = window.on_turn_start()
+
+        assert decision.action == "none"
+        assert window.messages() == [
+            {"role": "system", "content": "You are careful."},
+            {"role": "user", "content": "hello"},
+        ]
+
+
+def test_yellow_prepares_and_changes_nothing() -> None:
+    """From yellow on the decision says prepare, and the window is untouched."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000) as window:
+        window.add_user(words(51_000))
+
+        assert window.on_turn_start().action == "prepare"
+    assert sink.of(BlocksEvicted) == []
+
+
+def test_orange_evicts_tool_results_down_to_the_target() -> None:
+    """At 75% old tool results give way to placeholders until 60% is reached; calls keep their results."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000) as window:
+        window.add_user(GOAL)
+        decisions = [tool_turn(window, n, result=words(6_000, tag=f"r{n}x")) for n in range(13)]
+        decisions.append(window.on_turn_start())
+        evicting = [decision for decision in decisions if decision.action == "evict"]
+
+        assert len(evicting) == 1
+        assert valid(window)
+    evicted = sink.of(BlocksEvicted)[0]
+    after = next(measured for measured in sink.of(PressureMeasured) if measured.phase == "after")
+    assert after.used_tokens <= 60_000
+    assert {block.form for block in evicted.blocks} == {"mask"}
+    assert all(block.replacement_tokens <= 50 for block in evicted.blocks)
+    assert evicted.tokens_freed == evicted.tokens_removed - sum(b.replacement_tokens for b in evicted.blocks)
+    assert evicted.shortfall_tokens == 0
+
+
+def test_an_evicted_result_can_be_retrieved_by_the_handle_its_placeholder_names() -> None:
+    """Originals go to the archive before they leave."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000) as window:
+        window.add_user(GOAL)
+        for n in range(14):
+            tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
+        block = sink.of(BlocksEvicted)[0].blocks[0]
+
+        assert block.handle is not None
+        original = window.retrieve(block.handle)
+        assert original is not None
+        assert len(original) > 20_000
+        placeholder = next(m for m in window.messages() if block.handle in str(m.get("content")))
+        assert placeholder["role"] == "tool"
+
+
+def test_without_an_archive_no_placeholder_promises_an_original() -> None:
+    """A placeholder names a handle only where the original was kept."""
+    from dataclasses import replace
+
+    sink = RecordingSink()
+    seams = replace(in_memory_seams(sink), archive=None)
+    with manager(sink, limit=100_000, seams=seams) as window:
+        window.add_user(GOAL)
+        for n in range(14):
+            tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
+
+        assert "wp:" not in json.dumps(window.messages())
+    assert all(block.handle is None for event in sink.of(BlocksEvicted) for block in event.blocks)
+
+
+def test_conversation_without_tool_results_is_compacted() -> None:
+    """Where eviction falls short the older conversation becomes a summary that keeps its decisions."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, task_goal=GOAL) as window:
+        for n in range(60):
+            window.add_user(f"Question {n}: " + words(150, tag=f"q{n}x"))
+            window.on_turn_start()
+            said = f"We decided to keep module_{n} because of reason_{n}. " + words(400, tag=f"a{n}x")
+            window.on_turn_end(chat_reply(said))
+            assert valid(window)
+        compressed = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+
+        assert compressed
+        assert all(event.ratio is not None and event.ratio > 2 for event in compressed)
+        summary = next(m["content"] for m in window.messages() if "## " in str(m["content"]))
+        assert GOAL in summary
+        assert "We decided to keep module_" in summary
+    assert all(event.of is not None for event in sink.of(FidelityEvaluated))
+    assert len(sink.of(FidelityEvaluated)) == len(compressed)
+
+
+def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
+    """At 95% a checkpoint is saved and a new window opens with the task, the summary and the open cycle."""
+    sink = RecordingSink()
+    seams = in_memory_seams(sink)
+    with manager(sink, limit=8_192, seams=seams, task_goal=GOAL) as window:
+        window.add_user("Start with src/client.ts. You must never touch config.ts.")
+        for n in range(30):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(words(900, tag=f"a{n}x"), calls=[(f"c{n}", "run", "{}")]))
+            window.on_tool_result("run", words(1_500, tag=f"r{n}x"), f"c{n}")
+            assert valid(window)
+
+        assert sink.of(WindowRolled)
+        assert "You must never touch config.ts" in json.dumps(window.messages())
+        assert window.status().window_id > 1
+    assert sink.of(CheckpointSaved)
+    assert isinstance(seams.checkpoints, MemoryCheckpoints)
+    assert all(document["goal"] == GOAL for document, _ in seams.checkpoints.saved)
+
+
+def test_scenario_023_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
+    """Where system prompt and task alone fill the window the call cannot be made, and the error says why."""
+    sink = RecordingSink()
+    with manager(sink, limit=8_192) as window:
+        window.add_system(words(9_000))
+        window.add_user("go")
+        with pytest.raises(IrreducibleContextError) as caught:
+            window.on_turn_start()
+
+        assert caught.value.required_tokens > caught.value.usable_tokens
+        assert caught.value.limit_tokens == 8_192
+    assert sink.of(OverflowDetected)[-1].outcome == "failed"
+
+
+def test_scenario_022_a_single_turn_too_large_is_reduced_from_within() -> None:
+    """A request whose tool results alone overflow keeps the request and shortens the results."""
+    sink = RecordingSink()
+    with manager(sink, limit=8_192) as window:
+        window.add_user("read everything")
+        window.on_turn_start()
+        calls = [(f"c{n}", "read_file", "{}") for n in range(4)]
+        window.on_turn_end(chat_reply(None, calls=calls))
+        for call_id, name, _ in calls:
+            window.on_tool_result(name, words(2_600, tag=call_id), call_id)
+        window.on_turn_start()
+
+        assert window.status().used_tokens <= 5_735
+        assert "read everything" in json.dumps(window.messages())
+        assert valid(window)
+
+
+def test_usage_of_the_provider_becomes_the_truth() -> None:
+    """After a reply the window's size is what the provider counted, and it is labelled so."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("hi", input_tokens=5_000, output_tokens=1))
+
+        assert window.status().used_tokens == 5_000
+    assert sink.of(TurnEnded)[0].count_source == "usage"
+
+
+def test_a_result_without_its_call_is_told_as_text_and_reported() -> None:
+    """A result no call waits for is still seen by the model, in a form that both providers accept."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        window.on_tool_result("search", "42 hits", "unknown-call")
+
+        assert valid(window)
+        assert "42 hits" in json.dumps(window.messages())
+    assert sink.of(HistoryRepaired)[0].repair == "unmatched_result"
+
+
+def test_scenario_050_of_two_results_to_one_call_the_first_wins() -> None:
+    """A duplicate result is ignored and counted."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        tool_turn(window, 0, result="first")
+        window.on_tool_result("read_file", "second", "c0")
+
+        assert "second" not in json.dumps(window.messages())
+        assert valid(window)
+    assert sink.of(HistoryRepaired)[0].repair == "duplicate_result"
+
+
+def test_scenario_053_a_call_without_result_is_answered_as_aborted_until_it_comes() -> None:
+    """Of calls A and B only A answered: what is sent says that B was aborted, and B's result replaces that."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("a", "x", "{}"), ("b", "y", "{}")]))
+        window.on_tool_result("x", "done", "a")
+
+        assert valid(window)
+        assert "aborted" in json.dumps(window.messages())
+        window.on_tool_result("y", "also done", "b")
+        assert "aborted" not in json.dumps(window.messages())
+        assert valid(window)
+
+
+def test_a_result_without_an_id_goes_to_the_open_call_of_its_tool() -> None:
+    """Agents that do not pass ids on still get valid pairs."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("a", "x", "{}"), ("b", "y", "{}")]))
+        window.on_tool_result("y", "from y")
+        window.on_tool_result("x", "from x")
+
+        tools = [message for message in window.messages() if message["role"] == "tool"]
+        assert [(m["tool_call_id"], m["content"]) for m in tools] == [("a", "from x"), ("b", "from y")]
+
+
+def test_scenario_051_ids_used_again_in_a_later_turn_are_other_calls() -> None:
+    """`call_0` in every reply: each result stays with its own call."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        for n in range(3):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(None, calls=[("call_0", "x", "{}")]))
+            window.on_tool_result("x", f"result {n}", "call_0")
+
+        contents = [message["content"] for message in window.messages() if message["role"] == "tool"]
+        assert contents == ["result 0", "result 1", "result 2"]
+        assert valid(window)
+
+
+def test_a_huge_result_is_capped_when_it_comes_in_and_kept_whole_in_the_archive() -> None:
+    """Head and tail of a result over half the window stay; the whole can be retrieved."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768) as window:
+        window.add_user("hello")
+        output = words(40_000)
+        tool_turn(window, 0, result=output)
+        content = next(message["content"] for message in window.messages() if message["role"] == "tool")
+
+        assert len(content) <= 27_034 // 2 * 4
+        assert content.startswith(output[:100])
+        assert content.endswith(output[-100:])
+        handle = content.split("original: ")[1].split(" ")[0]
+        assert window.retrieve(handle) == output
+
+
+def test_scenario_033_an_overflow_from_the_provider_allows_exactly_one_smaller_retry() -> None:
+    """After a refused call the window is strictly smaller and may be sent once more, not twice."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768) as window:
+        window.add_user(GOAL)
+        for n in range(8):
+            tool_turn(window, n, result=words(2_000, tag=f"r{n}x"))
+        window.on_turn_start()
+        before = len(json.dumps(window.messages()))
+        first = window.on_overflow("This model's maximum context length is 16384 tokens. 17000 were requested")
+        after = len(json.dumps(window.messages()))
+        second = window.on_overflow("maximum context length is 16384 tokens")
+
+        assert first.retry
+        assert not second.retry
+        assert after < before
+        assert valid(window)
+    assert [event.outcome for event in sink.of(OverflowDetected)] == ["retried", "failed"]
+    assert sink.of(LimitChanged)[0].limit_tokens == 16_384
+
+
+def test_scenario_034_a_network_error_is_no_overflow() -> None:
+    """Other errors change nothing and are not retried by us."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        decision = window.on_overflow(ConnectionError("connection reset by peer"))
+
+        assert not decision.retry
+        assert "transient" in decision.reason
+    assert sink.of(OverflowDetected) == []
+
+
+def test_an_unknown_window_is_observed_and_never_reduced() -> None:
+    """Without a limit there is no zone, no action and no error."""
+    sink = RecordingSink()
+    with manager(sink, limit=None) as window:
+        window.add_user(words(300_000))
+        decision = window.on_turn_start()
+
+        assert decision.action == "none"
+        assert decision.status.zone is None
+        assert "size unknown" in str(decision.status)
+
+
+def test_listeners_hear_events_and_cannot_harm_the_agent() -> None:
+    """A listener gets the events it asked for; what it raises stays inside."""
+    heard: list[Event] = []
+
+    def broken(event: Event) -> None:
+        heard.append(event)
+        raise RuntimeError("a bug of the user's")
+
+    sink = RecordingSink()
+    with manager(sink, limit=32_768) as window:
+        window.on("zone.changed", broken)
+        window.add_user(words(20_000))
+        window.on_turn_start()
+
+        assert [event.type for event in heard] == ["zone.changed"]
+
+
+def test_a_failing_archive_does_not_stop_the_eviction() -> None:
+    """A full disk costs the originals, not the agent."""
+
+    class FullDisk(MemoryArchive):
+        def put(self, session_id: str, handle: str, text: str) -> None:
+            raise OSError(28, "No space left on device")
+
+    from dataclasses import replace
+
+    sink = RecordingSink()
+    seams = replace(in_memory_seams(sink), archive=FullDisk())
+    with manager(sink, limit=100_000, seams=seams) as window:
+        window.add_user(GOAL)
+        for n in range(14):
+            tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
+
+    assert sink.of(BlocksEvicted)
+    assert all(block.handle is None for event in sink.of(BlocksEvicted) for block in event.blocks)
+
+
+def test_a_reply_of_unknown_shape_is_contained(caplog: pytest.LogCaptureFixture) -> None:
+    """A hook that fails is logged and the agent goes on."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("hello")
+        window.on_turn_start()
+        window.on_turn_end(object())
+
+        assert "on_turn_end" in caplog.text
+        assert valid(window)
+
+
+def test_tool_results_may_come_from_several_threads() -> None:
+    """Each result lands once, with its call, whatever the order."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000) as window:
+        window.add_user("hello")
+        window.on_turn_start()
+        calls = [(f"c{n}", "t", "{}") for n in range(20)]
+        window.on_turn_end(chat_reply(None, calls=calls))
+        threads = [
+            threading.Thread(target=window.on_tool_result, args=("t", f"result {call_id}", call_id))
+            for call_id, _, _ in calls
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        results = {m["tool_call_id"]: m["content"] for m in window.messages() if m["role"] == "tool"}
+        assert results == {call_id: f"result {call_id}" for call_id, _, _ in calls}
+
+
+def test_a_component_warns_once_when_it_passes_its_budget_share() -> None:
+    """The soft limit of a component is reported once, not with every block."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000) as window:
+        window.add_user("hello")
+        for n in range(11):
+            tool_turn(window, n, result=words(900, tag=f"r{n}x"))
+
+    assert [event.component for event in sink.of(BudgetWarned)] == ["tool_results"]
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"policy": "newest"}, "eviction.policy"),
+        ({"weights": {"recency": -1.0}}, "eviction.weights.recency"),
+        ({"weights": {"age": 1.0}}, "eviction.weights.age"),
+        ({"limit_tokens": 0}, "limit_tokens"),
+        ({"limit_token": 1_000}, "limit_token"),
+        ({"budget": {"tool_results": 1.5}}, "budget.tool_results"),
+        ({"enforce": "always"}, "enforce"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_path(options: dict[str, Any], path: str) -> None:
+    """What cannot be right is refused when the manager is made, and the error says which key."""
+    with pytest.raises(ConfigurationError) as caught:
+        ContextWindowManager(
+            agent="a", model="m", seams=in_memory_seams(RecordingSink()), **{"limit_tokens": 8_192, **options}
+        )
+
+    assert caught.value.path == path
