@@ -1,0 +1,95 @@
+"""The persisted base: what was counted once stays counted, whatever is deleted and whichever release reads it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from windowpane.events import BlockAdded, TurnEnded, Usage
+from windowpane.exceptions import StoreError
+from windowpane.metrics.families import Family
+from windowpane.state import MetricState
+from windowpane.window.blocks import Block
+
+
+def counted(state: MetricState) -> list[Family]:
+    """Counters and histograms only: gauges belong to live sessions."""
+    return [family for family in state.collect(now=1e12) if family.metric.kind != "gauge"]
+
+
+def block(tokens: int) -> BlockAdded:
+    return BlockAdded(Block("b", "tool_result", tokens, 1, "g", 1, "", 0, "exact", None))
+
+
+def test_a_loaded_base_is_added_to(scripted_state: MetricState, make_event, value_of) -> None:
+    """Counting goes on from the base, and a second base is added to the first."""
+    base = scripted_state.dump()
+    state = MetricState()
+    state.load(base)
+    state.apply(make_event(TurnEnded(Usage(10, 5), "usage")))
+    state.load(base)
+
+    assert value_of(counted(state), "context_window_turns_total") == 6 + 1 + 6
+    assert value_of(counted(state), "context_window_limit_tokens") is None
+
+
+def test_a_dump_is_the_same_after_a_round_trip(scripted_state: MetricState) -> None:
+    """Nothing is lost or invented, and the bytes do not depend on chance."""
+    state = MetricState()
+    state.load(scripted_state.dump())
+
+    assert state.dump() == scripted_state.dump()
+    assert counted(state) == counted(scripted_state)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"text"',
+        b"{}",
+        b'{"format":99,"rows":[]}',
+        b'{"format":1,"rows":[{"agent":"a"}]}',
+        (
+            b'{"format":1,"rows":[{"agent":"a","model":"m","series":[{"metric":"context_window_turns_total",'
+            b'"labels":[],"value":1},{"metric":"context_window_turns_total","labels":[],"value":-1}]}]}'
+        ),
+        (
+            b'{"format":1,"rows":[{"agent":"a","model":"m","series":[{"metric":"context_window_turns_total",'
+            b'"labels":[],"value":"many"}]}]}'
+        ),
+        b"\xff\xfe",
+    ],
+)
+def test_a_damaged_base_is_refused_whole(raw: bytes, scripted_state: MetricState) -> None:
+    """The error says what it is about, and nothing of the damaged base was added."""
+    before = scripted_state.dump()
+    with pytest.raises(StoreError, match="persisted counters"):
+        scripted_state.load(raw)
+
+    assert scripted_state.dump() == before
+
+
+def test_series_of_another_release_do_no_harm(make_event, value_of) -> None:
+    """A metric that no longer exists is left out, and changed bucket bounds keep count and sum."""
+    old = MetricState()
+    for tokens in (5, 40, 3_000, 1_000_000):
+        old.apply(make_event(block(tokens)))
+    document = json.loads(old.dump())
+    for entry in document["rows"][0]["series"]:
+        if entry["metric"] == "context_window_block_tokens":
+            entry["bounds"], entry["counts"] = [10, 75, 4_000], [1, 1, 1, 1]
+    document["rows"][0]["series"].append({"metric": "context_window_gone_total", "labels": [], "value": 1})
+    new = MetricState()
+    new.load(json.dumps(document).encode())
+    (point,) = next(
+        family.histograms for family in counted(new) if family.metric.name == "context_window_block_tokens"
+    )
+
+    assert (sum(point.counts), point.total) == (4, 5 + 40 + 3_000 + 1_000_000)
+    assert [upper for upper, count in zip((*range(11), "inf"), point.counts, strict=True) if count] == [
+        0, 2, 6, "inf",
+    ]  # fmt: skip
