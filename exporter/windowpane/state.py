@@ -179,12 +179,12 @@ class MetricState:
 
         *top_sessions* adds the gauges with a `session` label for that many sessions, fullest first.
         """
+        since = now - LIVE_SECONDS if as_of == "now" else None
         with self._lock:
-            copy = self._sessions.copy()
+            live = self._sessions.live(since=since, with_ids=top_sessions > 0)
             rows = [LabelSet(agent, model, row.copy()) for agent, model, row in self._rows]
             columns = tuple(self._table.columns)
-        since = now - LIVE_SECONDS if as_of == "now" else None
-        return reading.families(copy, rows, columns, since=since, top_sessions=top_sessions)
+        return reading.families(live, rows, columns, top_sessions=top_sessions)
 
     @property
     def last_event_at(self) -> float | None:

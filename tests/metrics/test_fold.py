@@ -267,6 +267,22 @@ def test_an_ended_session_gives_its_slot_back(make_event, measured, value_of) ->
     assert value_of(families, "context_window_turns_total") == 10_000
 
 
+def test_a_slot_keeps_nothing_of_the_session_before(make_event, measured, value_of) -> None:
+    """A session in a slot given back shows none of the gauges and alerts of the one that had it."""
+    state = MetricState(maximum_sessions=1)
+    state.apply(make_event(measured(utilization=0.9, zone="red"), session="s1"))
+    state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9), session="s1"))
+    state.apply(make_event(FidelityEvaluated("probe", 0.3, 1.0), session="s1"))
+    state.apply(make_event(SessionEnded("done"), session="s1"))
+    state.apply(make_event(SessionStarted(), session="s2"))
+    families = state.collect(now=NOW)
+
+    assert value_of(families, "context_window_alerts_firing", alert="utilization") == 0
+    assert value_of(families, "context_window_fidelity_ratio") is None
+    assert value_of(families, "context_window_utilization_ratio") is None
+    assert value_of(families, "context_window_sessions", zone="red") == 0
+
+
 def test_a_late_alert_does_not_bring_an_ended_session_back(make_event, measured) -> None:
     """What is judged or delivered after the end counts, and opens nothing."""
     state = MetricState()

@@ -14,28 +14,22 @@ from windowpane.metrics.catalog import LABELS
 from windowpane.metrics.families import Family, HistogramPoint, Point
 from windowpane.metrics.persisted import LabelSet
 from windowpane.metrics.series import Column
-from windowpane.metrics.sessions import Aggregated, SessionsCopy
+from windowpane.metrics.sessions import Aggregated, LiveSessions
 
 SESSION_ID_CHARACTERS: Final = 128
 
 
 def families(
-    copy: SessionsCopy,
-    rows: Sequence[LabelSet],
-    columns: Sequence[Column],
-    *,
-    since: float | None,
-    top_sessions: int = 0,
+    live: LiveSessions, rows: Sequence[LabelSet], columns: Sequence[Column], *, top_sessions: int = 0
 ) -> list[Family]:
     """Every metric that has a value, in the catalogue's order."""
-    slots = sessions.live_slots(copy, since=since)
-    gauges = sessions.aggregate(copy, slots)
+    gauges = sessions.aggregate(live)
     found = {metric.name: Family(metric, [], []) for metric in catalog.SESSION_METRICS}
     _add_gauges(found, gauges, rows)
     _add_zones(found[catalog.SESSIONS.name], gauges, rows)
     _add_firing(found[catalog.ALERTS_FIRING.name], gauges, rows, columns)
     if top_sessions > 0:
-        _add_sessions(found, copy, slots, rows, top_sessions)
+        _add_sessions(found, live, rows, top_sessions)
     for column in columns:
         _add_series(found[column.metric.name], column, rows)
     return [family for family in found.values() if family.points or family.histograms]
@@ -76,21 +70,14 @@ def _add_firing(family: Family, gauges: Aggregated, rows: Sequence[LabelSet], co
                 family.points.append(Point((agent, model, alert, severity), count))
 
 
-def _add_sessions(
-    found: dict[str, Family],
-    copy: SessionsCopy,
-    slots: NDArray[np.int64],
-    rows: Sequence[LabelSet],
-    top: int,
-) -> None:
+def _add_sessions(found: dict[str, Family], live: LiveSessions, rows: Sequence[LabelSet], top: int) -> None:
     """The fullest live sessions one by one; where the limit is unknown, the largest come after."""
-    utilization = copy.values[sessions.UTILIZATION_COLUMN, slots]
-    used = copy.values[sessions.USED_COLUMN, slots]
+    utilization = live.values[sessions.UTILIZATION_COLUMN]
+    used = live.values[sessions.USED_COLUMN]
     order = np.lexsort((-np.nan_to_num(used), -np.nan_to_num(utilization, nan=-1.0)))
     for place in order[:top].tolist():
-        slot = int(slots[place])
-        agent, model, _ = rows[int(copy.group[slot])]
-        labels = (agent, model, copy.ids[slot][:SESSION_ID_CHARACTERS])
+        agent, model, _ = rows[int(live.group[place])]
+        labels = (agent, model, live.ids[place][:SESSION_ID_CHARACTERS])
         for metric, value in (
             (catalog.SESSION_UTILIZATION, float(utilization[place])),
             (catalog.SESSION_USED_TOKENS, float(used[place])),

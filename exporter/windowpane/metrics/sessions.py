@@ -7,7 +7,6 @@ copy, so that a scrape never holds up the fold.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from windowpane.events import PressureMeasured
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import LABELS
-from windowpane.metrics.metric import Metric
+from windowpane.metrics.metric import Aggregate, Metric
 from windowpane.vocabulary import COMPONENTS, ZONES
 
 Floats = NDArray[np.float64]
@@ -36,80 +35,90 @@ class GaugeColumn(NamedTuple):
 
 
 def _columns() -> tuple[GaugeColumn, ...]:
-    columns = [GaugeColumn(catalog.USED_TOKENS, (component,)) for component in COMPONENTS]
-    columns += [GaugeColumn(catalog.BUDGET_UTILIZATION, (component,)) for component in COMPONENTS]
-    columns += [GaugeColumn(catalog.TURNS_UNTIL_RED, (bound,)) for bound in LABELS["bound"].values]
+    """Every gauge of a session; those that aggregate alike stand together, so that each kind is one slice."""
+    columns = [
+        *(GaugeColumn(catalog.USED_TOKENS, (component,)) for component in COMPONENTS),
+        GaugeColumn(catalog.LIMIT_TOKENS, ()),
+        *(GaugeColumn(catalog.BUDGET_UTILIZATION, (component,)) for component in COMPONENTS),
+        GaugeColumn(catalog.CACHE_HIT, ()),
+        *(GaugeColumn(catalog.TURNS_UNTIL_RED, (bound,)) for bound in LABELS["bound"].values),
+        GaugeColumn(catalog.TURNS_UNTIL_EXHAUSTED, ()),
+        GaugeColumn(catalog.COMPRESSION_RATIO, ()),
+        *(GaugeColumn(catalog.FIDELITY, (method,)) for method in LABELS["method"].values),
+    ]
     columns += [
         GaugeColumn(metric, ())
         for metric in (
-            catalog.LIMIT_TOKENS,
             catalog.UTILIZATION,
             catalog.USABLE_UTILIZATION,
             catalog.VELOCITY,
             catalog.BURN_RATE,
-            catalog.TURNS_UNTIL_EXHAUSTED,
             catalog.TOOL_RESULT,
             catalog.DUPLICATE,
             catalog.STALE,
             catalog.EVICTION_RATE,
-            catalog.CACHE_HIT,
             catalog.SESSION_USED_TOKENS,
             catalog.ESTIMATE_ERROR,
-            catalog.COMPRESSION_RATIO,
         )
     ]
-    columns += [GaugeColumn(catalog.FIDELITY, (method,)) for method in LABELS["method"].values]
     return tuple(columns)
 
 
 COLUMNS: Final = _columns()
 _INDEX: Final = {(column.metric.name, column.labels): index for index, column in enumerate(COLUMNS)}
 _ERROR: Final = _INDEX[catalog.ESTIMATE_ERROR.name, ()]
-_MEASURED: Final = _ERROR
-"""Columns before this one are written by every measurement; the later ones keep their last value."""
 USED_COLUMN: Final = _INDEX[catalog.SESSION_USED_TOKENS.name, ()]
 UTILIZATION_COLUMN: Final = _INDEX[catalog.UTILIZATION.name, ()]
 RATIO_COLUMN: Final = _INDEX[catalog.COMPRESSION_RATIO.name, ()]
 FIDELITY_COLUMNS: Final = {method: _INDEX[catalog.FIDELITY.name, (method,)] for method in LABELS["method"].values}
 
 
-def _row(measured: PressureMeasured) -> list[float | None]:
-    """The measured columns in order; numpy turns None into NaN, which is absent."""
+_KEPT: Final = slice(RATIO_COLUMN, UTILIZATION_COLUMN)
+"""Columns between the measured ones that keep their value: they come in events of their own."""
+
+
+def _before(measured: PressureMeasured) -> list[float | None]:
+    """The measured columns before the kept ones, in order; numpy turns None into NaN, which is absent."""
     used, budget = measured.used_by_component.get, measured.budget_utilization.get
     return [
         *[used(component, 0) for component in COMPONENTS],
+        measured.limit_tokens,
         *[budget(component) for component in COMPONENTS],
+        measured.cache_hit_ratio,
         measured.turns_until_red_p10,
         measured.turns_until_red,
         measured.turns_until_red_p90,
-        measured.limit_tokens,
+        measured.turns_until_exhausted,
+    ]
+
+
+def _after(measured: PressureMeasured) -> list[float | None]:
+    """The measured columns after the kept ones, in order."""
+    return [
         measured.utilization,
         measured.usable_utilization,
         measured.velocity,
         measured.burn_rate,
-        measured.turns_until_exhausted,
         measured.tool_result_ratio,
         measured.duplicate_ratio,
         measured.stale_ratio,
         measured.eviction_rate,
-        measured.cache_hit_ratio,
         measured.used_tokens,
     ]
 
 
-class SessionsCopy(NamedTuple):
-    """The slots at one moment."""
+class LiveSessions(NamedTuple):
+    """The live sessions at one moment, detached, ordered by label set."""
 
     values: Floats
-    """Gauge by slot; NaN is absent."""
+    """Gauge by session; NaN is absent."""
     group: NDArray[np.int64]
-    """Label set of each slot; -1 is free."""
+    """Label set of each session, ascending."""
     zone: NDArray[np.int64]
-    last_at: Floats
-    """Time of the last event; NaN where the recording has no times."""
     firing: dict[tuple[str, str], NDArray[np.bool_]]
     """(alert, severity) to whether it fires."""
     ids: tuple[str, ...]
+    """Only where asked for."""
 
 
 class SessionGauges:
@@ -170,7 +179,8 @@ class SessionGauges:
 
     def measure(self, slot: int, measured: PressureMeasured) -> None:
         """Take the newest measurement; the estimate's error is known only at the end of a turn and stays."""
-        self._values[:_MEASURED, slot] = _row(measured)
+        self._values[: _KEPT.start, slot] = _before(measured)
+        self._values[_KEPT.stop : _ERROR, slot] = _after(measured)
         if measured.phase == "final" and measured.estimate_error is not None:
             self._values[_ERROR, slot] = measured.estimate_error
         self._zone[slot] = UNKNOWN_ZONE if measured.zone is None else _ZONE_INDEX[measured.zone]
@@ -186,15 +196,20 @@ class SessionGauges:
             flags = self._firing[alert] = np.zeros(len(self._ids), dtype=np.bool_)
         flags[slot] = firing
 
-    def copy(self) -> SessionsCopy:
-        """Everything a scrape needs, detached."""
-        return SessionsCopy(
-            self._values.copy(),
-            self._group.copy(),
-            self._zone.copy(),
-            self._last_at.copy(),
-            {alert: flags.copy() for alert, flags in self._firing.items()},
-            tuple(self._ids),
+    def live(self, *, since: float | None, with_ids: bool = False) -> LiveSessions:
+        """Sessions with an event at or after *since*; None takes every session that has not ended."""
+        taken = self._group >= 0
+        slots = np.flatnonzero(taken if since is None else taken & (self._last_at >= since))
+        group = self._group[slots]
+        if group.size and np.any(group[1:] < group[:-1]):
+            order = np.argsort(group, kind="stable")
+            slots, group = slots[order], group[order]
+        return LiveSessions(
+            self._values.take(slots, axis=1),
+            group,
+            self._zone[slots],
+            {alert: flags[slots] for alert, flags in self._firing.items() if flags.any()},
+            tuple(self._ids[slot] for slot in slots.tolist()) if with_ids else (),
         )
 
     def _make_room(self) -> None:
@@ -220,14 +235,6 @@ class SessionGauges:
         self._free += range(size + more - 1, size - 1, -1)
 
 
-def live_slots(copy: SessionsCopy, *, since: float | None) -> NDArray[np.int64]:
-    """Slots of live sessions, by label set; *since* None takes every session that has not ended."""
-    taken = copy.group >= 0
-    live = taken if since is None else taken & (copy.last_at >= since)
-    slots = np.flatnonzero(live)
-    return slots[np.argsort(copy.group[slots], kind="stable")]
-
-
 class Aggregated(NamedTuple):
     """The gauges of every label set that has a live session."""
 
@@ -241,35 +248,36 @@ class Aggregated(NamedTuple):
     """(alert, severity) to live sessions in which it fires, by label set."""
 
 
-def aggregate(copy: SessionsCopy, slots: NDArray[np.int64]) -> Aggregated:
-    """Fold the sessions in *slots*, which are ordered by label set, as the catalogue says."""
-    groups, starts, inverse = np.unique(copy.group[slots], return_index=True, return_inverse=True)
-    values = copy.values[:, slots]
-    result = np.full((len(COLUMNS), len(groups)), math.nan)
-    zones = np.zeros((len(groups), UNKNOWN_ZONE + 1), dtype=np.int64)
-    if len(groups):
-        weights = np.fmax(values[USED_COLUMN], 1.0)
-        for how, columns in _BY_AGGREGATE.items():
-            result[columns] = _reduce(how, values[columns], weights, starts)
-        np.add.at(zones, (inverse, copy.zone[slots]), 1)
-    firing = {
-        alert: np.add.reduceat(flags[slots].astype(np.int64), starts) if len(groups) else starts
-        for alert, flags in copy.firing.items()
-    }
-    return Aggregated(groups, result, zones, firing)
+def aggregate(live: LiveSessions) -> Aggregated:
+    """Fold the live sessions as the catalogue says."""
+    values, group = live.values, live.group
+    if not group.size:
+        return Aggregated(group, np.empty((len(COLUMNS), 0)), np.zeros((0, UNKNOWN_ZONE + 1), np.int64), {})
+    starts = np.concatenate([[0], np.flatnonzero(group[1:] != group[:-1]) + 1])
+    groups = group[starts]
+    result = np.empty((len(COLUMNS), len(groups)))
+    for how, columns in _BY_AGGREGATE.items():
+        result[columns] = _reduce(how, values[columns], values[USED_COLUMN], starts)
+    place = np.repeat(np.arange(len(groups)), np.diff(starts, append=group.size))
+    zones = np.bincount(place * (UNKNOWN_ZONE + 1) + live.zone, minlength=len(groups) * (UNKNOWN_ZONE + 1))
+    firing = {alert: np.add.reduceat(flags, starts, dtype=np.int64) for alert, flags in live.firing.items()}
+    return Aggregated(groups, result, zones.reshape(len(groups), -1), firing)
 
 
-def _by_aggregate() -> dict[str, list[int]]:
-    grouped: dict[str, list[int]] = {}
+def _by_aggregate() -> dict[Aggregate, slice]:
+    grouped: dict[Aggregate, slice] = {}
     for index, column in enumerate(COLUMNS):
-        grouped.setdefault(column.metric.aggregate or "max", []).append(index)
+        how = column.metric.aggregate or "max"
+        run = grouped.get(how, slice(index, index))
+        assert run.stop == index, f"columns of {how} must stand together"
+        grouped[how] = slice(run.start, index + 1)
     return grouped
 
 
 _BY_AGGREGATE: Final = _by_aggregate()
 
 
-def _reduce(how: str, values: Floats, weights: Floats, starts: Sequence[int] | NDArray[np.int64]) -> Floats:
+def _reduce(how: Aggregate, values: Floats, used: Floats, starts: NDArray[np.int64]) -> Floats:
     """One value a label set for each row of *values*; NaN counts as no value."""
     if how == "max":
         return np.fmax.reduceat(values, starts, axis=1)
@@ -279,10 +287,10 @@ def _reduce(how: str, values: Floats, weights: Floats, starts: Sequence[int] | N
         high, low = np.fmax.reduceat(values, starts, axis=1), np.fmin.reduceat(values, starts, axis=1)
         return np.where(np.abs(high) >= np.abs(low), high, low)
     known = ~np.isnan(values)
-    present = np.add.reduceat(known, starts, axis=1) > 0
-    if how == "sum":
-        total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=1)
-        return np.where(present, total, math.nan)
-    weighted = np.add.reduceat(np.where(known, values * weights, 0.0), starts, axis=1)
-    weight = np.add.reduceat(np.where(known, weights, 0.0), starts, axis=1)
-    return np.where(present, weighted / np.where(present, weight, 1.0), math.nan)
+    if how == "weighted_mean":
+        weights = np.where(known, np.fmax(used, 1.0), 0.0)
+        total = np.add.reduceat(weights, starts, axis=1)
+        weighted = np.add.reduceat(np.where(known, values, 0.0) * weights, starts, axis=1)
+        return np.divide(weighted, total, out=np.full_like(total, math.nan), where=total > 0)
+    total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=1)
+    return np.where(np.logical_or.reduceat(known, starts, axis=1), total, math.nan)
