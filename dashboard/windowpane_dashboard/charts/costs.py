@@ -1,0 +1,93 @@
+"""What each call paid for: input by cache state, and money."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from windowpane.formats import dollars, percent, tokens
+from windowpane.vocabulary import Component
+from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.reduction import kept_rows
+from windowpane_dashboard.theme import Palette, translucent
+
+_PARTS: Final[tuple[tuple[str, str, Component], ...]] = (
+    ("cache_read_tokens", "read from the cache", "tool_results"),
+    ("cache_write_tokens", "written to the cache", "memory_injection"),
+    ("input_tokens", "neither", "message_history"),
+)
+
+
+def cache_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Figure | None:
+    """Input tokens of each call by cache state; None where no call reported its usage."""
+    names = [name for name, _, _ in _PARTS]
+    known = turns[turns["input_tokens"].notna()]
+    if known.empty:
+        return None
+    shown = known.iloc[kept_rows(known[names].to_numpy(dtype=float))]
+    figure = go.Figure()
+    for name, word, component in _PARTS:
+        values = np.nan_to_num(shown[name].to_numpy(dtype=float))
+        if values.any():
+            _add_area(figure, shown["turn"], values, word, palette.components[component], stacked=True)
+    total = shown[names].sum(axis=1)
+    texts = [
+        plain(f"turn {turn}: {tokens(size)} tokens in\n{percent(read / size if size else None)} from the cache")
+        for turn, size, read in zip(
+            shown["turn"], total, np.nan_to_num(shown["cache_read_tokens"].to_numpy(dtype=float)), strict=True
+        )
+    ]
+    _add_touch(figure, shown["turn"], total, texts)
+    return _finished(figure, palette, "input tokens a call", selected=selected, legend=True)
+
+
+def cost_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Figure | None:
+    """Dollars of each call; None where no price is known."""
+    known = turns[turns["cost_dollars"].notna()]
+    if known.empty or not known["cost_dollars"].any():
+        return None
+    shown = known.iloc[kept_rows(known[["cost_dollars"]].to_numpy(dtype=float))]
+    figure = go.Figure()
+    values = shown["cost_dollars"].to_numpy(dtype=float)
+    _add_area(figure, shown["turn"], values, "cost", palette.accent, stacked=False)
+    texts = [plain(f"turn {turn}: {dollars(value)}") for turn, value in zip(shown["turn"], values, strict=True)]
+    _add_touch(figure, shown["turn"], shown["cost_dollars"], texts)
+    return _finished(figure, palette, "dollars a call", selected=selected, legend=False, tickprefix="$")
+
+
+def _add_area(
+    figure: go.Figure, turn: pd.Series, values: np.ndarray, word: str, colour: str, *, stacked: bool
+) -> None:
+    figure.add_scatter(
+        x=turn.to_numpy(), y=values, name=word, hoverinfo="skip",
+        mode="lines" if len(turn) > 2 else "lines+markers", line={"width": 0.8, "color": colour, "shape": "hvh"},
+        fillcolor=translucent(colour, 0.75), **({"stackgroup": "one"} if stacked else {"fill": "tozeroy"}),
+    )  # fmt: skip
+
+
+def _add_touch(figure: go.Figure, turn: pd.Series, heights: pd.Series, texts: list[str]) -> None:
+    figure.add_scatter(
+        x=turn.to_numpy(), y=heights.to_numpy(dtype=float), mode="markers", showlegend=False,
+        marker={"size": 6, "opacity": 0}, hovertext=texts, hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+
+
+def _finished(
+    figure: go.Figure, palette: Palette, title: str, *, selected: int, legend: bool, tickprefix: str = ""
+) -> go.Figure:
+    figure.add_vline(x=selected, line={"color": palette.text, "width": 1.2})
+    styled(
+        figure, palette, height=230, showlegend=legend, margin={"l": 60, "r": 12, "t": 30, "b": 34},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
+    )  # fmt: skip
+    figure.update_layout(
+        xaxis=axis(palette, title=titled("turn", palette), showgrid=False, tickformat=",d"),
+        yaxis=axis(
+            palette, title=titled(title, palette), rangemode="tozero", tickprefix=tickprefix,
+            tickformat="" if tickprefix else "~s",
+        ),
+    )  # fmt: skip
+    return figure

@@ -1,0 +1,68 @@
+"""What every figure shares: fonts, grid, margins, and text that cannot be markup."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+from windowpane_dashboard.theme import FONT, Palette
+
+CONFIG: Final[dict[str, Any]] = {
+    "showSendToCloud": False,
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+    "doubleClick": "reset",
+}
+"""How Plotly's own buttons behave: nothing leaves the machine."""
+
+
+def plain(text: str, *, width: int = 90) -> str:
+    """Text for a label or a hover box: nothing in it is markup, long lines are wrapped."""
+    lines = [part for line in text.split("\n") for part in textwrap.wrap(line, width) or [""]]
+    return "<br>".join(html.escape(line) for line in lines)
+
+
+def styled(figure: go.Figure, palette: Palette, *, height: int, **layout: Any) -> go.Figure:
+    """Give *figure* the look that all share."""
+    figure.update_layout(
+        height=height,
+        font={"family": FONT, "size": 12, "color": palette.text},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        colorway=list(palette.components.values()),
+        hoverlabel={
+            "bgcolor": palette.background,
+            "bordercolor": palette.outline,
+            "font": {"family": FONT, "size": 12, "color": palette.text},
+            "align": "left",
+        },
+        **{
+            "margin": {"l": 64, "r": 16, "t": 8, "b": 32},
+            "showlegend": False,
+            "hovermode": "x",
+            "dragmode": "zoom",
+            **layout,
+        },
+    )
+    return figure
+
+
+def axis(palette: Palette, **options: Any) -> dict[str, Any]:
+    """An axis in the shared look; *options* override."""
+    return {
+        "gridcolor": palette.grid,
+        "linecolor": palette.grid,
+        "zeroline": False,
+        "tickfont": {"color": palette.muted, "size": 11},
+        "title": {"font": {"color": palette.muted, "size": 11}},
+        "fixedrange": True,
+        **options,
+    }
+
+
+def titled(text: str, palette: Palette) -> dict[str, Any]:
+    """An axis title in the shared look."""
+    return {"text": text, "font": {"color": palette.muted, "size": 11}}

@@ -1,0 +1,177 @@
+"""The picture of a session: what filled the window turn by turn, against its limit, with what happened below.
+
+Two panes share the turns as their horizontal axis. The upper one stacks the components under the limit, with the
+zones behind them and the forecast after the last turn; the lower one is the event lane. Only one trace of each
+pane can be hovered and selected, so that a click anywhere in a turn's column selects that turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from windowpane.formats import percent, tokens
+from windowpane.signs import COMPONENT_WORDS, zone_label
+from windowpane.vocabulary import Component
+from windowpane_dashboard.charts.lane import LANE_PIXELS, add_lane, lanes_of
+from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.charts.limits import add_forecast, add_limits, forecast_turns
+from windowpane_dashboard.queries import LimitSpan
+from windowpane_dashboard.reduction import kept_rows
+from windowpane_dashboard.theme import Palette, translucent
+
+Scale = Literal["limit", "content"]
+"""Whether the picture reaches up to the limit, or only as high as the content."""
+
+STACKING: Final[tuple[Component, ...]] = (
+    "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
+)  # fmt: skip
+"""Components from the bottom up: what stands first in every call is the ground."""
+AREA_PIXELS: Final = 330
+SMALL_SHARE: Final = 0.25
+"""Below this share of the limit the content is too flat to read at the limit's scale."""
+MAXIMUM_DROPS: Final = 400
+
+
+def natural_scale(turns: pd.DataFrame) -> Scale:
+    """The scale at which the picture is readable: the limit's, unless the content is small beside it."""
+    peak, limit = turns["used"].max(), turns["limit_tokens"].max()
+    return "limit" if np.isnan(limit) or peak >= SMALL_SHARE * limit else "content"
+
+
+def session_picture(
+    turns: pd.DataFrame,
+    spans: Sequence[LimitSpan],
+    marks: pd.DataFrame,
+    palette: Palette,
+    *,
+    selected: int,
+    scale: Scale = "limit",
+) -> go.Figure:
+    """The picture of one session; *turns* has at least one row, *selected* is the turn marked by a line."""
+    columns = ["used", "used_before", "limit_tokens", *STACKING]
+    shown = turns.iloc[kept_rows(turns[columns].to_numpy(dtype=float))]
+    last = int(turns["turn"].iloc[-1])
+    ahead = forecast_turns(turns)
+    x_range = (int(turns["turn"].iloc[0]) - 0.5, last + ahead + 0.5)
+    top = _top(turns, scale)
+    figure = go.Figure()
+    add_limits(figure, spans, palette, first=x_range[0], end=x_range[1], top=top)
+    _add_components(figure, shown, palette)
+    _add_drops(figure, turns, palette)
+    add_forecast(figure, turns.iloc[-1], palette, turns_ahead=ahead)
+    _add_touch(figure, shown, palette)
+    lanes = lanes_of(marks)
+    if lanes:
+        add_lane(figure, marks, lanes, palette)
+    _add_selected(figure, selected, palette)
+    return _arranged(figure, palette, lanes=len(lanes), x_range=x_range, top=top)
+
+
+def _top(turns: pd.DataFrame, scale: Scale) -> float:
+    peak = float(np.nanmax(turns[["used", "used_before"]].to_numpy(dtype=float)))
+    limit = turns["limit_tokens"].max()
+    if scale == "content" or np.isnan(limit):
+        return max(peak * 1.12, 1.0)
+    return float(max(limit * 1.04, peak * 1.04))
+
+
+def _add_components(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
+    x = shown["turn"].to_numpy()
+    for component in STACKING:
+        values = shown[component].to_numpy()
+        if not values.any():
+            continue
+        colour = palette.components[component]
+        figure.add_scatter(
+            x=x, y=values, name=COMPONENT_WORDS[component], stackgroup="window", hoverinfo="skip",
+            mode="lines" if len(x) > 2 else "lines+markers", line={"width": 0.6, "color": colour},
+            fillcolor=translucent(colour, 0.82), legendgroup=component,
+        )  # fmt: skip
+
+
+def _add_drops(figure: go.Figure, turns: pd.DataFrame, palette: Palette) -> None:
+    """A thin line down from what a call would have sent to what was left after a reduction."""
+    reduced = turns[turns["used_after"].notna() & (turns["used_before"] > turns["used_after"])]
+    if reduced.empty:
+        return
+    depth = reduced["used_before"] - reduced["used_after"]
+    reduced = reduced.loc[depth.nlargest(MAXIMUM_DROPS).index].sort_values("turn")
+    gap = np.full(len(reduced), np.nan)
+    turn = reduced["turn"].to_numpy(dtype=float)
+    figure.add_scatter(
+        x=np.column_stack([turn, turn, gap]).ravel(),
+        y=np.column_stack([reduced["used_before"], reduced["used_after"], gap]).ravel(),
+        name="taken out in the turn", mode="lines", hoverinfo="skip",
+        line={"color": palette.text, "width": 1.2, "dash": "dot"},
+    )  # fmt: skip
+
+
+def _add_touch(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
+    """The invisible points that carry the hover text and take the clicks of the upper pane."""
+    unseen = {"marker": {"opacity": 0}}
+    figure.add_scatter(
+        x=shown["turn"].to_numpy(), y=shown["used"].to_numpy(), mode="markers", name="turn", showlegend=False,
+        marker={"size": 9, "opacity": 0, "color": palette.text}, selected=unseen, unselected=unseen,
+        hovertext=[turn_text(turn) for _, turn in shown.iterrows()], hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+
+
+def turn_text(turn: pd.Series) -> str:
+    """A turn in the lines of a hover box."""
+    size = tokens(turn["used"], estimated=turn["count_source"] == "estimate")
+    lines = [f"turn {turn['turn']}: {size} tokens"]
+    if not np.isnan(turn["utilization"]):
+        lines.append(f"{percent(turn['utilization'])} utilization, {zone_label(turn['zone'])}")
+    lines += [
+        f"{COMPONENT_WORDS[component]}: {tokens(turn[component])}"
+        for component in reversed(STACKING)
+        if turn[component]
+    ]
+    if turn["added_tokens"]:
+        lines.append(f"came in: {tokens(turn['added_tokens'])}")
+    return plain("\n".join(lines))
+
+
+def _add_selected(figure: go.Figure, selected: int, palette: Palette) -> None:
+    figure.add_shape(
+        type="line", x0=selected, x1=selected, y0=0, y1=1, xref="x", yref="paper",
+        line={"color": palette.text, "width": 1.4},
+    )  # fmt: skip
+    figure.add_annotation(
+        x=selected, y=1, xref="x", yref="paper", text=f"turn {selected}", showarrow=False, yanchor="bottom",
+        font={"color": palette.text, "size": 11},
+    )  # fmt: skip
+
+
+def _arranged(
+    figure: go.Figure, palette: Palette, *, lanes: int, x_range: tuple[float, float], top: float
+) -> go.Figure:
+    margin_top, margin_bottom, gap = 46, 36, 10
+    lane_pixels = LANE_PIXELS * lanes
+    inner = AREA_PIXELS + (gap + lane_pixels if lanes else 0)
+    ground = (lane_pixels + gap) / inner if lanes else 0.0
+    styled(
+        figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
+        margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
+        legend={"orientation": "h", "x": 0, "y": 1.06, "yanchor": "bottom", "font": {"size": 11}},
+        clickmode="event+select",
+    )  # fmt: skip
+    figure.update_layout(
+        xaxis=axis(
+            palette, range=x_range, fixedrange=False, title=titled("turn", palette), showgrid=False,
+            anchor="y2" if lanes else "y", tickformat=",d", minallowed=x_range[0], maxallowed=x_range[1],
+        ),
+        yaxis=axis(
+            palette, range=(0, top), domain=(ground, 1.0), title=titled("tokens", palette), tickformat="~s"
+        ),
+    )  # fmt: skip
+    if x_range[1] - x_range[0] < 12:
+        figure.update_xaxes(dtick=1)
+    if lanes:
+        figure.update_layout(yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, lane_pixels / inner)})
+    return figure

@@ -1,0 +1,131 @@
+"""Filters to query parameters and back, so that every view has an address that can be shared.
+
+What a hand-written address gets wrong is ignored, never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Final, get_args
+from urllib.parse import urlencode
+
+from windowpane.events import PAYLOADS
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.vocabulary import ZONES, Severity, Zone
+
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+MAXIMUM_TEXT: Final = 500
+"""Characters of a free-text filter."""
+Query = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFilters:
+    """What the fleet page lists; None means any."""
+
+    agent: str | None = None
+    model: str | None = None
+    source: str | None = None
+    zone: Zone | None = None
+    severity: Severity | None = None
+    text: str | None = None
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> FleetFilters:
+        """The filters an address asks for."""
+        return cls(
+            agent=_text(query, "agent"),
+            model=_text(query, "model"),
+            source=_text(query, "source"),
+            zone=next((zone for zone in ZONES if zone == query.get("zone")), None),
+            severity=next((level for level in SEVERITIES if level == query.get("severity")), None),
+            text=_text(query, "text"),
+        )
+
+    def to_query(self) -> Query:
+        """The query parameters that give these filters again."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+    def to_store(self, *, limit: int) -> SessionFilter:
+        """What to ask the store for."""
+        return SessionFilter(
+            agent=self.agent, model=self.model, source=self.source, zone=self.zone,
+            severity=self.severity, text=self.text, limit=limit,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """A place in a session; without a turn the latest."""
+
+    session: str | None = None
+    turn: int | None = None
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> SessionPlace:
+        """The place an address names."""
+        return cls(session=_text(query, "session"), turn=_number(query, "turn"))
+
+    def to_query(self) -> Query:
+        """The query parameters that name this place."""
+        query = {"session": self.session} if self.session else {}
+        return query if self.turn is None else {**query, "turn": str(self.turn)}
+
+    def address(self) -> str:
+        """The place as an address relative to the application."""
+        return f"session?{urlencode(self.to_query())}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilters:
+    """What the audit page lists; None and empty mean any."""
+
+    session: str | None = None
+    types: tuple[str, ...] = ()
+    turn_from: int | None = None
+    turn_to: int | None = None
+    text: str | None = None
+    after: int = 0
+    """Rows after this `seq`: where the page begins."""
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> AuditFilters:
+        """The filters an address asks for."""
+        asked = query.get("types", "").split(",")
+        return cls(
+            session=_text(query, "session"),
+            types=tuple(name for name in PAYLOADS if name in asked),
+            turn_from=_number(query, "turn_from"),
+            turn_to=_number(query, "turn_to"),
+            text=_text(query, "text"),
+            after=_number(query, "after") or 0,
+        )
+
+    def to_query(self) -> Query:
+        """The query parameters that give these filters again."""
+        plain = {
+            "session": self.session,
+            "types": ",".join(self.types),
+            "turn_from": self.turn_from,
+            "turn_to": self.turn_to,
+            "text": self.text,
+            "after": self.after or None,
+        }
+        return {name: str(value) for name, value in plain.items() if value is not None and value != ""}
+
+    def to_store(self, *, limit: int) -> EventFilter:
+        """What to ask the store for."""
+        return EventFilter(
+            session_id=self.session, types=self.types, turn_from=self.turn_from, turn_to=self.turn_to,
+            text=self.text, after_seq=self.after, limit=limit,
+        )  # fmt: skip
+
+
+def _text(query: Mapping[str, str], name: str) -> str | None:
+    return query.get(name, "").strip()[:MAXIMUM_TEXT] or None
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    value = query.get(name, "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None

@@ -1,0 +1,274 @@
+"""Store reads to data frames: everything the pages show, without Streamlit.
+
+Each query reads only the range it shows. Missing figures stay missing (NaN or None) all the way to the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+
+from windowpane.answers import FactTotals, is_live
+from windowpane.events import AlertFired, FidelityEvaluated, LimitChanged, SessionStarted
+from windowpane.formats import UNKNOWN, ago, dollars, percent, tokens_short, turns_band, turns_until
+from windowpane.settings import Thresholds, WindowLimits
+from windowpane.signs import MARK_OF, event_label, zone_label
+from windowpane.store.base import EventFilter, EventReader, SessionRow, StoredEvent, TurnRow
+from windowpane.vocabulary import COMPONENTS, ZONES
+from windowpane.words import describe
+from windowpane_dashboard.filters import FleetFilters, SessionPlace
+
+FLEET_ROWS: Final = 500
+"""Sessions the fleet page lists at most."""
+LANE_EVENTS: Final = 5_000
+"""Marked events of one session that its event lane shows at most."""
+LANE_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
+
+
+# -- fleet ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The sessions that match, worst first."""
+
+    rows: tuple[SessionRow, ...]
+    more: bool
+    """Whether there are more than are listed."""
+
+    @property
+    def zone_counts(self) -> dict[str, int]:
+        """Sessions in each zone, worst zone first; those without a known limit under `–`."""
+        counts = {zone_label(zone): 0 for zone in reversed(ZONES)}
+        for row in self.rows:
+            label = zone_label(row.zone)
+            counts[label] = counts.get(label, 0) + 1
+        return counts
+
+    @property
+    def cost_dollars(self) -> float | None:
+        """What the sessions cost together; None where no price is known."""
+        known = [row.cost_dollars for row in self.rows if row.cost_dollars is not None]
+        return sum(known) if known else None
+
+    @property
+    def cache_ratio(self) -> float | None:
+        """Share of all input tokens that came from a prompt cache, 0 to 1."""
+        sent = sum(row.input_tokens for row in self.rows)
+        return sum(row.cache_read_tokens for row in self.rows) / sent if sent else None
+
+
+def fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
+    """The sessions that match, by pressure."""
+    rows = reader.sessions(filters.to_store(limit=FLEET_ROWS + 1))
+    return Fleet(tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS)
+
+
+def fleet_frame(rows: Sequence[SessionRow], now: float) -> pd.DataFrame:
+    """One row a session, in the fleet table's columns and words."""
+    records = [_fleet_record(row, now) for row in rows]
+    return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
+
+
+_FLEET_COLUMNS: Final = (
+    "zone", "session", "agent", "model", "source", "utilization over time", "now", "red in", "Δ/turn", "turns",
+    "cost", "last event", "alerts",
+)  # fmt: skip
+
+
+def _fleet_record(row: SessionRow, now: float) -> dict[str, Any]:
+    live = is_live(row, now)
+    letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
+    used = tokens_short(row.used_tokens)
+    alerts = f"{row.firing} {row.worst_severity}" if row.firing else ""
+    return {
+        "zone": zone_label(row.zone),
+        "session": SessionPlace(row.session_id).address(),
+        "agent": row.agent or UNKNOWN,
+        "model": row.model or UNKNOWN,
+        "source": row.source,
+        "utilization over time": list(row.sparkline),
+        "now": used if row.utilization is None else f"{percent(row.utilization)} · {used}",
+        "red in": turns_until(row.turns_until_red) if live else "ended" if row.ended else UNKNOWN,
+        "Δ/turn": tokens_short(row.velocity, signed=True),
+        "turns": row.turns,
+        "cost": dollars(row.cost_dollars),
+        "last event": f"{letter} {ago(row.last_at, now)}".strip(),
+        "alerts": alerts,
+    }
+
+
+# -- one session's timeline -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSpan:
+    """The window's size and where its zones begin, over a run of turns; tokens."""
+
+    first_turn: int
+    limits: WindowLimits | None
+    """None while the size is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All that the picture of one session needs."""
+
+    turns: pd.DataFrame
+    """Indexed by position; see `turns_frame`."""
+    spans: tuple[LimitSpan, ...]
+    marks: pd.DataFrame
+    """`letter`, `turn`, `number`, `text`, `severity`: one row for each letter and turn."""
+    marks_cut: bool
+    """Whether there are more marked events than are shown."""
+    facts: FactTotals | None
+    """None where no compression was evaluated."""
+
+    @property
+    def worst_turn(self) -> int | None:
+        """The first turn in the worst zone of the session."""
+        zones = self.turns["zone"]
+        for zone in reversed(ZONES):
+            at = self.turns.loc[zones == zone, "turn"]
+            if len(at):
+                return int(at.iloc[0])
+        return None
+
+
+def timeline(reader: EventReader, session_id: str) -> Timeline:
+    """The whole course of one session."""
+    marked = reader.events(EventFilter(session_id=session_id, types=LANE_TYPES, limit=LANE_EVENTS + 1))
+    return Timeline(
+        turns=turns_frame(reader.turns(session_id)),
+        spans=limit_spans(
+            reader.events(EventFilter(session_id=session_id, types=("session.started", "limit.changed")))
+        ),
+        marks=marks_frame(marked[:LANE_EVENTS]),
+        marks_cut=len(marked) > LANE_EVENTS,
+        facts=fact_totals(
+            reader.events(EventFilter(session_id=session_id, types=("fidelity.evaluated",), limit=LANE_EVENTS))
+        ),
+    )
+
+
+_TURN_FIGURES: Final = (
+    "limit_tokens", "usable_tokens", "red_tokens", "utilization", "velocity", "turns_until_red",
+    "turns_until_red_p10", "turns_until_red_p90", "burn_rate", "input_tokens", "output_tokens",
+    "cache_read_tokens", "cache_write_tokens", "cost_dollars", "latency_seconds", "estimate_error", "at",
+    "used_before", "used_after",
+)  # fmt: skip
+_TURN_WORDS: Final = ("model", "count_source", "zone")
+
+
+def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
+    """One row a turn: figures as floats, missing as NaN; `used` is the final size, else the latest known."""
+    data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
+    data["window_id"] = pd.array([row.window_id for row in rows], dtype="int64")
+    data["used"] = pd.array([_used(row) for row in rows], dtype="float64")
+    for component in COMPONENTS:
+        data[component] = pd.array([row.components.get(component, 0) for row in rows], dtype="float64")
+    for name in _TURN_FIGURES:
+        values = [getattr(row, name) for row in rows]
+        data[name] = pd.array([float("nan") if v is None else float(v) for v in values], dtype="float64")
+    for name in ("added_tokens", "stale_tokens", "duplicate_tokens"):
+        data[name] = pd.array([getattr(row, name) for row in rows], dtype="float64")
+    for name in _TURN_WORDS:
+        data[name] = pd.array([getattr(row, name) for row in rows], dtype="object")
+    return pd.DataFrame(data)
+
+
+def _used(row: TurnRow) -> float:
+    for value in (row.used_final, row.used_after, row.used_before):
+        if value is not None:
+            return float(value)
+    return float(sum(row.components.values()))
+
+
+def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:
+    """The sizes the window had, in the order of turns, from the events that state them."""
+    spans: dict[int, WindowLimits | None] = {}
+    for stored in events:
+        data = stored.event.data
+        if isinstance(data, SessionStarted | LimitChanged):
+            spans[stored.event.context.turn] = _limits(data)
+    return tuple(LimitSpan(turn, spans[turn]) for turn in sorted(spans))
+
+
+def _limits(data: SessionStarted | LimitChanged) -> WindowLimits | None:
+    if data.limit_tokens is None or data.limit_source is None:
+        return None
+    try:
+        thresholds = Thresholds(data.yellow_ratio, data.orange_ratio, data.red_ratio, hysteresis=0.0)
+        return WindowLimits(
+            data.limit_tokens, data.limit_source, data.reserved_tokens, data.margin_tokens, thresholds
+        )
+    except ValueError:  # a recording may state a window that cannot be; then none is drawn
+        return None
+
+
+def marks_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
+    """The marks of an event lane, those of one kind and turn gathered into one."""
+    gathered: dict[tuple[str, int], list[str]] = {}
+    severities: dict[tuple[str, int], str] = {}
+    for stored in events:
+        place = (MARK_OF[stored.event.type].letter, stored.event.context.turn)
+        gathered.setdefault(place, []).append(describe(stored.event))
+        if isinstance(stored.event.data, AlertFired) and severities.get(place) != "critical":
+            severities[place] = stored.event.data.severity
+    records = [
+        (letter, turn, len(texts), _gathered_text(texts), severities.get((letter, turn), ""))
+        for (letter, turn), texts in gathered.items()
+    ]
+    return pd.DataFrame(records, columns=["letter", "turn", "number", "text", "severity"])
+
+
+def _gathered_text(texts: list[str], shown: int = 4) -> str:
+    lines = texts[:shown] + ([f"and {len(texts) - shown} more"] if len(texts) > shown else [])
+    return "\n".join(lines)
+
+
+def fact_totals(events: Sequence[StoredEvent]) -> FactTotals | None:
+    """Facts over all evaluations by probe; None where there were none."""
+    found = [stored.event.data for stored in events]
+    seen = [data for data in found if isinstance(data, FidelityEvaluated) and data.facts_total]
+    if not seen:
+        return None
+    return FactTotals(
+        total=sum(data.facts_total for data in seen),
+        kept=sum(data.facts_kept for data in seen),
+        recoverable=sum(data.facts_recoverable for data in seen),
+        lost=sum(data.facts_lost for data in seen),
+        contradicted=sum(data.facts_contradicted for data in seen),
+    )
+
+
+def red_in(turn: pd.Series) -> str:
+    """A turn's forecast as `4 (3–7)`."""
+    band = turns_band(turn["turns_until_red_p10"], turn["turns_until_red_p90"])
+    median = turns_until(turn["turns_until_red"])
+    return f"{median} ({band})" if band else median
+
+
+# -- events ---------------------------------------------------------------------------------------------------
+
+
+def events_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
+    """Events as rows of words; `at` in UTC, NaT where a recording has no times."""
+    data = {
+        "seq": [stored.seq for stored in events],
+        "at": _moments([stored.event.at for stored in events]),
+        "session": [stored.event.context.session_id for stored in events],
+        "turn": [stored.event.context.turn for stored in events],
+        "event": [event_label(stored.event.type) for stored in events],
+        "what": [describe(stored.event) for stored in events],
+        "hash": [stored.hash[:12] for stored in events],
+    }
+    return pd.DataFrame(data)
+
+
+def _moments(at: Sequence[float | None]) -> pd.Series:
+    known = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
+    return pd.to_datetime(known, unit="s", utc=True)

@@ -1,0 +1,207 @@
+"""The window at one turn, what had left by then, and what became of a compression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from windowpane.events import ContentCompressed, FidelityEvaluated
+from windowpane.formats import UNKNOWN, count
+from windowpane.signs import CONTENT_WORDS
+from windowpane.store.base import BlockRow, EventFilter, EventReader, StoredEvent
+from windowpane.vocabulary import COMPONENT_OF
+
+LEFT_ROWS: Final = 200
+"""Departed blocks shown at most."""
+COMPRESSIONS: Final = 500
+"""Compressions of one session offered at most."""
+
+
+def window_at(reader: EventReader, session_id: str, turn: int) -> pd.DataFrame:
+    """The exact window at the call of *turn*, one row a block, in the order the model saw them."""
+    return window_frame(reader.blocks_at(session_id, turn), turn)
+
+
+def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
+    """Blocks in order, with their age and use in words."""
+    return pd.DataFrame(
+        {
+            "block": [row.block_id for row in rows],
+            "what": [CONTENT_WORDS[row.content_type] for row in rows],
+            "component": [COMPONENT_OF[row.content_type] for row in rows],
+            "tool": [row.tool_name or "" for row in rows],
+            "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
+            "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
+            "last used": [_last_used(row) for row in rows],
+            "pinned": [row.pinned for row in rows],
+            "stands for": [row.replaces or "" for row in rows],
+            "preview": [row.preview or "" for row in rows],
+            "count": [row.count_source for row in rows],
+        }
+    )
+
+
+def _last_used(row: BlockRow) -> str:
+    return f"turn {row.last_referenced}" if row.last_referenced is not None else UNKNOWN
+
+
+def left_by(reader: EventReader, session_id: str, turn: int) -> pd.DataFrame:
+    """What had left the window by the call of *turn*, latest departure first, and why."""
+    return left_frame(reader.blocks_left(session_id, turn, limit=LEFT_ROWS))
+
+
+_CAUSES: Final = {
+    "eviction": "evicted",
+    "compression": "compressed",
+    "roll": "window rolled",
+    "replaced": "replaced",
+}
+
+
+def left_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
+    """Departed blocks with the reason in the policy's words and whether they were needed again."""
+    return pd.DataFrame(
+        {
+            "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "block": [row.block_id for row in rows],
+            "what": [_named(row) for row in rows],
+            "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "why": [_why(row) for row in rows],
+            "score": pd.array([row.score for row in rows], dtype="Float64"),
+            "in its place": [row.replaced_by or "nothing" for row in rows],
+            "needed again": [_again(row) for row in rows],
+        }
+    )
+
+
+def _named(row: BlockRow) -> str:
+    name = CONTENT_WORDS[row.content_type]
+    return f"{name} of {row.tool_name}" if row.tool_name else name
+
+
+def _why(row: BlockRow) -> str:
+    cause = _CAUSES.get(row.removed_by or "", row.removed_by or UNKNOWN)
+    return f"{cause}: {row.reason}" if row.reason else cause
+
+
+def _again(row: BlockRow) -> str:
+    if row.regretted_turn is None:
+        return ""
+    return f"turn {row.regretted_turn} ({row.tokens:,} tokens)"
+
+
+# -- compressions ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """One compression, with its evaluation where there was one."""
+
+    seq: int
+    turn: int
+    data: ContentCompressed
+    fidelity: FidelityEvaluated | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSide:
+    """One side of a compression: its blocks, and their texts as far as they were captured."""
+
+    blocks: tuple[BlockRow, ...]
+    texts: tuple[str | None, ...]
+
+    @property
+    def captured(self) -> bool:
+        """Whether any text is there to show."""
+        return any(text is not None for text in self.texts)
+
+
+def compressions(reader: EventReader, session_id: str) -> tuple[Compression, ...]:
+    """Every compression of a session, oldest first."""
+    stored = reader.events(
+        EventFilter(
+            session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
+        )
+    )
+    return pair_compressions(stored)
+
+
+def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[Compression, ...]:
+    """Compressions with their evaluation: by the id it names, else the one that follows within the turn."""
+    by_id: dict[str, FidelityEvaluated] = {}
+    unnamed: list[tuple[int, int, FidelityEvaluated]] = []
+    for one in stored:
+        data = one.event.data
+        if isinstance(data, FidelityEvaluated):
+            if data.of is not None:
+                by_id.setdefault(data.of, data)
+            else:
+                unnamed.append((one.seq, one.event.context.turn, data))
+    found = []
+    for one in stored:
+        data, turn = one.event.data, one.event.context.turn
+        if isinstance(data, ContentCompressed):
+            later = next((item[2] for item in unnamed if item[0] > one.seq and item[1] == turn), None)
+            found.append(Compression(one.seq, turn, data, by_id.get(one.event.event_id, later)))
+    return tuple(found)
+
+
+def compression_label(compression: Compression) -> str:
+    """A compression by turn and strategy: `turn 37: compaction, accepted`."""
+    data = compression.data
+    return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}, {data.outcome}"
+
+
+def sides(reader: EventReader, session_id: str, compression: Compression) -> tuple[ContentSide, ContentSide]:
+    """The blocks before and after a compression, with what was captured of their texts."""
+    removed, results = set(compression.data.removed), set(compression.data.results)
+    left = reader.blocks_left(session_id, compression.turn + 1, limit=len(removed) + LEFT_ROWS)
+    before = tuple(sorted((row for row in left if row.block_id in removed), key=lambda row: row.position))
+    here = [*reader.blocks_at(session_id, compression.turn), *reader.blocks_at(session_id, compression.turn + 1)]
+    after = tuple({row.block_id: row for row in here if row.block_id in results}.values())
+    return _side(reader, before), _side(reader, after)
+
+
+def _side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentSide:
+    return ContentSide(blocks, tuple(reader.content(row.digest) if row.digest else None for row in blocks))
+
+
+FACT_OUTCOMES: Final = ("kept", "recoverable", "lost", "contradicted")
+
+
+def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
+    """Facts of a compression, the worst first; `text` is None where content was not captured."""
+    order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
+    facts = sorted(fidelity.facts, key=lambda fact: (order[fact.outcome], fact.kind))
+    return pd.DataFrame(
+        {
+            "outcome": [fact.outcome for fact in facts],
+            "kind": [fact.kind.replace("_", " ") for fact in facts],
+            "text": [reader.content(fact.digest) if fact.digest else None for fact in facts],
+            "digest": [fact.digest[:12] for fact in facts],
+        }
+    )
+
+
+def fact_counts(fidelity: FidelityEvaluated) -> dict[str, int]:
+    """How many facts had each outcome."""
+    return {
+        "kept": fidelity.facts_kept,
+        "recoverable": fidelity.facts_recoverable,
+        "lost": fidelity.facts_lost,
+        "contradicted": fidelity.facts_contradicted,
+    }
+
+
+def facts_sentence(fidelity: FidelityEvaluated) -> str:
+    """What a compression kept and lost, in words."""
+    if not fidelity.facts_total:
+        why = f": {fidelity.reason}" if fidelity.reason else ""
+        return f"What it kept is unknown{why}."
+    counts = fact_counts(fidelity)
+    parts = [f"{number:,} {outcome}" for outcome, number in counts.items() if number]
+    return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."

@@ -1,0 +1,116 @@
+"""How figures are written for people, the same in the dashboard, the report, the terminal and the alerts.
+
+Unknown is always `–`, never 0 and never blank; an estimate carries `≈`.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Final
+
+UNKNOWN: Final = "–"
+ESTIMATED: Final = "≈"
+
+
+def tokens(value: float | None, *, estimated: bool = False) -> str:
+    """Tokens in full: `12,345`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return f"{ESTIMATED if estimated else ''}{round(value):,}"
+
+
+def tokens_short(value: float | None, *, estimated: bool = False, signed: bool = False) -> str:
+    """Tokens for tight places: `940`, `12.3k`, `1.25M`; *signed* writes the plus as well."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    size = abs(round(value))
+    sign = "−" if value < 0 and size else "+" if signed and size else ""
+    if size < 1_000:
+        text = str(size)
+    elif size < 99_950:
+        text = f"{size / 1_000:.1f}".removesuffix(".0") + "k"
+    elif size < 999_500:
+        text = f"{size / 1_000:.0f}k"
+    else:
+        text = f"{size / 1e6:.2f}".rstrip("0").rstrip(".") + "M"
+    return f"{ESTIMATED if estimated else ''}{sign}{text}"
+
+
+def percent(ratio: float | None) -> str:
+    """A ratio as `87%`; what is not quite full is never rounded up to 100%."""
+    if ratio is None or math.isnan(ratio):
+        return UNKNOWN
+    if 0 < ratio < 0.005:
+        return "<1%"
+    if 0.995 <= ratio < 1:
+        return f"{math.floor(ratio * 1_000) / 10:.1f}%"
+    return f"{ratio:.0%}"
+
+
+def dollars(value: float | None) -> str:
+    """Money: `$0.42`, `$0.0012`, `$1,204`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if value == 0 or 0.01 <= abs(value) < 1_000:
+        return f"${value:,.2f}"
+    return f"${value:,.0f}" if abs(value) >= 1_000 else f"${value:.4f}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration: `4 ms`, `3.2 s`, `2 min 5 s`, `3 h 12 min`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if value < 1:
+        return f"{value * 1_000:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    if value < 3_600:
+        return f"{int(value // 60)} min {int(value % 60)} s"
+    return f"{int(value // 3_600)} h {int(value % 3_600 // 60)} min"
+
+
+def turns_until(value: float | None) -> str:
+    """Turns until something: `now`, `4`, `flat` when it is not approached, `>999` when far away."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return "flat"
+    if value <= 0:
+        return "now"
+    if value > 999:
+        return ">999"
+    return f"{value:.0f}" if value >= 1 else "<1"
+
+
+def turns_band(early: float | None, late: float | None) -> str:
+    """The 10–90 band of a forecast, such as `3–7`; empty where it is unknown or has no width worth saying."""
+    low, high = turns_until(early), turns_until(late)
+    return "" if low == high or UNKNOWN in (low, high) else f"{low}–{high}"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: `1 turn`, `1,204 turns`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def ago(at: float | None, now: float) -> str:
+    """How long ago: `now`, `5 s ago`, `2 min ago`, `3 h ago`, `12 days ago`."""
+    if at is None:
+        return UNKNOWN
+    passed = max(0.0, now - at)
+    for unit, size in (("day", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        if passed >= size:
+            whole = int(passed // size)
+            return f"{count(whole, 'day') if unit == 'day' else f'{whole} {unit}'} ago"
+    return "now"
+
+
+def utc(at: float | None) -> str:
+    """A moment in UTC: `2026-03-02 11:04:05 UTC`."""
+    return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def local(at: float | None) -> str:
+    """A moment in the reader's own time zone: `2026-03-02 12:04:05`."""
+    return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
