@@ -13,7 +13,7 @@ import pandas as pd
 
 from windowpane.answers import FactTotals, is_live
 from windowpane.events import AlertFired, FidelityEvaluated, LimitChanged, SessionStarted
-from windowpane.formats import UNKNOWN, ago, dollars, percent, tokens_short, turns_band, turns_until
+from windowpane.formats import UNKNOWN, ago, turns_band, turns_until
 from windowpane.settings import Thresholds, WindowLimits
 from windowpane.signs import MARK_OF, event_label, zone_label
 from windowpane.store.base import EventFilter, EventReader, SessionRow, StoredEvent, TurnRow
@@ -74,30 +74,27 @@ def fleet_frame(rows: Sequence[SessionRow], now: float) -> pd.DataFrame:
 
 
 _FLEET_COLUMNS: Final = (
-    "zone", "session", "agent", "model", "source", "utilization over time", "now", "red in", "Δ/turn", "turns",
+    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "red in", "Δ/turn", "turns",
     "cost", "last event", "alerts",
 )  # fmt: skip
 
 
 def _fleet_record(row: SessionRow, now: float) -> dict[str, Any]:
-    live = is_live(row, now)
     letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
-    used = tokens_short(row.used_tokens)
-    alerts = f"{row.firing} {row.worst_severity}" if row.firing else ""
     return {
         "zone": zone_label(row.zone),
         "session": SessionPlace(row.session_id).address(),
         "agent": row.agent or UNKNOWN,
         "model": row.model or UNKNOWN,
-        "source": row.source,
         "utilization over time": list(row.sparkline),
-        "now": used if row.utilization is None else f"{percent(row.utilization)} · {used}",
-        "red in": turns_until(row.turns_until_red) if live else "ended" if row.ended else UNKNOWN,
-        "Δ/turn": tokens_short(row.velocity, signed=True),
+        "now": row.utilization,
+        "tokens": row.used_tokens,
+        "red in": turns_until(row.turns_until_red) if is_live(row, now) else "not live",
+        "Δ/turn": row.velocity,
         "turns": row.turns,
-        "cost": dollars(row.cost_dollars),
+        "cost": row.cost_dollars,
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
-        "alerts": alerts,
+        "alerts": f"{row.firing} {row.worst_severity}" if row.firing else "",
     }
 
 

@@ -1,0 +1,129 @@
+"""The store behind the pages: one handle a path, reads cached by the store's version, failures contained."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
+from windowpane.paths import default_store
+from windowpane.store.base import EventStore
+from windowpane_dashboard import queries, window_queries
+from windowpane_dashboard.filters import FleetFilters
+
+logger = logging.getLogger(__name__)
+
+READ_ERRORS: Final = (WindowpaneError, sqlite3.Error, OSError)
+REFRESH_SECONDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A store as it was when the page was drawn; path and version say whether two are the same."""
+
+    store: EventStore
+    path: str
+    version: int
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def open_store(path: str) -> EventStore:
+    """The store at *path*; one handle for all browser sessions."""
+    from windowpane.store.sqlite import SqliteStore
+
+    return SqliteStore(Path(path))
+
+
+def page_snapshot() -> Snapshot:
+    """The store to show; where it is missing or cannot be read the page says so and stops here."""
+    path = default_store()
+    if not path.exists():
+        show_empty(f"There is no store at {path} yet.")
+    with contained("The store cannot be opened", f"The file is {path}."):
+        store = open_store(str(path))
+        return Snapshot(store, str(path), store.version())
+    raise AssertionError("contained() stops the page")
+
+
+@contextmanager
+def contained(what: str, detail: str = "") -> Iterator[None]:
+    """Turn a failing read into a message: what failed, what still works, what to try. The page stops."""
+    try:
+        yield
+    except READ_ERRORS as error:
+        logger.exception("%s", what)
+        show_failure(what, error, detail)
+
+
+def show_failure(what: str, error: Exception, detail: str = "") -> None:
+    """Say what failed and stop the page."""
+    st.error(what + ".", icon=":material/error:")
+    st.text(f"{type(error).__name__}: {error}")
+    if detail:
+        st.text(detail)
+    if isinstance(error, SchemaVersionError):
+        st.text("It was written by a newer release: upgrade Windowpane, then reload this page.")
+    elif isinstance(error, StoreError | sqlite3.Error):
+        st.text("Agents keep recording into other stores, and /metrics is not affected. To see what is damaged:")
+        st.code("windowpane doctor\nwindowpane audit verify", language=None)
+    else:
+        st.text("Check that the file exists and can be read by this user, then reload this page.")
+    st.stop()
+
+
+def show_empty(what: str) -> None:
+    """Say that there is nothing yet and what to do about it, and stop the page."""
+    st.subheader("Nothing to show yet", anchor=False)
+    st.text(what)
+    st.text("Import the sessions that your coding agents have already recorded on this machine:")
+    st.code("windowpane import", language=None)
+    st.text("Or look around with recorded demo sessions:")
+    st.code("windowpane demo", language=None)
+    st.text("To watch an agent of your own, start Windowpane inside it:")
+    st.code("import windowpane\n\nwindowpane.start()\nclient = windowpane.observe(client)", language="python")
+    st.stop()
+
+
+def follow(snapshot: Snapshot) -> None:
+    """Draw the page again once the store has changed; while it has not, each look costs one small read."""
+
+    @st.fragment(run_every=REFRESH_SECONDS)
+    def watch() -> None:
+        try:
+            changed = snapshot.store.version() != snapshot.version
+        except READ_ERRORS:
+            logger.warning("the store cannot be read now; the page stays as it is", exc_info=True)
+            return
+        if changed:
+            st.rerun()
+
+    watch()
+
+
+def _identity(snapshot: Snapshot) -> tuple[str, int]:
+    return snapshot.path, snapshot.version
+
+
+@st.cache_data(show_spinner=False, max_entries=32, hash_funcs={Snapshot: _identity})
+def fleet(snapshot: Snapshot, filters: FleetFilters) -> queries.Fleet:
+    """`queries.fleet`, cached while the store does not change."""
+    return queries.fleet(snapshot.store, filters)
+
+
+@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _identity})
+def timeline(snapshot: Snapshot, session_id: str) -> queries.Timeline:
+    """`queries.timeline`, cached while the store does not change."""
+    return queries.timeline(snapshot.store, session_id)
+
+
+@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _identity})
+def compressions(snapshot: Snapshot, session_id: str) -> tuple[window_queries.Compression, ...]:
+    """`window_queries.compressions`, cached while the store does not change."""
+    return window_queries.compressions(snapshot.store, session_id)

@@ -1,0 +1,60 @@
+"""Pieces of a page that several pages share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from windowpane_dashboard.charts.layout import CONFIG
+from windowpane_dashboard.theme import Palette, palette
+
+_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@^=/])")
+
+
+def escaped(text: str) -> str:
+    """Text that Streamlit's Markdown shows letter by letter: no link, markup, colour, formula or `:name:`."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def current_palette() -> Palette:
+    """The palette of the theme that this browser shows."""
+    return palette(st.context.theme.type)
+
+
+def answer(text: str) -> None:
+    """The page's one-sentence answer."""
+    st.subheader(escaped(text), anchor=False)
+
+
+def chart(
+    figure: go.Figure,
+    *,
+    key: str,
+    alt: str,
+    data: pd.DataFrame,
+    data_title: str,
+    on_select: Callable[[], None] | None = None,
+) -> None:
+    """A figure with its text alternative: a description for screen readers and the figures as a table."""
+    selecting: dict[str, Any] = {}
+    if on_select is not None:
+        selecting = {"on_select": on_select, "selection_mode": "points"}
+    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG, **selecting)
+    with st.expander(data_title, icon=":material/table_rows:"):
+        table(data, key=f"{key}_data", alt=data_title)
+
+
+def picture(figure: go.Figure, *, key: str, alt: str) -> None:
+    """A small figure without buttons, whose data stands beside it already."""
+    config = {**CONFIG, "displayModeBar": False}
+    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
+
+
+def table(data: pd.DataFrame, *, key: str, alt: str, **options: Any) -> Any:
+    """A table in the shared look: no index, unknown as `–`."""
+    return st.dataframe(data, key=key, alt=alt, hide_index=True, placeholder="–", **options)

@@ -1,0 +1,111 @@
+"""One compression: what it made of what, and which facts it kept and lost."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.formats import count, dollars, seconds, tokens
+from windowpane.store.base import EventReader, SessionRow
+from windowpane_dashboard import access, elements
+from windowpane_dashboard.charts import facts_bar
+from windowpane_dashboard.window_queries import (
+    Compression,
+    ContentSide,
+    compression_label,
+    fact_counts,
+    facts_frame,
+    facts_sentence,
+    sides,
+)
+
+SHOWN_TEXTS = 30
+TEXT_PIXELS = 320
+HOW_TO_CAPTURE = (
+    "The texts were not kept: content capture is off by default. To see the texts of future sessions here, "
+    "turn it on where they are recorded:"
+)
+CAPTURE_COMMAND = "WINDOWPANE_CAPTURE=1 windowpane import"
+
+
+def compression_section(snapshot: access.Snapshot, row: SessionRow, turn: int) -> None:
+    """Draw the compression of the selected turn, else the last one before it; nothing where there is none."""
+    found = access.compressions(snapshot, row.session_id)
+    if not found:
+        return
+    st.subheader("Compressions", anchor=False, divider="grey")
+    near = max((at for at, one in enumerate(found) if one.turn <= turn), default=0)
+    chosen = near
+    if len(found) > 1:
+        chosen = st.selectbox(
+            "Compression",
+            range(len(found)),
+            index=near,
+            format_func=lambda at: compression_label(found[at]),
+            key=f"compression_{row.session_id}_{turn}",
+            label_visibility="collapsed",
+        )
+    _show(snapshot.store, row, found[chosen])
+
+
+def _show(store: EventReader, row: SessionRow, compression: Compression) -> None:
+    data = compression.data
+    whole = " (whole window)" if data.scope == "window" else ""
+    places = st.columns(5, gap="small")
+    places[0].metric(f"Before{whole}", tokens(data.tokens_before), help="Tokens of what was replaced.")
+    places[1].metric(f"After{whole}", tokens(data.tokens_after), help="Tokens of what stands for it.")
+    ratio = "–" if data.ratio is None else f"{data.ratio:.1f} to 1"
+    places[2].metric("Ratio", ratio, help="Original / result tokens of the replaced content; higher is smaller.")
+    score = compression.fidelity.score if compression.fidelity else None
+    places[3].metric("Fidelity", "–" if score is None else f"{score:.2f}", help="0 to 1; target 0.85.")
+    places[4].metric("Outcome", data.outcome, help=elements.escaped(data.reason) if data.reason else None)
+    parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
+    if data.method:
+        parts.append(f"written by {data.method}")
+    if data.duration_seconds is not None:
+        parts.append(f"took {seconds(data.duration_seconds)}")
+    if data.cost_dollars is not None:
+        parts.append(f"cost {dollars(data.cost_dollars)}")
+    st.caption(elements.escaped(", ".join(parts)))
+    before, after = sides(store, row.session_id, compression)
+    captured = before.captured or after.captured
+    _facts(store, compression)
+    if captured:
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _texts("Before", before)
+        with right:
+            _texts("After", after)
+    else:
+        st.caption(HOW_TO_CAPTURE)
+        st.code(CAPTURE_COMMAND, language=None)
+
+
+def _facts(store: EventReader, compression: Compression) -> None:
+    fidelity = compression.fidelity
+    if fidelity is None:
+        st.text("What it kept was not evaluated.")
+        return
+    st.text(f"{facts_sentence(fidelity)} Method: {fidelity.method}.")
+    if not fidelity.facts_total:
+        return
+    counts = fact_counts(fidelity)
+    elements.picture(facts_bar(counts, elements.current_palette()), key="facts_bar", alt=facts_sentence(fidelity))
+    if fidelity.facts:
+        frame = facts_frame(store, fidelity)
+        if frame["text"].isna().all():
+            frame = frame.drop(columns="text")
+        with st.expander(f"The {count(len(frame), 'fact')}, lost ones first", icon=":material/table_rows:"):
+            elements.table(frame, key="facts", alt="Facts of this compression")
+
+
+def _texts(title: str, side: ContentSide) -> None:
+    st.markdown(f"**{title}**: {count(len(side.blocks), 'block')}")
+    known = [text for text in side.texts if text is not None]
+    shown = "\n\n".join(known[:SHOWN_TEXTS])
+    if shown:
+        st.code(shown, language=None, wrap_lines=True, height=TEXT_PIXELS)
+    missing = len(side.texts) - len(known)
+    if missing:
+        st.caption(f"{count(missing, 'block')} without a captured text.")
+    if len(known) > SHOWN_TEXTS:
+        st.caption(f"The first {SHOWN_TEXTS} texts are shown.")

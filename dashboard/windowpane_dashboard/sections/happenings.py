@@ -1,0 +1,53 @@
+"""What happened: the events of the selected turn, or the noteworthy ones of the whole session."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.formats import count
+from windowpane.signs import NOTEWORTHY
+from windowpane.store.base import EventFilter, EventReader, SessionRow
+from windowpane_dashboard import elements
+from windowpane_dashboard.queries import events_frame
+
+SHOWN = 500
+SCOPES = {"turn": "this turn", "noteworthy": "noteworthy, whole session"}
+
+
+def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
+    """Draw the list of events."""
+    st.subheader("What happened", anchor=False, divider="grey")
+    scope = st.segmented_control(
+        "Which events",
+        list(SCOPES),
+        default="turn",
+        format_func=lambda name: SCOPES[name],
+        key="happenings_scope",
+        label_visibility="collapsed",
+        required=True,
+    )
+    if scope == "noteworthy":
+        query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=SHOWN)
+    else:
+        query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=SHOWN)
+    frame = events_frame(store.events(query)).drop(columns=["session", "hash"])
+    if frame.empty:
+        st.text("No events.")
+        return
+    if frame["at"].isna().all():
+        frame = frame.drop(columns="at")
+    elements.table(
+        frame,
+        key="happenings",
+        alt="Events with what happened",
+        height="content" if len(frame) <= 12 else 460,
+        column_config={
+            "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
+            "turn": st.column_config.NumberColumn(width=48),
+            "at": st.column_config.DatetimeColumn("time", format="YYYY-MM-DD HH:mm:ss", width=140),
+            "event": st.column_config.TextColumn(width=170),
+            "what": st.column_config.TextColumn(width=640),
+        },
+    )
+    cut = f", the first {SHOWN}" if len(frame) == SHOWN else ""
+    st.caption(f"{count(len(frame), 'event')}{cut}. All events, with search and export, are on the audit page.")

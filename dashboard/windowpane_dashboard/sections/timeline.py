@@ -1,0 +1,141 @@
+"""The picture of the session, and the selection of a turn in it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from windowpane.formats import percent, tokens
+from windowpane.signs import COMPONENT_WORDS, zone_label
+from windowpane.store.base import SessionRow
+from windowpane.vocabulary import COMPONENTS
+from windowpane_dashboard import elements
+from windowpane_dashboard.charts import session_picture
+from windowpane_dashboard.charts.picture import Scale, natural_scale
+from windowpane_dashboard.filters import SessionPlace
+from windowpane_dashboard.queries import LANE_EVENTS, Timeline
+
+PICTURE = "picture"
+TURN = "turn"
+SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
+
+
+def timeline_section(row: SessionRow, timeline: Timeline, place: SessionPlace) -> int:
+    """Draw the picture and the slider; returns the selected turn."""
+    first, last = int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
+    shown_for = f"{TURN}_of"
+    if st.session_state.get(shown_for) != row.session_id:
+        st.session_state[shown_for] = row.session_id
+        st.session_state.pop(TURN, None)
+        st.session_state.pop(f"{PICTURE}_scale", None)
+        st.session_state[TURN] = place.turn if place.turn is not None else last
+    elif place.turn is None:
+        st.session_state[TURN] = last
+    selected = min(max(int(st.session_state[TURN]), first), last)
+    st.session_state[TURN] = selected
+    _picture(row, timeline, selected)
+    _turn_control(row, timeline, first, last)
+    return selected
+
+
+def _picture(row: SessionRow, timeline: Timeline, selected: int) -> None:
+    scale = _scale(row, timeline)
+    figure = session_picture(
+        timeline.turns, timeline.spans, timeline.marks, elements.current_palette(), selected=selected, scale=scale
+    )
+    elements.chart(
+        figure,
+        key=PICTURE,
+        alt=picture_words(timeline.turns),
+        data=picture_data(timeline.turns),
+        data_title="The picture as a table",
+        on_select=lambda: _take_click(row.session_id, int(timeline.turns["turn"].iloc[-1])),
+    )
+    if timeline.marks_cut:
+        st.caption(f"The event lane shows the first {LANE_EVENTS:,} marked events; all are on the audit page.")
+
+
+def _scale(row: SessionRow, timeline: Timeline) -> Scale:
+    left, right = st.columns([4, 2], vertical_alignment="center")
+    left.caption(
+        "Tokens in the window at each turn. Click a turn or an event mark to see the window there; drag to zoom, "
+        "double-click to zoom out."
+    )
+    if row.limit_tokens is None:
+        return "content"
+    natural = natural_scale(timeline.turns)
+    return right.segmented_control(
+        "Height of the picture",
+        list(SCALES),
+        default=natural,
+        format_func=lambda scale: SCALES[scale],
+        key=f"{PICTURE}_scale",
+        label_visibility="collapsed",
+        required=True,
+    )
+
+
+def _take_click(session_id: str, last: int) -> None:
+    points = st.session_state[PICTURE].selection.points
+    if points:
+        _go(session_id, int(points[0]["x"]), last)
+
+
+def _go(session_id: str, turn: int, last: int) -> None:
+    """Select a turn and put it in the address; at the last turn the page goes on following."""
+    st.session_state[TURN] = turn
+    st.query_params.from_dict(SessionPlace(session_id, None if turn >= last else turn).to_query())
+
+
+def _turn_control(row: SessionRow, timeline: Timeline, first: int, last: int) -> None:
+    if first == last:
+        return
+    marked = timeline.marks["turn"]
+    here = int(st.session_state[TURN])
+    before, after = marked[marked < here], marked[marked > here]
+    left, middle, right = st.columns([1.3, 8, 1.3], vertical_alignment="center")
+    left.button(
+        "Event before",
+        icon=":material/chevron_left:",
+        width="stretch",
+        disabled=before.empty,
+        on_click=lambda: _go(row.session_id, max(first, int(before.max())), last),
+    )
+    middle.slider(
+        "Turn",
+        first,
+        last,
+        key=TURN,
+        label_visibility="collapsed",
+        on_change=lambda: _go(row.session_id, int(st.session_state[TURN]), last),
+        format="turn %d",
+    )
+    right.button(
+        "Event after",
+        icon=":material/chevron_right:",
+        icon_position="right",
+        width="stretch",
+        disabled=after.empty,
+        on_click=lambda: _go(row.session_id, min(last, int(after.min())), last),
+    )
+
+
+def picture_words(turns: pd.DataFrame) -> str:
+    """The picture in two sentences, for who cannot see it."""
+    peak = turns.iloc[int(turns["used"].to_numpy().argmax())]
+    last = turns.iloc[-1]
+    share = "" if pd.isna(last["utilization"]) else f", {percent(last['utilization'])} utilization"
+    zone = "" if last["zone"] is None else f", {last['zone']}"
+    return (
+        f"Stacked area of tokens by component over {len(turns):,} turns. "
+        f"Highest at turn {peak['turn']} with {tokens(peak['used'])} tokens; "
+        f"at the last turn {tokens(last['used'])} tokens{share}{zone}."
+    )
+
+
+def picture_data(turns: pd.DataFrame) -> pd.DataFrame:
+    """The figures of the picture, one row a turn."""
+    columns: list[str] = ["turn", "used", *COMPONENTS, "limit_tokens", "utilization", "added_tokens"]
+    words: dict[str, str] = {str(component): word for component, word in COMPONENT_WORDS.items()}
+    data = turns[columns].rename(columns={**words, "limit_tokens": "limit", "added_tokens": "came in"})
+    return data.assign(zone=[zone_label(zone) for zone in turns["zone"]])

@@ -1,0 +1,107 @@
+"""The window at the selected turn, and what had left it by then."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from windowpane.formats import count, percent, tokens
+from windowpane.signs import zone_label
+from windowpane.store.base import EventReader, SessionRow
+from windowpane_dashboard import elements
+from windowpane_dashboard.charts import window_strip
+from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.window_queries import LEFT_ROWS, left_by, window_at
+
+TABLE_PIXELS = 360
+
+
+def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn: int) -> None:
+    """Draw the blocks of the window as a strip and a table, beside what had left."""
+    here = timeline.turns[timeline.turns["turn"] == turn]
+    if here.empty:
+        st.text(f"Turn {turn} was not measured.")
+        return
+    figures = here.iloc[0]
+    blocks = window_at(store, row.session_id, turn)
+    st.subheader(turn_heading(figures, turn), anchor=False, divider="grey")
+    if blocks.empty:
+        st.text("Which blocks the window held at this turn was not recorded.")
+    else:
+        limit = None if pd.isna(figures["limit_tokens"]) else float(figures["limit_tokens"])
+        st.caption(
+            "The window as this call sent it: every block in order, from the start of the prompt on the left, "
+            "as wide as its tokens. Point at a block to see what it is."
+        )
+        elements.picture(
+            window_strip(blocks, elements.current_palette(), limit_tokens=limit),
+            key="strip",
+            alt=f"{count(len(blocks), 'block')} of the window in order, listed in the table below",
+        )
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _in_window(blocks)
+    with right:
+        _had_left(left_by(store, row.session_id, turn))
+
+
+def turn_heading(figures: pd.Series, turn: int) -> str:
+    """A turn's size in words: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`."""
+    size = tokens(figures["used"], estimated=figures["count_source"] == "estimate")
+    if pd.isna(figures["utilization"]):
+        return f"Turn {turn}: {size} tokens"
+    return (
+        f"Turn {turn}: {size} of {tokens(figures['limit_tokens'])} tokens, "
+        f"{percent(figures['utilization'])} utilization, {zone_label(figures['zone'])}"
+    )
+
+
+def _in_window(blocks: pd.DataFrame) -> None:
+    st.markdown("**In the window**")
+    if blocks.empty:
+        return
+    shown = blocks.drop(columns=["component", "count"])
+    empty = [name for name in ("tool", "stands for", "preview") if not shown[name].any()]
+    if not shown["pinned"].any():
+        empty.append("pinned")
+    elements.table(
+        shown.drop(columns=empty),
+        key="in_window",
+        alt="Blocks of the window in order",
+        height=TABLE_PIXELS if len(shown) > 9 else "content",
+        column_config={
+            "tokens": st.column_config.NumberColumn(format="localized", width=64),
+            "age": st.column_config.NumberColumn(width=48, help="turns since it came in"),
+            "from turn": st.column_config.NumberColumn(width=72),
+            "block": st.column_config.TextColumn(width=64),
+            "last used": st.column_config.TextColumn(
+                help="the last turn in which later content used something that only this block holds"
+            ),
+        },
+    )
+    st.caption(f"{count(len(blocks), 'block')}, in the order the model saw them.")
+
+
+def _had_left(left: pd.DataFrame) -> None:
+    st.markdown("**Had left by now, and why**")
+    if left.empty:
+        st.text("Nothing had left the window.")
+        return
+    gone = [name for name in ("needed again",) if not left[name].any()]
+    if left["score"].isna().all():
+        gone.append("score")
+    elements.table(
+        left.drop(columns=gone),
+        key="had_left",
+        alt="Blocks that had left the window, latest first",
+        height=TABLE_PIXELS if len(left) > 9 else "content",
+        column_config={
+            "left": st.column_config.NumberColumn("turn", width=48, help="turn in which it left"),
+            "block": st.column_config.TextColumn(width=64),
+            "tokens": st.column_config.NumberColumn(format="localized", width=64),
+            "score": st.column_config.NumberColumn(format="%.2f", width=56, help="0 evict first, 1 keep"),
+        },
+    )
+    again = int((left["needed again"] != "").sum())
+    first = f"The latest {LEFT_ROWS}" if len(left) == LEFT_ROWS else count(len(left), "block")
+    st.caption(f"{first}, latest first; {again:,} of them needed again.")

@@ -1,0 +1,227 @@
+"""Audit: every event in order, with search, export and the state of the hash chain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from windowpane.events import PAYLOADS
+from windowpane.formats import UNKNOWN, count, local, utc
+from windowpane.signs import event_label
+from windowpane.store.base import SessionFilter, StoredEvent, Verification
+from windowpane.words import describe
+from windowpane_dashboard import access, elements, exports
+from windowpane_dashboard.filters import AuditFilters
+from windowpane_dashboard.queries import events_frame
+
+PAGE_ROWS = 100
+OFFERED = 200
+VERIFIED = "audit_verified"
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = access.page_snapshot()
+    with access.contained("The audit log cannot be read"):
+        size = snapshot.store.size()
+        if not size.events:
+            access.show_empty("The store is there, but it holds no events yet.")
+        elements.answer(
+            f"{count(size.events, 'event')} of {count(size.sessions, 'session')} recorded; "
+            f"{_chain_words(st.session_state.get(VERIFIED))}."
+        )
+        chain_row(snapshot)
+        filters = filter_bar(snapshot)
+        rows_section(snapshot, filters)
+    access.follow(snapshot)
+
+
+def _chain_words(found: tuple[Verification, int] | None) -> str:
+    if found is None:
+        return "the chain has not been verified on this page yet"
+    verification = found[0]
+    if not verification.intact:
+        return f"the chain is broken in {count(len({one.session_id for one in verification.broken}), 'session')}"
+    return "the chain is intact, keyed" if verification.keyed else "the chain is intact, without a key"
+
+
+def chain_row(snapshot: access.Snapshot) -> None:
+    """The button that verifies the chain, and what it found."""
+    left, right = st.columns([1.3, 6], vertical_alignment="center")
+    if left.button("Verify chain", icon=":material/verified_user:", width="stretch"):
+        st.session_state[VERIFIED] = (snapshot.store.verify(), snapshot.version)
+        st.rerun()
+    found: tuple[Verification, int] | None = st.session_state.get(VERIFIED)
+    if found is None:
+        right.caption(
+            "Each event carries the hash of the one before it in its session. "
+            "Verifying computes every hash again."
+        )
+        return
+    verification, version = found
+    with right:
+        chain_state(verification)
+        if version != snapshot.version:
+            st.caption("The store has grown since: verify again to include the new events.")
+
+
+def chain_state(verification: Verification) -> None:
+    """Intact or broken, with or without a key, and where."""
+    checked = f"{count(verification.events, 'event')} of {count(verification.sessions, 'session')} checked"
+    gaps = verification.explained_gaps
+    explained = f"; {count(gaps, 'gap')} explained by dropped telemetry" if gaps else ""
+    if verification.intact:
+        meaning = (
+            "with a key: alteration would show"
+            if verification.keyed
+            else "without a key: accidents show, deliberate alteration may not (set WINDOWPANE_AUDIT_KEY)"
+        )
+        st.markdown(
+            f":material/check_circle: **Intact**, {elements.escaped(f'{meaning}. {checked}{explained}.')}"
+        )
+        return
+    st.error(f"Broken. {elements.escaped(checked + explained)}.", icon=":material/link_off:")
+    for link in verification.broken[:20]:
+        where = f"seq {link.seq}" if link.seq is not None else "place unknown"
+        st.text(f"Broken at {where} in session {link.session_id} (revision {link.revision}): {link.problem}")
+
+
+def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
+    """The filters, taken from the address when the page opens and written back to it."""
+    asked = AuditFilters.from_query(st.query_params.to_dict())
+    for key, value in (
+        ("audit_session", asked.session),
+        ("audit_types", list(asked.types)),
+        ("audit_from", asked.turn_from),
+        ("audit_to", asked.turn_to),
+        ("audit_text", asked.text or ""),
+    ):
+        st.session_state.setdefault(key, value)
+    sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
+    if asked.session is not None and asked.session not in sessions:
+        sessions.append(asked.session)
+    places = st.columns([2.2, 2.6, 0.9, 0.9, 2])
+    session = places[0].selectbox("Session", sessions, key="audit_session", placeholder="any")
+    types = places[1].multiselect(
+        "Events", list(PAYLOADS), key="audit_types", format_func=event_label, placeholder="any"
+    )
+    first = places[2].number_input("From turn", min_value=0, step=1, key="audit_from", placeholder="first")
+    last = places[3].number_input("To turn", min_value=0, step=1, key="audit_to", placeholder="last")
+    text = places[4].text_input("Search", key="audit_text", placeholder="names and figures", max_chars=200)
+    chosen = AuditFilters(
+        session=session,
+        types=tuple(name for name in PAYLOADS if name in types),
+        turn_from=None if first is None else int(first),
+        turn_to=None if last is None else int(last),
+        text=text.strip() or None,
+    )
+    same = AuditFilters(asked.session, asked.types, asked.turn_from, asked.turn_to, asked.text) == chosen
+    if same:
+        return asked
+    st.session_state["audit_trail"] = []
+    st.query_params.from_dict(chosen.to_query())
+    return chosen
+
+
+def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
+    """One page of rows, with what a row says in full, paging and downloads."""
+    query = filters.to_store(limit=PAGE_ROWS + 1)
+    found = snapshot.store.events(query)
+    if not found:
+        st.text("No event matches these filters.")
+        return
+    total = snapshot.store.count_events(query)
+    shown = found[:PAGE_ROWS]
+    _table(shown)
+    left, middle, right = st.columns([3.4, 2, 2.6], vertical_alignment="center")
+    left.caption(f"{total:,} matching events from here on; rows {shown[0].seq:,} to {shown[-1].seq:,} shown.")
+    with middle:
+        _paging(filters, shown[-1].seq if len(found) > PAGE_ROWS else None)
+    with right:
+        _downloads(snapshot, filters)
+    _selected_row(shown)
+
+
+def _table(shown: Sequence[StoredEvent]) -> None:
+    frame = events_frame(shown)
+    frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
+    config = st.column_config
+    elements.table(
+        frame,
+        key="audit_rows",
+        alt="Events in order",
+        height="content" if len(frame) <= 14 else 540,
+        on_select=lambda: None,
+        selection_mode="single-row",
+        column_config={
+            "seq": config.NumberColumn(width=64),
+            "at": config.DatetimeColumn("time (local)", format="YYYY-MM-DD HH:mm:ss", width=140),
+            "utc": config.TextColumn("UTC", width=72),
+            "session": config.TextColumn(width=150),
+            "turn": config.NumberColumn(width=48),
+            "event": config.TextColumn(width=160),
+            "what": config.TextColumn(width=430),
+            "hash": config.TextColumn(width=100, help="first 12 digits"),
+        },
+    )
+
+
+def _selected_row(shown: Sequence[StoredEvent]) -> None:
+    rows = st.session_state["audit_rows"].selection.rows
+    if not rows or rows[0] >= len(shown):
+        return
+    stored = shown[rows[0]]
+    st.text(describe(stored.event))
+    at = stored.event.at
+    when = UNKNOWN if at is None else f"{local(at)} local, {utc(at)}"
+    st.code(
+        f"seq       {stored.seq}\nevent id  {stored.event.event_id}\nhash      {stored.hash}\ntime      {when}\n"
+        f"stream    {stored.event.context.stream_id}, number {stored.event.n}",
+        language=None,
+    )
+
+
+def _paging(filters: AuditFilters, following: int | None) -> None:
+    trail: list[int] = st.session_state.setdefault("audit_trail", [])
+    left, right = st.columns(2)
+    if left.button("Earlier", icon=":material/chevron_left:", disabled=not filters.after, width="stretch"):
+        _turn_page(filters, trail.pop() if trail else 0)
+    if right.button("Later", icon=":material/chevron_right:", disabled=following is None, width="stretch"):
+        trail.append(filters.after)
+        _turn_page(filters, following or 0)
+
+
+def _turn_page(filters: AuditFilters, after: int) -> None:
+    st.query_params.from_dict(
+        AuditFilters(
+            filters.session, filters.types, filters.turn_from, filters.turn_to, filters.text, after
+        ).to_query()
+    )
+    st.rerun()
+
+
+def _downloads(snapshot: access.Snapshot, filters: AuditFilters) -> None:
+    left, right = st.columns(2)
+    query = filters.to_store(limit=exports.EXPORT_ROWS)
+    left.download_button(
+        "JSON Lines",
+        lambda: exports.json_lines(snapshot.store, query),
+        file_name="windowpane-events.jsonl",
+        mime="application/jsonl",
+        icon=":material/download:",
+        on_click="ignore",
+        width="stretch",
+    )
+    right.download_button(
+        "CSV",
+        lambda: exports.csv(snapshot.store, query),
+        file_name="windowpane-events.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        width="stretch",
+    )
+
+
+main()

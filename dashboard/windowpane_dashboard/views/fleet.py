@@ -1,0 +1,125 @@
+"""Fleet: all sessions, those that need a person first."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import streamlit as st
+
+from windowpane.answers import fleet_answer
+from windowpane.formats import count, dollars, percent
+from windowpane.signs import zone_label
+from windowpane.store.base import EventReader, SessionFilter
+from windowpane.vocabulary import ZONES
+from windowpane_dashboard import access, elements
+from windowpane_dashboard.filters import SEVERITIES, FleetFilters
+from windowpane_dashboard.queries import FLEET_ROWS, Fleet, fleet_frame
+
+TABLE = "fleet_table"
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = access.page_snapshot()
+    with access.contained("The sessions cannot be listed"):
+        if not snapshot.store.sessions(SessionFilter(limit=1)):
+            access.show_empty("The store is there, but it holds no sessions yet.")
+        head = st.container()
+        filters = filter_bar(snapshot.store)
+        listed = access.fleet(snapshot, filters)
+    now = time.time()
+    with head:
+        elements.answer(fleet_answer(listed.rows, now))
+        summary(listed)
+    session_table(listed, now)
+    access.follow(snapshot)
+
+
+def filter_bar(store: EventReader) -> FleetFilters:
+    """The filters, taken from the address when the page opens and written back to it."""
+    asked = FleetFilters.from_query(st.query_params.to_dict())
+    facets = store.facets()
+    columns = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
+    chosen = FleetFilters(
+        text=_typed(columns[0], asked.text),
+        agent=_chosen(columns[1], "agent", facets.get("agents", ()), asked.agent),
+        model=_chosen(columns[2], "model", facets.get("models", ()), asked.model),
+        source=_chosen(columns[3], "source", facets.get("sources", ()), asked.source),
+    )
+    zone = _chosen(columns[4], "zone", tuple(reversed(ZONES)), asked.zone)
+    severity = _chosen(columns[5], "severity", tuple(reversed(SEVERITIES)), asked.severity)
+    words = {"zone": zone or "", "severity": severity or ""}
+    known = FleetFilters.from_query(words)
+    chosen = replace(chosen, zone=known.zone, severity=known.severity)
+    if chosen.to_query() != st.query_params.to_dict():
+        st.query_params.from_dict(chosen.to_query())
+    return chosen
+
+
+def _typed(place: st.delta_generator.DeltaGenerator, asked: str | None) -> str | None:
+    st.session_state.setdefault("fleet_text", asked or "")
+    text = place.text_input("Session or agent", key="fleet_text", placeholder="contains …", max_chars=200)
+    return text.strip() or None
+
+
+def _chosen(
+    place: st.delta_generator.DeltaGenerator, name: str, options: tuple[str, ...], asked: str | None
+) -> str | None:
+    if asked is not None and asked not in options:
+        options = (*options, asked)
+    key = f"fleet_{name}"
+    st.session_state.setdefault(key, asked)
+    if st.session_state[key] not in (None, *options):
+        st.session_state[key] = None
+    return place.selectbox(name.capitalize(), options, key=key, placeholder="any")
+
+
+def summary(listed: Fleet) -> None:
+    """Sessions by zone, cost and cache, in one quiet line."""
+    counts = listed.zone_counts
+    parts = [f"{label} {counts[label]:,}" for label in (zone_label(zone) for zone in reversed(ZONES))]
+    unknown = counts.get("–", 0)
+    if unknown:
+        parts.append(f"– limit unknown {unknown:,}")
+    parts.append(f"cost {dollars(listed.cost_dollars)}")
+    parts.append(f"{percent(listed.cache_ratio)} of the input from the cache")
+    st.caption(elements.escaped("   ·   ".join(parts)))
+
+
+def session_table(listed: Fleet, now: float) -> None:
+    """The table of sessions; choosing a row opens it."""
+    if not listed.rows:
+        st.text("No session matches these filters. Clear one to see more.")
+        return
+    config = st.column_config
+    elements.table(
+        fleet_frame(listed.rows, now),
+        key=TABLE,
+        alt="Sessions, the one under most pressure first",
+        on_select=lambda: None,
+        selection_mode="single-row",
+        height="content" if len(listed.rows) <= 14 else 560,
+        column_config={
+            "zone": config.TextColumn(width=92, pinned=True),
+            "session": config.LinkColumn(width=220, display_text=r"session=([^&]+)", alignment="left"),
+            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=110),
+            "now": config.NumberColumn(format="percent", width=60, help="used tokens / limit, at the last turn"),
+            "tokens": config.NumberColumn(format="compact", width=64, help="used tokens at the last turn"),
+            "red in": config.TextColumn(width=64, help="turns until red, median forecast; only live sessions"),
+            "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens a turn, mean of the last 5"),
+            "turns": config.NumberColumn(width=56),
+            "cost": config.NumberColumn(format="dollar", width=70),
+            "last event": config.TextColumn(width=104),
+            "alerts": config.TextColumn(width=84),
+        },
+    )
+    more = f" Only the first {FLEET_ROWS} are listed: narrow the filters to see others." if listed.more else ""
+    st.caption(f"{count(len(listed.rows), 'session')}, most pressure first. Select a row to open it.{more}")
+    chosen = st.session_state[TABLE].selection.rows
+    if chosen:
+        session_id = listed.rows[chosen[0]].session_id
+        st.switch_page("views/session.py", query_params={"session": session_id})
+
+
+main()

@@ -1,0 +1,82 @@
+"""Session: the window turn by turn, and everything about the selected turn below it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.answers import session_answer
+from windowpane.store.base import SessionFilter, SessionRow
+from windowpane_dashboard import access, elements
+from windowpane_dashboard.filters import SessionPlace
+from windowpane_dashboard.sections.compression import compression_section
+from windowpane_dashboard.sections.cost import cost_section
+from windowpane_dashboard.sections.figures import figures_row, identity_line
+from windowpane_dashboard.sections.happenings import happenings_section
+from windowpane_dashboard.sections.timeline import timeline_section
+from windowpane_dashboard.sections.window import window_section
+
+OFFERED = 200
+"""Sessions offered in the selection, most recent first; any other opens by its address."""
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = access.page_snapshot()
+    place = SessionPlace.from_query(st.query_params.to_dict())
+    with access.contained("This session cannot be read", "Other sessions may still open from the fleet page."):
+        row = chosen_session(snapshot, place)
+        timeline = access.timeline(snapshot, row.session_id)
+        identity_line(row, timeline)
+        elements.answer(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
+        figures_row(row, timeline)
+        if timeline.turns.empty:
+            st.text("No model call has been measured yet, so there is no picture of the window.")
+        else:
+            turn = timeline_section(row, timeline, place)
+            window_section(snapshot.store, row, timeline, turn)
+            compression_section(snapshot, row, turn)
+            cost_section(timeline, turn)
+            happenings_section(snapshot.store, row, turn)
+    access.follow(snapshot)
+
+
+def chosen_session(snapshot: access.Snapshot, place: SessionPlace) -> SessionRow:
+    """The session of the address, else the most recent; the selection offers the others."""
+    recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
+    if not recent:
+        access.show_empty("The store is there, but it holds no sessions yet.")
+    rows = {row.session_id: row for row in recent}
+    wanted = place.session or recent[0].session_id
+    if wanted not in rows:
+        asked = snapshot.store.session(wanted)
+        if asked is None:
+            st.warning("This session is not in the store.", icon=":material/search_off:")
+            st.text(wanted)
+            st.text("It may have been pruned, or the address is incomplete.")
+            st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
+            st.stop()
+        rows[wanted] = asked
+    if st.session_state.get("session_choice") != wanted:
+        st.session_state["session_choice"] = wanted
+    st.selectbox(
+        "Session",
+        list(rows),
+        key="session_choice",
+        format_func=lambda session_id: _name(rows[session_id]),
+        on_change=_open_chosen,
+        label_visibility="collapsed",
+    )
+    if st.query_params.get("session") != wanted:
+        st.query_params["session"] = wanted
+    return rows[wanted]
+
+
+def _name(row: SessionRow) -> str:
+    return f"{row.agent}  ·  {row.session_id}" if row.agent else row.session_id
+
+
+def _open_chosen() -> None:
+    st.query_params.from_dict({"session": st.session_state["session_choice"]})
+
+
+main()
