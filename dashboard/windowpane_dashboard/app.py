@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
-st.set_page_config(page_title="Windowpane", layout="wide")
+HERE = Path(__file__).parent
+
+# A page icon by name would be fetched from a font server; this one is a file of the package.
+st.set_page_config(page_title="Windowpane", page_icon=str(HERE / "icon.svg"), layout="wide")
+st.html(HERE / "look.css")
 st.navigation(
     [
-        st.Page("views/fleet.py", title="Fleet", icon=":material/view_list:", default=True),
-        st.Page("views/session.py", title="Session", icon=":material/stacked_line_chart:", url_path="session"),
-        st.Page("views/audit.py", title="Audit", icon=":material/fact_check:", url_path="audit"),
+        st.Page("views/fleet.py", title="Fleet", default=True),
+        st.Page("views/session.py", title="Session", url_path="session"),
+        st.Page("views/audit.py", title="Audit", url_path="audit"),
     ],
     position="top",
 ).run()

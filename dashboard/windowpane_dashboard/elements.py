@@ -9,6 +9,7 @@ from typing import Any, Final
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from windowpane_dashboard.charts.layout import CONFIG
 from windowpane_dashboard.theme import Palette, palette
@@ -55,6 +56,6 @@ def picture(figure: go.Figure, *, key: str, alt: str) -> None:
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
 
 
-def table(data: pd.DataFrame, *, key: str, alt: str, **options: Any) -> Any:
+def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:
     """A table in the shared look: no index, unknown as `–`."""
     return st.dataframe(data, key=key, alt=alt, hide_index=True, placeholder="–", **options)

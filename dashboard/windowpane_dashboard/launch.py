@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from windowpane.exceptions import WindowpaneError
 
 APP: Final = Path(__file__).with_name("app.py")
+CONFIGURATION: Final = Path(__file__).parent / ".streamlit" / "config.toml"
 DEFAULT_PORT: Final = 8501
 DEFAULT_ADDRESS: Final = "127.0.0.1"
 
@@ -36,17 +39,21 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
 
 
 def server_config(port: int, address: str) -> dict[str, object]:
-    """Streamlit's settings, whatever the user's own configuration says."""
-    return {
-        "server.port": port,
-        "server.address": address,
-        "server.headless": True,
-        "server.showEmailPrompt": False,
-        "server.fileWatcherType": "none",
-        "browser.gatherUsageStats": False,
-        "client.toolbarMode": "viewer",
-        "client.showErrorDetails": "none",
-    }
+    """Streamlit's settings from the package's own file, whatever the user's configuration says.
+
+    Streamlit looks for a configuration beside the program that was started, which is the command and not this
+    package, so the file is read here.
+    """
+    settings = tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))
+    return {**dict(_dotted(settings)), "server.port": port, "server.address": address}
+
+
+def _dotted(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def check_port(port: int, address: str) -> None:

@@ -87,7 +87,7 @@ def _fleet_record(row: SessionRow, now: float) -> dict[str, Any]:
         "agent": row.agent or UNKNOWN,
         "model": row.model or UNKNOWN,
         "utilization over time": list(row.sparkline),
-        "now": row.utilization,
+        "now": None if row.utilization is None else 100 * row.utilization,
         "tokens": row.used_tokens,
         "red in": turns_until(row.turns_until_red) if is_live(row, now) else "not live",
         "Δ/turn": row.velocity,
@@ -161,7 +161,11 @@ _TURN_WORDS: Final = ("model", "count_source", "zone")
 
 
 def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
-    """One row a turn: figures as floats, missing as NaN; `used` is the final size, else the latest known."""
+    """One row a turn: figures as floats, missing as NaN.
+
+    `used` is the final size, else the latest known; `input_tokens` is all that a call sent, `fresh_tokens` the
+    part that was neither read from nor written to the prompt cache.
+    """
     data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
     data["window_id"] = pd.array([row.window_id for row in rows], dtype="int64")
     data["used"] = pd.array([_used(row) for row in rows], dtype="float64")
@@ -174,7 +178,9 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
         data[name] = pd.array([getattr(row, name) for row in rows], dtype="float64")
     for name in _TURN_WORDS:
         data[name] = pd.array([getattr(row, name) for row in rows], dtype="object")
-    return pd.DataFrame(data)
+    frame = pd.DataFrame(data)
+    cached = frame["cache_read_tokens"].fillna(0) + frame["cache_write_tokens"].fillna(0)
+    return frame.assign(fresh_tokens=(frame["input_tokens"] - cached).clip(lower=0))
 
 
 def _used(row: TurnRow) -> float:

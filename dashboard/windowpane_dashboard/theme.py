@@ -30,8 +30,12 @@ class Palette:
     accent: str
     components: dict[Component, str]
     zones: dict[Zone, str]
+    """For marks and lines; at least 3:1 on the background."""
+    zone_text: dict[Zone, str]
+    """The same for words; at least 4.5:1."""
     facts: dict[str, str]
     severities: dict[Severity, str]
+    """For marks."""
     event: str
     """Event marks: quiet, because an event is not yet trouble."""
     on_event: str
@@ -61,6 +65,13 @@ LIGHT: Final = Palette(
         "red": "#C62828",
         "overflow": "#7B0F0F",
     },
+    zone_text={
+        "green": "#566070",
+        "yellow": "#866207",
+        "orange": "#A85508",
+        "red": "#C62828",
+        "overflow": "#7B0F0F",
+    },
     facts={"kept": "#2E7D32", "recoverable": "#5F6B7A", "lost": "#C62828", "contradicted": "#8E24AA"},
     severities={"info": "#566070", "warning": "#D9730D", "critical": "#C62828"},
     event="#4A5668",
@@ -84,6 +95,13 @@ DARK: Final = Palette(
         "unattributed": "#6B7280",
     },
     zones={
+        "green": "#9AA7B6",
+        "yellow": "#E3B341",
+        "orange": "#F0883E",
+        "red": "#F85149",
+        "overflow": "#FF7B93",
+    },
+    zone_text={
         "green": "#9AA7B6",
         "yellow": "#E3B341",
         "orange": "#F0883E",

@@ -29,17 +29,16 @@ def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
     """Blocks in order, with their age and use in words."""
     return pd.DataFrame(
         {
-            "block": [row.block_id for row in rows],
-            "what": [CONTENT_WORDS[row.content_type] for row in rows],
-            "component": [COMPONENT_OF[row.content_type] for row in rows],
-            "tool": [row.tool_name or "" for row in rows],
+            "what": [_named(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
             "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
             "last used": [_last_used(row) for row in rows],
             "pinned": [row.pinned for row in rows],
-            "stands for": [row.replaces or "" for row in rows],
             "preview": [row.preview or "" for row in rows],
+            "stands for": [row.replaces or "" for row in rows],
+            "block": [row.block_id for row in rows],
+            "component": [COMPONENT_OF[row.content_type] for row in rows],
             "count": [row.count_source for row in rows],
         }
     )
@@ -67,13 +66,13 @@ def left_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "block": [row.block_id for row in rows],
             "what": [_named(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "why": [_why(row) for row in rows],
+            "needed again": [_again(row) for row in rows],
             "score": pd.array([row.score for row in rows], dtype="Float64"),
             "in its place": [row.replaced_by or "nothing" for row in rows],
-            "needed again": [_again(row) for row in rows],
+            "block": [row.block_id for row in rows],
         }
     )
 

@@ -9,16 +9,20 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from windowpane.formats import dollars, percent, tokens
-from windowpane.vocabulary import Component
 from windowpane_dashboard.charts.layout import axis, plain, styled, titled
 from windowpane_dashboard.reduction import kept_rows
 from windowpane_dashboard.theme import Palette, translucent
 
-_PARTS: Final[tuple[tuple[str, str, Component], ...]] = (
-    ("cache_read_tokens", "read from the cache", "tool_results"),
-    ("cache_write_tokens", "written to the cache", "memory_injection"),
-    ("input_tokens", "neither", "message_history"),
+_PARTS: Final = (
+    ("cache_read_tokens", "read from the cache", 0.25),
+    ("cache_write_tokens", "written to the cache", 0.55),
+    ("fresh_tokens", "uncached", 0.95),
 )
+"""Column, word and opacity: the dearer, the stronger."""
+
+
+MAXIMUM_BARS: Final = 300
+"""Turns drawn as bars; beyond, as an area."""
 
 
 def cache_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Figure | None:
@@ -29,10 +33,10 @@ def cache_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.F
         return None
     shown = known.iloc[kept_rows(known[names].to_numpy(dtype=float))]
     figure = go.Figure()
-    for name, word, component in _PARTS:
+    for name, word, opacity in _PARTS:
         values = np.nan_to_num(shown[name].to_numpy(dtype=float))
         if values.any():
-            _add_area(figure, shown["turn"], values, word, palette.components[component], stacked=True)
+            _add_area(figure, shown["turn"], values, word, translucent(palette.accent, opacity), stacked=True)
     total = shown[names].sum(axis=1)
     texts = [
         plain(f"turn {turn}: {tokens(size)} tokens in\n{percent(read / size if size else None)} from the cache")
@@ -52,7 +56,7 @@ def cost_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Fi
     shown = known.iloc[kept_rows(known[["cost_dollars"]].to_numpy(dtype=float))]
     figure = go.Figure()
     values = shown["cost_dollars"].to_numpy(dtype=float)
-    _add_area(figure, shown["turn"], values, "cost", palette.accent, stacked=False)
+    _add_area(figure, shown["turn"], values, "cost", translucent(palette.accent, 0.75), stacked=False)
     texts = [plain(f"turn {turn}: {dollars(value)}") for turn, value in zip(shown["turn"], values, strict=True)]
     _add_touch(figure, shown["turn"], shown["cost_dollars"], texts)
     return _finished(figure, palette, "dollars a call", selected=selected, legend=False, tickprefix="$")
@@ -61,10 +65,13 @@ def cost_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Fi
 def _add_area(
     figure: go.Figure, turn: pd.Series, values: np.ndarray, word: str, colour: str, *, stacked: bool
 ) -> None:
+    if len(turn) <= MAXIMUM_BARS:
+        figure.add_bar(x=turn.to_numpy(), y=values, name=word, hoverinfo="skip", marker={"color": colour})
+        return
     figure.add_scatter(
         x=turn.to_numpy(), y=values, name=word, hoverinfo="skip",
-        mode="lines" if len(turn) > 2 else "lines+markers", line={"width": 0.8, "color": colour, "shape": "hvh"},
-        fillcolor=translucent(colour, 0.75), **({"stackgroup": "one"} if stacked else {"fill": "tozeroy"}),
+        mode="lines", line={"width": 0, "color": colour, "shape": "hvh"},
+        fillcolor=colour, **({"stackgroup": "one"} if stacked else {"fill": "tozeroy"}),
     )  # fmt: skip
 
 
@@ -80,14 +87,20 @@ def _finished(
 ) -> go.Figure:
     figure.add_vline(x=selected, line={"color": palette.text, "width": 1.2})
     styled(
-        figure, palette, height=230, showlegend=legend, margin={"l": 60, "r": 12, "t": 30, "b": 34},
+        figure, palette, height=230, barmode="stack", bargap=0.08, showlegend=legend, margin={"l": 60, "r": 12, "t": 30, "b": 34},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
     )  # fmt: skip
     figure.update_layout(
-        xaxis=axis(palette, title=titled("turn", palette), showgrid=False, tickformat=",d"),
+        xaxis=axis(palette, title=titled("turn", palette), showgrid=False, tickformat=",d", range=_range(figure)),
         yaxis=axis(
             palette, title=titled(title, palette), rangemode="tozero", tickprefix=tickprefix,
             tickformat="" if tickprefix else "~s",
         ),
     )  # fmt: skip
     return figure
+
+
+def _range(figure: go.Figure) -> tuple[float, float]:
+    """From half a turn before the first to half a turn after the last."""
+    turns = figure.data[-1].x
+    return float(turns[0]) - 0.5, float(turns[-1]) + 0.5

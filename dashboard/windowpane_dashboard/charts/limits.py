@@ -94,7 +94,7 @@ def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, to
     ]
     for zone in ("red", "overflow", "orange", "yellow"):
         text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(begins[zone])}"
-        wanted.append((begins[zone], text, palette.zones[zone]))
+        wanted.append((begins[zone], text, palette.zone_text[zone]))
     taken: list[float] = []
     for height, text, colour in wanted:
         if height <= top and all(abs(height - other) >= LABEL_SHARE * top for other in taken):

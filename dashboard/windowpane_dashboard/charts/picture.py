@@ -31,7 +31,8 @@ STACKING: Final[tuple[Component, ...]] = (
     "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
 )  # fmt: skip
 """Components from the bottom up: what stands first in every call is the ground."""
-AREA_PIXELS: Final = 330
+AREA_PIXELS: Final = 300
+GAP_PIXELS: Final = 10
 SMALL_SHARE: Final = 0.25
 """Below this share of the limit the content is too flat to read at the limit's scale."""
 MAXIMUM_DROPS: Final = 400
@@ -68,8 +69,17 @@ def session_picture(
     lanes = lanes_of(marks)
     if lanes:
         add_lane(figure, marks, lanes, palette)
-    _add_selected(figure, selected, palette)
+    _add_selected(figure, selected, palette, ground=_ground(len(lanes)))
     return _arranged(figure, palette, lanes=len(lanes), x_range=x_range, top=top)
+
+
+def _inner_pixels(lanes: int) -> int:
+    return AREA_PIXELS + (GAP_PIXELS + LANE_PIXELS * lanes if lanes else 0)
+
+
+def _ground(lanes: int) -> float:
+    """Where the upper pane begins, as a share of the height."""
+    return (LANE_PIXELS * lanes + GAP_PIXELS) / _inner_pixels(lanes) if lanes else 0.0
 
 
 def _top(turns: pd.DataFrame, scale: Scale) -> float:
@@ -137,11 +147,13 @@ def turn_text(turn: pd.Series) -> str:
     return plain("\n".join(lines))
 
 
-def _add_selected(figure: go.Figure, selected: int, palette: Palette) -> None:
-    figure.add_shape(
-        type="line", x0=selected, x1=selected, y0=0, y1=1, xref="x", yref="paper",
-        line={"color": palette.text, "width": 1.4},
-    )  # fmt: skip
+def _add_selected(figure: go.Figure, selected: int, palette: Palette, *, ground: float) -> None:
+    """The line through the selected turn, behind the marks of the event lane."""
+    for low, high, layer in ((ground, 1, "above"), (0, ground, "below")):
+        figure.add_shape(
+            type="line", x0=selected, x1=selected, y0=low, y1=high, xref="x", yref="paper", layer=layer,
+            line={"color": palette.text, "width": 1.4},
+        )  # fmt: skip
     figure.add_annotation(
         x=selected, y=1, xref="x", yref="paper", text=f"turn {selected}", showarrow=False, yanchor="bottom",
         font={"color": palette.text, "size": 11},
@@ -151,14 +163,12 @@ def _add_selected(figure: go.Figure, selected: int, palette: Palette) -> None:
 def _arranged(
     figure: go.Figure, palette: Palette, *, lanes: int, x_range: tuple[float, float], top: float
 ) -> go.Figure:
-    margin_top, margin_bottom, gap = 46, 36, 10
-    lane_pixels = LANE_PIXELS * lanes
-    inner = AREA_PIXELS + (gap + lane_pixels if lanes else 0)
-    ground = (lane_pixels + gap) / inner if lanes else 0.0
+    margin_top, margin_bottom = 42, 36
+    inner, ground = _inner_pixels(lanes), _ground(lanes)
     styled(
         figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
         margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
-        legend={"orientation": "h", "x": 0, "y": 1.06, "yanchor": "bottom", "font": {"size": 11}},
+        legend={"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom", "font": {"size": 11}},
         clickmode="event+select",
     )  # fmt: skip
     figure.update_layout(
@@ -173,5 +183,7 @@ def _arranged(
     if x_range[1] - x_range[0] < 12:
         figure.update_xaxes(dtick=1)
     if lanes:
-        figure.update_layout(yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, lane_pixels / inner)})
+        figure.update_layout(
+            yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, LANE_PIXELS * lanes / inner)}
+        )
     return figure

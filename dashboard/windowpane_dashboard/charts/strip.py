@@ -83,9 +83,8 @@ def _joined(found: list[Segment], small: int) -> list[Segment]:
 
 
 def _text(row: dict[Hashable, Any]) -> str:
-    tool = f" of {row['tool']}" if row["tool"] else ""
     lines = [
-        f"{row['what']}{tool}, {tokens(row['tokens'], estimated=row['count'] == 'estimate')} tokens",
+        f"{row['what']}, {tokens(row['tokens'], estimated=row['count'] == 'estimate')} tokens",
         f"from turn {row['from turn']}, {row['age']} turns old, last used: {row['last used']}",
     ]
     if row["pinned"]:

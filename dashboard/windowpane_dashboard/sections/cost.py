@@ -10,7 +10,8 @@ from windowpane_dashboard.queries import Timeline
 
 _COLUMNS = {
     "turn": "turn",
-    "input_tokens": "input, not cached",
+    "input_tokens": "input",
+    "fresh_tokens": "not from or to the cache",
     "cache_read_tokens": "read from the cache",
     "cache_write_tokens": "written to the cache",
     "output_tokens": "output",

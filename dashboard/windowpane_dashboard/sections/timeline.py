@@ -51,6 +51,11 @@ def _picture(row: SessionRow, timeline: Timeline, selected: int) -> None:
         data_title="The picture as a table",
         on_select=lambda: _take_click(row.session_id, int(timeline.turns["turn"].iloc[-1])),
     )
+    if timeline.turns["unattributed"].any():
+        st.caption(
+            "Unattributed: what the provider counted beyond the recorded content, such as a system prompt and "
+            "tools that the recording leaves out."
+        )
     if timeline.marks_cut:
         st.caption(f"The event lane shows the first {LANE_EVENTS:,} marked events; all are on the audit page.")
 

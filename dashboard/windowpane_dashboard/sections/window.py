@@ -61,7 +61,7 @@ def _in_window(blocks: pd.DataFrame) -> None:
     if blocks.empty:
         return
     shown = blocks.drop(columns=["component", "count"])
-    empty = [name for name in ("tool", "stands for", "preview") if not shown[name].any()]
+    empty = [name for name in ("stands for", "preview") if not shown[name].any()]
     if not shown["pinned"].any():
         empty.append("pinned")
     elements.table(
@@ -71,11 +71,13 @@ def _in_window(blocks: pd.DataFrame) -> None:
         height=TABLE_PIXELS if len(shown) > 9 else "content",
         column_config={
             "tokens": st.column_config.NumberColumn(format="localized", width=64),
-            "age": st.column_config.NumberColumn(width=48, help="turns since it came in"),
-            "from turn": st.column_config.NumberColumn(width=72),
+            "what": st.column_config.TextColumn(width=150),
+            "age": st.column_config.NumberColumn(width=44, help="turns since it came in"),
+            "from turn": st.column_config.NumberColumn("since turn", width=70),
+            "preview": st.column_config.TextColumn(width=260),
             "block": st.column_config.TextColumn(width=64),
             "last used": st.column_config.TextColumn(
-                help="the last turn in which later content used something that only this block holds"
+                width=70, help="the last turn in which later content used something that only this block holds"
             ),
         },
     )
@@ -96,6 +98,9 @@ def _had_left(left: pd.DataFrame) -> None:
         alt="Blocks that had left the window, latest first",
         height=TABLE_PIXELS if len(left) > 9 else "content",
         column_config={
+            "what": st.column_config.TextColumn(width=140),
+            "why": st.column_config.TextColumn(width=210),
+            "needed again": st.column_config.TextColumn(width=140),
             "left": st.column_config.NumberColumn("turn", width=48, help="turn in which it left"),
             "block": st.column_config.TextColumn(width=64),
             "tokens": st.column_config.NumberColumn(format="localized", width=64),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import pandas as pd
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from windowpane.answers import fleet_answer
 from windowpane.formats import count, dollars, percent
@@ -15,6 +17,7 @@ from windowpane.vocabulary import ZONES
 from windowpane_dashboard import access, elements
 from windowpane_dashboard.filters import SEVERITIES, FleetFilters
 from windowpane_dashboard.queries import FLEET_ROWS, Fleet, fleet_frame
+from windowpane_dashboard.theme import Palette
 
 TABLE = "fleet_table"
 
@@ -87,6 +90,15 @@ def summary(listed: Fleet) -> None:
     st.caption(elements.escaped("   ·   ".join(parts)))
 
 
+def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
+    """The table with zones and alerts in their colours, beside their words and shapes."""
+    zones = {zone_label(zone): palette.zone_text[zone] for zone in ZONES}
+    levels = {"warning": palette.zone_text["orange"], "critical": palette.zone_text["red"]}
+    return frame.style.map(lambda label: f"color: {zones.get(label, palette.muted)}", subset=["zone"]).map(
+        lambda label: f"color: {levels.get(label.split(' ')[-1], palette.text)}", subset=["alerts"]
+    )
+
+
 def session_table(listed: Fleet, now: float) -> None:
     """The table of sessions; choosing a row opens it."""
     if not listed.rows:
@@ -94,17 +106,19 @@ def session_table(listed: Fleet, now: float) -> None:
         return
     config = st.column_config
     elements.table(
-        fleet_frame(listed.rows, now),
+        coloured(fleet_frame(listed.rows, now), elements.current_palette()),
         key=TABLE,
         alt="Sessions, the one under most pressure first",
         on_select=lambda: None,
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 14 else 560,
         column_config={
-            "zone": config.TextColumn(width=92, pinned=True),
-            "session": config.LinkColumn(width=220, display_text=r"session=([^&]+)", alignment="left"),
-            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=110),
-            "now": config.NumberColumn(format="percent", width=60, help="used tokens / limit, at the last turn"),
+            "zone": config.TextColumn(width=92),
+            "session": config.LinkColumn(width=190, display_text=r"session=([^&]+)", alignment="left"),
+            "agent": config.TextColumn(width=110),
+            "model": config.TextColumn(width=100),
+            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=120),
+            "now": config.NumberColumn(format="%.0f%%", width=60, help="used tokens / limit, at the last turn"),
             "tokens": config.NumberColumn(format="compact", width=64, help="used tokens at the last turn"),
             "red in": config.TextColumn(width=64, help="turns until red, median forecast; only live sessions"),
             "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens a turn, mean of the last 5"),

@@ -15,8 +15,7 @@ from windowpane_dashboard.sections.happenings import happenings_section
 from windowpane_dashboard.sections.timeline import timeline_section
 from windowpane_dashboard.sections.window import window_section
 
-OFFERED = 200
-"""Sessions offered in the selection, most recent first; any other opens by its address."""
+OFFERED = 200  # sessions in the selection, most recent first; any other opens by its address
 
 
 def main() -> None:
