@@ -18,16 +18,19 @@ CORE = (
     "digests.py",
     "events",
     "exceptions.py",
+    "formats.py",
     "metrics",
     "model_names.py",
     "observe",
     "protocols.py",
     "records.py",
     "settings.py",
+    "signs.py",
     "state.py",
     "tracking",
     "vocabulary.py",
     "window",
+    "words.py",
 )
 EDGES = ("metrics/otel.py", "metrics/prometheus.py")
 """Modules among the core's that speak a protocol of the outside."""

@@ -248,7 +248,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"The recording breaks off{_line(data.line)}{_because(data.reason)}. What came before is whole."
     ),
     "telemetry.dropped": lambda data: (
-        f"{count(data.last_n - data.first_n + 1, 'event')} dropped{_because(_spaced(data.reason))}."
+        f"Dropped {count(data.last_n - data.first_n + 1, 'event')}{_because(_spaced(data.reason))}."
     ),
     "pressure.measured": _pressure_measured,
     "zone.changed": lambda data: (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -197,6 +197,23 @@ def hostile_events(*, start: float) -> list[Event]:
     emitted = rich_events(start=start, session_id=f"id {HOSTILE}", agent=HOSTILE)
     hostile = replace(emitted[0].context, model=HOSTILE)
     return [event._replace(context=replace(event.context, model=hostile.model)) for event in emitted]
+
+
+@dataclass(frozen=True)
+class Builders:
+    """The makers of sessions, for tests that fill a store themselves."""
+
+    rich: Callable[..., list[Event]] = rich_events
+    plain: Callable[..., list[Event]] = plain_events
+    long: Callable[..., list[Event]] = long_events
+    hostile: Callable[..., list[Event]] = hostile_events
+    hostile_name: str = HOSTILE
+
+
+@pytest.fixture(scope="session")
+def builders() -> Builders:
+    """The makers of sessions."""
+    return Builders()
 
 
 @pytest.fixture

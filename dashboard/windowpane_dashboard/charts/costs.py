@@ -87,7 +87,8 @@ def _finished(
 ) -> go.Figure:
     figure.add_vline(x=selected, line={"color": palette.text, "width": 1.2})
     styled(
-        figure, palette, height=230, barmode="stack", bargap=0.08, showlegend=legend, margin={"l": 60, "r": 12, "t": 30, "b": 34},
+        figure, palette, height=230, barmode="stack", bargap=0.08, showlegend=legend,
+        margin={"l": 60, "r": 12, "t": 30, "b": 34},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
     )  # fmt: skip
     figure.update_layout(

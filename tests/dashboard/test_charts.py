@@ -1,0 +1,240 @@
+"""Figures against their data: nothing hidden, nothing invented, nothing interpreted as markup."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from windowpane.signs import COMPONENT_WORDS
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard import queries, window_queries
+from windowpane_dashboard.charts import cache_chart, cost_chart, facts_bar, session_picture, window_strip
+from windowpane_dashboard.charts.layout import CONFIG, plain
+from windowpane_dashboard.charts.picture import STACKING, natural_scale
+from windowpane_dashboard.charts.strip import MAXIMUM_BLOCKS, segments
+from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.reduction import MAXIMUM_POINTS, kept_rows
+from windowpane_dashboard.theme import DARK, LIGHT, Palette, contrast
+
+
+@pytest.fixture
+def rich(small_store: SqliteStore) -> Timeline:
+    """The session in which everything happens."""
+    return queries.timeline(small_store, "refactor-api")
+
+
+@given(
+    hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 3_000), st.integers(1, 4)),
+        elements=st.floats(-1e9, 1e9) | st.just(np.nan),
+        fill=st.floats(0, 10),
+    ),
+    st.integers(12, 400),
+)
+def test_reduction_never_hides_a_spike(series: np.ndarray, limit: int) -> None:
+    """Whatever is left out, every column keeps its extremes, both ends stay, and the order holds."""
+    kept = kept_rows(series, limit)
+
+    assert len(kept) <= max(limit, len(series) if len(series) <= limit else 0)
+    assert (np.diff(kept) > 0).all()
+    assert {0, len(series) - 1} <= set(kept.tolist())
+    for column in range(series.shape[1]):
+        whole, reduced = series[:, column], series[kept, column]
+        if not np.isnan(whole).all():
+            assert np.nanmax(reduced) == np.nanmax(whole)
+            assert np.nanmin(reduced) == np.nanmin(whole)
+
+
+def test_every_pair_of_colours_can_be_told_from_its_background() -> None:
+    """Words reach 4.5:1 and marks 3:1 in both themes; component fills are large areas with a legend."""
+    for palette in (LIGHT, DARK):
+        words = [palette.text, palette.muted, *palette.zone_text.values()]
+        marks = [palette.outline, palette.event, *palette.zones.values(), *palette.facts.values()]
+        assert all(contrast(colour, palette.background) >= 4.5 for colour in words)
+        assert all(contrast(colour, palette.background) >= 3.0 for colour in marks)
+        assert contrast(palette.on_event, palette.event) >= 4.5
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_the_picture_stacks_to_what_was_used(rich: Timeline, palette: Palette) -> None:
+    """At every turn the stacked components sum to the used tokens, in the colours of the palette."""
+    figure = session_picture(rich.turns, rich.spans, rich.marks, palette, selected=5)
+    stacked = [trace for trace in figure.data if trace.stackgroup == "window"]
+
+    assert np.allclose(sum(np.asarray(trace.y) for trace in stacked), rich.turns["used"])
+    assert {trace.name for trace in stacked} <= set(COMPONENT_WORDS.values())
+    assert {trace.line.color for trace in stacked} <= set(palette.components.values())
+    assert not any(trace.type == "scattergl" for trace in figure.data)
+
+
+def test_the_picture_marks_every_event_with_its_letter(rich: Timeline) -> None:
+    """All seven kinds happened, each has a row, and a mark stands at the turn it happened in."""
+    figure = session_picture(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    lane = [trace for trace in figure.data if trace.yaxis == "y2"]
+
+    assert [trace.text[0] for trace in lane] == list("ECSKWRA")
+    for trace in lane:
+        turns = rich.marks.loc[rich.marks["letter"] == trace.text[0], "turn"]
+        assert sorted(trace.x) == sorted(turns)
+
+
+def test_the_picture_shows_limit_zones_and_reserve(rich: Timeline) -> None:
+    """Four bands, the limit and red lines, the hatched reserve, and names beside them."""
+    figure = session_picture(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    heights = {trace.name: trace.y[0] for trace in figure.data if trace.name in ("limit", "red")}
+    limits = rich.spans[-1].limits
+    assert limits is not None
+
+    assert heights == {"limit": 20_000, "red": limits.at(limits.thresholds.red)}
+    bands = [shape for shape in figure.layout.shapes if (shape.name or "").startswith("zone ")]
+    assert [shape.name for shape in bands] == ["zone yellow", "zone orange", "zone red", "zone overflow"]
+    assert any(trace.fillpattern.shape == "/" for trace in figure.data if trace.fill == "toself")
+    assert any("limit 20k" in note.text for note in figure.layout.annotations)
+
+
+def test_an_unknown_limit_draws_no_zone(small_store: SqliteStore) -> None:
+    """Tokens are drawn, limit and zones are not."""
+    timeline = queries.timeline(small_store, "unknown-limit")
+    figure = session_picture(timeline.turns, timeline.spans, timeline.marks, LIGHT, selected=6)
+
+    assert [shape for shape in figure.layout.shapes if (shape.name or "").startswith("zone")] == []
+    assert not any(trace.name in ("limit", "red", "forecast") for trace in figure.data)
+    assert sum(trace.stackgroup == "window" for trace in figure.data) > 0
+
+
+def test_the_forecast_fan_ends_at_red(rich: Timeline) -> None:
+    """The fan opens at the last turn's size and never goes above red."""
+    figure = session_picture(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    fan = next(trace for trace in figure.data if trace.name == "forecast, 10–90%")
+    last = rich.turns.iloc[-1]
+
+    assert (fan.x[0], fan.y[0]) == (last["turn"], last["used"])
+    assert max(fan.y) <= last["red_tokens"]
+    assert max(fan.x) > last["turn"]
+
+
+def test_a_long_session_is_drawn_with_few_points() -> None:
+    """Ten thousand turns give at most 2,000 points a trace, and the spike among them is kept."""
+    turns = _synthetic_turns(10_000)
+    turns.loc[4_321, ["used", "tool_results"]] = 99_000.0
+    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
+
+    figure = session_picture(turns, (), marks, LIGHT, selected=1)
+
+    assert max(len(trace.x) for trace in figure.data) <= MAXIMUM_POINTS
+    results = next(trace for trace in figure.data if trace.name == "tool results")
+    assert max(results.y) == 99_000.0
+
+
+def _synthetic_turns(number: int) -> pd.DataFrame:
+    turns = queries.turns_frame([])
+    turns = turns.reindex(range(number))
+    turns["turn"] = np.arange(1, number + 1)
+    turns["used"] = turns["tool_results"] = np.linspace(100, 900, number)
+    return turns.fillna(dict.fromkeys(STACKING, 0.0) | {"added_tokens": 0.0})
+
+
+def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> None:
+    """A window that is almost empty would be a flat line at the limit's scale."""
+    assert natural_scale(queries.timeline(small_store, "short").turns) == "content"
+    assert natural_scale(queries.timeline(small_store, "refactor-api").turns) == "limit"
+
+
+def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteStore) -> None:
+    """Segments follow one another without gap and sum to the blocks' tokens."""
+    blocks = window_queries.window_at(small_store, "refactor-api", 12)
+    bar = window_strip(blocks, LIGHT, limit_tokens=20_000).data[0]
+
+    assert sum(bar.x) == blocks["tokens"].sum()
+    assert np.allclose(np.asarray(bar.base[1:]), np.cumsum(bar.x)[:-1])
+
+
+def test_a_crowded_strip_joins_small_neighbours() -> None:
+    """Thousands of blocks become few segments that hold the same tokens in the same order."""
+    number = 5_000
+    blocks = pd.DataFrame(
+        {
+            "what": ["tool result"] * number, "tokens": np.tile([1, 3, 200, 4], number // 4), "from turn": 1,
+            "age": 1, "last used": "–", "pinned": False, "preview": "", "stands for": "", "block": "b",
+            "component": np.repeat(["tool_results", "message_history"], number // 2), "count": "exact",
+        }
+    )  # fmt: skip
+
+    found = segments(blocks)
+
+    assert len(found) <= MAXIMUM_BLOCKS
+    assert sum(segment.tokens for segment in found) == blocks["tokens"].sum()
+    assert [segment.component for segment in found] == sorted(
+        [segment.component for segment in found], reverse=True
+    )
+
+
+def test_cost_and_cache_say_nothing_where_nothing_was_reported(rich: Timeline) -> None:
+    """Missing usage and prices give no figure instead of zeros; known ones add up."""
+    silent = rich.turns.assign(input_tokens=np.nan, cost_dollars=np.nan)
+
+    assert cache_chart(silent, LIGHT, selected=1) is None
+    assert cost_chart(silent, LIGHT, selected=1) is None
+    cache = cache_chart(rich.turns, LIGHT, selected=1)
+    assert cache is not None
+    parts = [trace for trace in cache.data if trace.name]
+    assert np.allclose(sum(np.asarray(trace.y) for trace in parts), rich.turns["input_tokens"])
+
+
+def test_facts_are_named_with_their_numbers() -> None:
+    """Outcomes that occurred are in the legend with their count; the others are left out."""
+    figure = facts_bar({"kept": 6, "recoverable": 0, "lost": 3, "contradicted": 1}, LIGHT)
+
+    assert [trace.name for trace in figure.data] == ["kept 6", "lost 3", "contradicted 1"]
+
+
+def test_agent_text_in_a_hover_box_is_not_markup() -> None:
+    """Plotly's pseudo-HTML is escaped and nothing is sent to a cloud."""
+    assert plain("<a href='javascript:x'>x</a> & <b>") == (
+        "&lt;a href=&#x27;javascript:x&#x27;&gt;x&lt;/a&gt; &amp; &lt;b&gt;"
+    )
+    assert CONFIG["showSendToCloud"] is False
+    assert CONFIG["displaylogo"] is False
+
+
+def test_departures_carry_reason_score_and_return(small_store: SqliteStore) -> None:
+    """What a policy evicted shows its words and score, and the turn it was needed again in."""
+    left = window_queries.left_by(small_store, "refactor-api", 21)
+    evicted = left[left["why"].str.startswith("evicted")]
+
+    assert set(evicted["why"]) == {"evicted: older than 8 turns, never referenced"}
+    assert set(evicted["score"]) == {0.12}
+    assert evicted["needed again"].str.startswith("turn ").sum() == 1
+
+
+def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -> None:
+    """Both sides have their blocks, and the facts come worst first without a text that was not captured."""
+    found = window_queries.compressions(small_store, "refactor-api")
+    assert len(found) == 1
+    before, after = window_queries.sides(small_store, "refactor-api", found[0])
+    fidelity = found[0].fidelity
+    assert fidelity is not None
+
+    facts = window_queries.facts_frame(small_store, fidelity)
+    assert len(before.blocks) == len(found[0].data.removed)
+    assert [block.content_type for block in after.blocks] == ["summary"]
+    assert not before.captured
+    assert list(facts["outcome"])[:3] == ["lost"] * 3
+    assert facts["text"].isna().all()
+
+
+def test_the_fleet_table_knows_live_from_recorded(small_store: SqliteStore) -> None:
+    """A forecast is given for live sessions only, and unknown figures stay empty."""
+    rows = small_store.sessions()
+    frame = queries.fleet_frame(rows, time.time()).set_index("agent")
+
+    assert frame.loc["reviewer", "red in"] not in ("not live", "–")
+    assert set(frame.loc["writer", "red in"]) == {"not live"}
+    assert frame.loc["writer", "now"].isna().sum() == 1

@@ -1,0 +1,60 @@
+"""Filters and addresses: what is written is what is read, and nonsense is ignored."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.events import PAYLOADS
+from windowpane.vocabulary import ZONES
+from windowpane_dashboard.filters import SEVERITIES, AuditFilters, FleetFilters, SessionPlace
+
+WORDS = st.none() | st.text(min_size=1, max_size=40).map(str.strip).filter(bool)
+TURNS = st.none() | st.integers(0, 10**6)
+
+
+@given(
+    st.builds(
+        FleetFilters, agent=WORDS, model=WORDS, source=WORDS, zone=st.none() | st.sampled_from(ZONES),
+        severity=st.none() | st.sampled_from(SEVERITIES), text=WORDS,
+    )
+)  # fmt: skip
+def test_fleet_filters_survive_the_address(filters: FleetFilters) -> None:
+    """Any filters come back from their own query parameters."""
+    assert FleetFilters.from_query(filters.to_query()) == filters
+
+
+@given(
+    st.builds(
+        AuditFilters, session=WORDS,
+        types=st.lists(st.sampled_from(sorted(PAYLOADS)), unique=True).map(
+            lambda names: tuple(name for name in PAYLOADS if name in names)
+        ),
+        turn_from=TURNS, turn_to=TURNS, text=WORDS, after=st.integers(0, 10**9),
+    )
+)  # fmt: skip
+def test_audit_filters_survive_the_address(filters: AuditFilters) -> None:
+    """Any filters come back from their own query parameters."""
+    assert AuditFilters.from_query(filters.to_query()) == filters
+
+
+@given(session=WORDS, turn=TURNS)
+def test_a_place_survives_being_quoted_in_a_link(session: str | None, turn: int | None) -> None:
+    """The link of the fleet table leads to the same session and turn, whatever the id contains."""
+    place = SessionPlace(session, turn)
+    query = dict(parse_qsl(place.address().removeprefix("session?"), errors="surrogatepass"))
+
+    assert SessionPlace.from_query(query) == place
+
+
+@given(st.dictionaries(st.sampled_from(["zone", "severity", "turn", "types", "after", "turn_from"]), st.text()))
+def test_nonsense_in_an_address_is_ignored(query: dict[str, str]) -> None:
+    """A hand-written address never fails, and unknown words filter nothing."""
+    fleet, audit = FleetFilters.from_query(query), AuditFilters.from_query(query)
+
+    assert fleet.zone in (None, *ZONES)
+    assert set(audit.types) <= set(PAYLOADS)
+    assert audit.after >= 0
+    assert SessionPlace.from_query(query).session is None

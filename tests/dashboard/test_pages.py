@@ -1,0 +1,288 @@
+"""Every page on an empty, a small, a long, a hostile and a failing store, run without a browser."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.launch import APP
+
+PAGES = ("fleet", "session", "audit")
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture
+def open_page() -> OpenPage:
+    """Run the application at one page, with query parameters."""
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+    def run(page: str, **query: str) -> AppTest:
+        app = AppTest.from_file(str(APP), default_timeout=60)
+        if page != "fleet":
+            app.switch_page(f"views/{page}.py")
+        for name, value in query.items():
+            app.query_params[name] = value
+        return app.run()
+
+    return run
+
+
+def said(app: AppTest) -> str:
+    """All words of the page."""
+    kinds = (app.subheader, app.caption, app.text, app.markdown, app.error, app.warning, app.code)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_empty_store_says_what_to_do(page: str, empty_store: SqliteStore, open_page: OpenPage) -> None:
+    """The page names the commands that fill the store."""
+    app = open_page(page)
+
+    assert not app.exception
+    assert "windowpane import" in said(app)
+    assert "windowpane demo" in said(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_missing_store_says_what_to_do(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+) -> None:
+    """Where there is no file yet, none is made, and the page says how to get one."""
+    path = tmp_path / "none.db"
+    monkeypatch.setenv("WINDOWPANE_STORE", str(path))
+
+    app = open_page(page)
+
+    assert not app.exception
+    assert "There is no store" in said(app)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_corrupt_store_says_what_failed_and_what_still_works(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+) -> None:
+    """No traceback: what failed, what is not affected, what to run."""
+    path = tmp_path / "corrupt.db"
+    path.write_bytes(b"this is not a database" * 500)
+    monkeypatch.setenv("WINDOWPANE_STORE", str(path))
+
+    app = open_page(page)
+
+    assert not app.exception
+    assert app.error
+    assert "windowpane doctor" in said(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_read_that_fails_is_contained(
+    page: str, small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+) -> None:
+    """A store that breaks while the page is drawn gives a message, not a traceback."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(SqliteStore, "sessions", broken)
+    monkeypatch.setattr(SqliteStore, "size", broken)
+
+    app = open_page(page)
+
+    assert not app.exception
+    assert app.error
+    assert "disk I/O error" in said(app)
+
+
+def test_the_fleet_answers_first_and_lists_by_pressure(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """One sentence, then every session."""
+    app = open_page("fleet")
+
+    assert not app.exception
+    assert "live session" in app.subheader[0].value
+    assert len(app.dataframe[0].value) == 3
+
+
+def test_fleet_filters_come_from_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """A shared address shows the same sessions, with the filter visible in its widget."""
+    app = open_page("fleet", agent="writer")
+
+    assert not app.exception
+    assert set(app.dataframe[0].value["agent"]) == {"writer"}
+    assert next(box for box in app.selectbox if box.label == "Agent").value == "writer"
+
+
+def test_a_fleet_filter_goes_into_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Typing narrows the list and changes the address."""
+    app = open_page("fleet")
+
+    app.text_input[0].set_value("refactor").run()
+
+    assert len(app.dataframe[0].value) == 1
+    assert app.query_params["text"] in ("refactor", ["refactor"])
+
+
+def test_the_session_page_explains_the_session(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Answer, figures, picture, window, departures, compression and events of the rich session."""
+    app = open_page("session", session="refactor-api")
+
+    assert not app.exception
+    assert "1 compression lost 4 of 12 facts" in app.subheader[0].value
+    labels = [metric.label for metric in app.metric]
+    assert labels[:9] == [
+        "Utilization", "Zone", "Velocity", "Red in", "Burn", "Regret", "Fidelity", "Cost", "Cache",
+    ]  # fmt: skip
+    words = said(app)
+    for part in ("Turn 23", "Compressions", "Cost and cache", "What happened", "content capture is off"):
+        assert part in words
+
+
+def test_a_deep_link_opens_the_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Everything below the picture is about the turn of the address."""
+    app = open_page("session", session="refactor-api", turn="17")
+
+    assert not app.exception
+    assert app.slider[0].value == 17
+    assert any("Turn 17" in heading.value for heading in app.subheader)
+
+
+def test_moving_the_turn_moves_everything_below(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """The slider and the event buttons select a turn, and the address follows."""
+    app = open_page("session", session="refactor-api")
+
+    app.slider[0].set_value(12).run()
+    assert any("Turn 12" in heading.value for heading in app.subheader)
+    assert app.query_params["turn"] in ("12", ["12"])
+
+    next(button for button in app.button if button.label == "Event after").click().run()
+    assert app.slider[0].value == 14
+    assert not app.exception
+
+
+def test_an_unknown_limit_is_said_and_tokens_are_shown(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """No zone and no forecast, but the tokens."""
+    app = open_page("session", session="unknown-limit")
+
+    assert not app.exception
+    assert "is unknown" in app.subheader[0].value
+    assert next(metric for metric in app.metric if metric.label == "Zone").value == "–"
+    assert any("Turn 6: 1,460 tokens" in heading.value for heading in app.subheader)
+
+
+def test_an_unknown_session_is_said(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """A stale address gives a way on."""
+    app = open_page("session", session="nobody")
+
+    assert not app.exception
+    assert "not in the store" in app.warning[0].value
+
+
+def test_a_session_of_one_turn_has_no_slider(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """One turn is drawn without anything to choose."""
+    app = open_page("session", session="short")
+
+    assert not app.exception
+    assert not app.slider
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_markup_in_names_stays_text(
+    page: str, empty_store: SqliteStore, open_page: OpenPage, builders: Any
+) -> None:
+    """Nothing of a hostile name reaches Streamlit's Markdown unescaped."""
+    empty_store.append(builders.hostile(start=time.time() - 800))
+    hostile = f"id {builders.hostile_name}"
+
+    app = open_page(page, session=hostile) if page != "fleet" else open_page(page)
+
+    assert not app.exception
+    for kind in (app.subheader, app.caption, app.markdown, app.error, app.warning):
+        for element in kind:
+            assert "<script>" not in str(element.value)
+            assert "[link](" not in str(element.value)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_long_session_opens(
+    page: str, large_store_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+) -> None:
+    """Thousands of turns open on every page."""
+    monkeypatch.setenv("WINDOWPANE_STORE", str(large_store_path))
+
+    app = open_page(page, session="marathon") if page == "session" else open_page(page)
+
+    assert not app.exception
+    if page == "session":
+        assert any("Turn 3,000" in h.value or "Turn " in h.value for h in app.subheader)
+
+
+def test_the_audit_page_searches_and_verifies(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Filters narrow the rows; the chain's state is shown after verifying."""
+    app = open_page("audit", types="alert.fired,alert.resolved")
+
+    assert not app.exception
+    assert len(app.dataframe[0].value) == 2
+    next(button for button in app.button if button.label == "Verify chain").click().run()
+    assert "the chain is intact, without a key" in app.subheader[0].value
+
+
+def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """After tampering the page says broken, and where."""
+    with sqlite3.connect(small_store.path) as connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f'DROP TRIGGER "{trigger}"')
+        connection.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = 5")
+    connection.close()
+    app = open_page("audit")
+
+    next(button for button in app.button if button.label == "Verify chain").click().run()
+
+    assert "broken" in app.subheader[0].value
+    assert any("Broken at seq 5" in text.value for text in app.text)
+
+
+def test_audit_rows_are_paged(
+    large_store_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+) -> None:
+    """Going on shows the next rows, going back the first ones."""
+    monkeypatch.setenv("WINDOWPANE_STORE", str(large_store_path))
+    app = open_page("audit")
+    first = list(app.dataframe[0].value["seq"])
+
+    next(button for button in app.button if button.label == "Later").click().run()
+    second = list(app.dataframe[0].value["seq"])
+    next(button for button in app.button if button.label == "Earlier").click().run()
+
+    assert len(first) == 100
+    assert second[0] == first[-1] + 1
+    assert list(app.dataframe[0].value["seq"]) == first
+
+
+def test_an_unchanged_store_is_read_once(
+    small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, builders: Any
+) -> None:
+    """Drawing the page again reads the timeline from the cache; a new event makes it fresh."""
+    calls: list[str] = []
+    plain = SqliteStore.turns
+
+    def counted(self: SqliteStore, session_id: str, **options: int) -> object:
+        calls.append(session_id)
+        return plain(self, session_id, **options)
+
+    monkeypatch.setattr(SqliteStore, "turns", counted)
+    app = open_page("session", session="refactor-api")
+    seen = len(calls)
+    app.run()
+    assert len(calls) == seen
+
+    small_store.append(builders.plain("new", start=time.time(), turns=1, limit_tokens=None, end=False))
+    app.run()
+    assert len(calls) == seen + 1

@@ -1,0 +1,199 @@
+"""Sentences and figures: every event has words, unknown stays unknown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, fields, replace
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from windowpane.answers import FactTotals, fleet_answer, session_answer
+from windowpane.events import PAYLOADS, BlocksEvicted, ContentCompressed, Event, EventContext, EvictedBlock
+from windowpane.formats import (
+    ago,
+    count,
+    dollars,
+    percent,
+    seconds,
+    tokens,
+    tokens_short,
+    turns_band,
+    turns_until,
+)
+from windowpane.signs import MARK_OF, MARKS, NOTEWORTHY, ROUTINE, event_label, zone_label
+from windowpane.store.base import SessionRow
+from windowpane.vocabulary import ZONES
+from windowpane.window.blocks import Block
+from windowpane.words import content_counts, describe
+
+CONTEXT = EventContext("s", "a", "m", 3, 1, "live", "st")
+
+
+def event(data: Any) -> Event:
+    return Event(CONTEXT, 0, 1.0, data)
+
+
+def made(cls: type) -> Any:
+    """An instance with a plausible value for every field without a default."""
+    hints = get_type_hints(cls)
+    values: dict[str, Any] = {}
+    for field in fields(cls):
+        if field.default is not MISSING or field.default_factory is not MISSING:
+            continue
+        values[field.name] = _value(hints[field.name])
+    return cls(**values)
+
+
+def _value(hint: Any) -> Any:
+    if hint is Block:
+        return Block("b1", "tool_result", 1_200, 2, "b1", 1, "d", 40, "estimate", tool_name="read")
+    if hint in (int, float):
+        return hint(7)
+    if hint is str:
+        return "example"
+    choices = get_args(hint)
+    if type(None) in choices:
+        return None
+    if hasattr(hint, "__origin__") and hint.__origin__ is tuple:
+        return ()
+    return choices[0]
+
+
+def row(**changes: Any) -> SessionRow:
+    plain = SessionRow(
+        session_id="s", revision=1, agent="a", model="m", source="live", parent_session_id=None, started_at=0.0,
+        last_at=1_000.0, ended=False, incomplete=False, turns=40, exchanges=1, events=10, windows=1,
+        limit_tokens=100_000, limit_source="given", used_tokens=50_000, peak_used_tokens=93_000, utilization=0.5,
+        peak_utilization=0.93, zone="yellow", worst_zone="red", velocity=100.0, turns_until_red=9.0,
+        cost_dollars=1.0, input_tokens=10, output_tokens=1, cache_read_tokens=5, evicted_blocks=0,
+        evicted_tokens=0, compressions=0, regrets=0, overflows=0, fidelity=None, firing=0, worst_severity=None,
+        last_event="turn.ended",
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_every_event_has_a_sentence(name: str) -> None:
+    """Each payload, with only what it must have, becomes a sentence without a raw None or placeholder."""
+    text = describe(event(made(PAYLOADS[name])))
+
+    assert len(text) > 5
+    assert "None" not in text
+    assert text[0].isupper() or text.startswith("example")
+    assert "\n" not in text
+
+
+def test_an_eviction_says_what_whence_and_why() -> None:
+    """Kinds, turns, tokens and the policy's reason are in one sentence."""
+    gone = tuple(
+        EvictedBlock(f"b{turn}", "tool_result", 1_500, "mask", "older than 8 turns", turn_added=turn)
+        for turn in range(3, 10)
+    )
+
+    text = describe(event(BlocksEvicted("hybrid", gone, 10_500, 10_300)))
+
+    assert text == (
+        "Evicted 7 tool results from turns 3 to 9 (10,500 tokens): older than 8 turns. "
+        "10,300 tokens freed net of placeholders."
+    )
+
+
+def test_a_rejected_compression_does_not_claim_a_result() -> None:
+    """An attempt that changed nothing says so, with its reason."""
+    text = describe(event(ContentCompressed("compaction", "red", "rejected", 900, 950, reason="not smaller")))
+
+    assert text == "Compaction rejected: not smaller."
+
+
+def test_marks_cover_the_seven_letters_once() -> None:
+    """Every letter of the visual language is used, and every marked event exists."""
+    assert "".join(MARKS) == "ECSKWRA"
+    assert {mark.letter for mark in MARK_OF.values()} == set(MARKS)
+    assert set(MARK_OF) <= set(PAYLOADS)
+    assert set(NOTEWORTHY) | ROUTINE == set(PAYLOADS)
+    assert event_label("blocks.evicted") == "E ▼ blocks.evicted"
+    assert len({zone_label(zone)[0] for zone in ZONES}) == len(ZONES)
+
+
+def test_kinds_of_content_are_counted_in_words() -> None:
+    """Several kinds are joined as in speech."""
+    kinds = ["tool_result", "tool_result", "thinking", "summary", "summary"]
+
+    assert content_counts(kinds) == "2 tool results, 2 summaries and 1 thinking block"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (tokens(12_345), "12,345"),
+        (tokens(None), "–"),
+        (tokens(math.nan), "–"),
+        (tokens(5, estimated=True), "≈5"),
+        (tokens_short(940), "940"),
+        (tokens_short(12_300), "12.3k"),
+        (tokens_short(99_960), "100k"),
+        (tokens_short(999_600), "1M"),
+        (tokens_short(4_100, signed=True), "+4.1k"),
+        (tokens_short(-4_100), "−4.1k"),
+        (percent(0.874), "87%"),
+        (percent(0.999), "99.9%"),
+        (percent(0.001), "<1%"),
+        (percent(1.2), "120%"),
+        (dollars(0.42), "$0.42"),
+        (dollars(0.0012), "$0.0012"),
+        (dollars(1_204.4), "$1,204"),
+        (seconds(0.004), "4 ms"),
+        (seconds(125), "2 min 5 s"),
+        (turns_until(0), "now"),
+        (turns_until(math.inf), "flat"),
+        (turns_until(0.4), "<1"),
+        (turns_band(3, 7), "3–7"),
+        (turns_band(None, 7), ""),
+        (count(1, "turn"), "1 turn"),
+        (count(1_204, "turn"), "1,204 turns"),
+        (ago(0, 130), "2 min ago"),
+        (ago(None, 130), "–"),
+    ],
+)
+def test_figures_are_written_one_way(given: str, expected: str) -> None:
+    """Tokens, ratios, money and time read as the visual language has them."""
+    assert given == expected
+
+
+def test_the_answer_of_a_session_says_what_went_wrong() -> None:
+    """Zone and turn, what compressions lost, what was needed again."""
+    text = session_answer(
+        row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
+        worst_turn=37,
+        facts=FactTotals(61, 40, 7, 13, 1),
+    )
+
+    assert text == (
+        "Red at turn 37, highest 93% of 100,000 tokens; 2 compressions lost 14 of 61 facts; "
+        "12 blocks evicted (18,400 tokens); 3 blocks that had left were needed again."
+    )
+
+
+def test_an_unknown_limit_is_not_called_green() -> None:
+    """Without a limit there is no zone in the answer."""
+    text = session_answer(row(limit_tokens=None, peak_utilization=None, worst_zone=None))
+
+    assert text.startswith("The size of the window is unknown")
+    assert "green" not in text
+
+
+def test_the_answer_of_the_fleet_counts_who_needs_a_person() -> None:
+    """Live sessions in red, red soon or with a firing alert are counted once each."""
+    rows = [
+        row(zone="red", firing=1, worst_severity="critical"),
+        row(turns_until_red=2.0),
+        row(),
+        row(last_at=-5_000.0, zone="red"),
+    ]
+
+    assert fleet_answer(rows, now=1_100.0) == (
+        "2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon)."
+    )
+    assert fleet_answer(rows[2:3], now=1_100.0) == "1 live session, none needs you."
+    assert fleet_answer(rows, now=99_999.0) == "No session is live. 4 sessions recorded, 4 of them reached red."
