@@ -6,10 +6,14 @@ import json
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -526,6 +530,66 @@ def test_the_outbox_is_bounded_and_private(tmp_path: Path) -> None:
     assert outbox.waiting() == 10
     assert path.stat().st_mode & 0o777 == 0o600
     notifier.close()
+
+
+def test_an_outbox_that_is_locked_delays_but_does_not_lose(tmp_path: Path) -> None:
+    """While another process holds the file the message waits in memory, and nothing is raised."""
+    path, clock, channel = tmp_path / "store.db", Clock(), Memory()
+    outbox = Outbox(path, busy_seconds=0.01)
+    notifier = Notifier([channel], outbox, settings=DeliverySettings(group_seconds=0), clock=clock)
+    notifier.start = lambda: None  # type: ignore[method-assign]
+    notifier.write([fired(session="s1")])
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        notifier.write([fired(session="s2")])
+        other.execute("COMMIT")
+
+    notifier.write([fired(session="s3")])
+    notifier.deliver_due()
+
+    assert [sent[0].session_id for sent in channel.sent] == ["s1", "s2", "s3"]
+    notifier.close()
+
+
+@pytest.mark.server
+def test_a_real_alertmanager_holds_and_ends_the_alert(
+    tmp_path: Path,
+    require_server: Callable[[str], Path],
+    run_server: Callable[..., Any],
+    free_port: Callable[[], int],
+    wait_until: Wait,
+) -> None:
+    """Alertmanager shows a firing alert as active, and no longer after its resolution."""
+    program, port = require_server("prometheus-alertmanager"), free_port()
+    config = tmp_path / "alertmanager.yml"
+    config.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
+    address = f"127.0.0.1:{port}"
+
+    def ask(path: str) -> Any:
+        try:
+            with urllib.request.urlopen(f"http://{address}{path}", timeout=5) as response:
+                return response.read()
+        except OSError:
+            return None
+
+    def active() -> list[str]:
+        return [alert["labels"]["alertname"] for alert in json.loads(ask("/api/v2/alerts?active=true") or "[]")]
+
+    run_server(
+        [program, f"--config.file={config}", f"--storage.path={tmp_path / 'data'}",
+         f"--web.listen-address={address}", "--cluster.listen-address="],
+        ready=lambda: ask("/-/ready") is not None,
+    )  # fmt: skip
+    channel, now = AlertmanagerChannel(f"alertmanager://{address}"), time.time()
+    firing, over = (message_of(event._replace(at=now - ago)) for event, ago in ((fired(), 60), (resolved(), 1)))
+    assert firing is not None
+    assert over is not None
+
+    channel.send([firing])
+    wait_until(lambda: active() == ["utilization"], what="an active alert")
+    channel.send([over])
+
+    wait_until(lambda: active() == [], what="its end")
 
 
 def test_close_delivers_what_waits_for_company() -> None:

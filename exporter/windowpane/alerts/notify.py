@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -32,6 +33,8 @@ CountNotifications = Callable[[str, str], None]
 """Kind of channel, and outcome: `delivered`, `retried` or `failed`."""
 Emit = Callable[[list[Event]], None]
 
+UNSAVED_ENTRIES: Final = 1_000
+"""Messages kept in memory while the outbox cannot be written; the oldest go first."""
 IDLE_SECONDS: Final = 30.0
 """Look for what other processes left behind at least this often."""
 
@@ -115,13 +118,16 @@ class Notifier:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()  # guards against two threads
+        self._saving = threading.Lock()  # guards what is unsaved
+        self._unsaved: deque[Entry] = deque(maxlen=UNSAVED_ENTRIES)
 
     def write(self, batch: Sequence[Event]) -> None:
-        """Queue the alerts of *batch* for every channel that wants them. Raises what the outbox does."""
+        """Queue the alerts of *batch* for every channel that wants them."""
         entries = [entry for event in batch for entry in self._entries(event)]
         if entries:
-            now = self._clock()
-            self._outbox.put(entries, now=now, due_at=now + self._settings.group_seconds)
+            with self._saving:
+                self._unsaved.extend(entries)
+                self._save()
             self.start()
             self._wake.set()
 
@@ -162,6 +168,17 @@ class Notifier:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
+    def _save(self) -> None:
+        """Move what waits in memory to the outbox; while that is locked or full, it stays for the next try."""
+        entries = list(self._unsaved)
+        if not entries:
+            return
+        now = self._clock()
+        with self._boundary.contain("writing the outbox"):
+            self._outbox.put(entries, now=now, due_at=now + self._settings.group_seconds)
+            for _ in entries:
+                self._unsaved.popleft()
+
     def _entries(self, event: Event) -> list[Entry]:
         message = message_of(event)
         if message is None:
@@ -172,6 +189,8 @@ class Notifier:
         while not self._closed:
             self._wake.clear()
             with self._boundary.contain("delivering alerts"):
+                with self._saving:
+                    self._save()
                 self.deliver_due()
             self._wake.wait(self._pause())
         with self._boundary.contain("delivering alerts"):
@@ -181,6 +200,8 @@ class Notifier:
         """Seconds until something is due."""
         if self._closed:
             return 0.0
+        if self._unsaved:
+            return self._settings.retry_seconds
         due = None
         with self._boundary.contain("reading the outbox"):
             due = self._outbox.next_due(tuple(self._channels))

@@ -80,9 +80,12 @@ def _identity(entry: Entry) -> tuple[str, str, str, int, State]:
 class Outbox:
     """The table. Thread-safe: one lock guards its one connection; *path* None keeps it in memory."""
 
-    def __init__(self, path: Path | None, *, capacity: int = CAPACITY_ROWS) -> None:
+    def __init__(
+        self, path: Path | None, *, capacity: int = CAPACITY_ROWS, busy_seconds: float = BUSY_SECONDS
+    ) -> None:
         self._path = path
         self._capacity = capacity
+        self._busy_seconds = busy_seconds
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -206,7 +209,7 @@ class Outbox:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(
-            self._path or ":memory:", timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self._path or ":memory:", timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
         try:
             if self._path is not None:

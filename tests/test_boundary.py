@@ -1,0 +1,85 @@
+"""The line no exception crosses, and the account of what was dropped."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from windowpane.boundary import Boundary
+from windowpane.events import Event, EventContext, TelemetryDropped, TurnStarted
+from windowpane.gaps import Gaps
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_an_exception_is_contained_and_told() -> None:
+    """The body ends, what is to be done on failure is done, and the caller goes on."""
+    done: list[str] = []
+
+    with Boundary(logging.getLogger("test")).contain("work", failed=lambda: done.append("failed")):
+        raise ValueError("broken")
+
+    assert done == ["failed"]
+
+
+def test_what_ends_the_program_passes() -> None:
+    """An interrupt or an exit is not ours to hold back."""
+    with pytest.raises(KeyboardInterrupt), Boundary(logging.getLogger("test")).contain("work"):
+        raise KeyboardInterrupt
+
+
+def test_each_kind_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """Repetitions are counted instead of logged; another kind is logged at once."""
+    clock = Clock()
+    boundary = Boundary(logging.getLogger("test"), clock=clock)
+
+    for _ in range(5):
+        boundary.caught("sink store", OSError("full"))
+    boundary.caught("sink store", ValueError("bad"))
+    clock.now = 61.0
+    boundary.caught("sink store", OSError("full"))
+
+    assert [record.message for record in caplog.records] == [
+        "sink store failed: OSError: full",
+        "sink store failed: ValueError: bad",
+        "sink store failed: OSError: full",
+        "4 more like it since the last one was logged",
+    ]
+
+
+def event(n: int, stream: str = "s") -> Event:
+    return Event(EventContext("s", "a", "m", 1, 1, "live", stream), n, 1.0, TurnStarted())
+
+
+def test_a_gap_is_told_once_with_its_whole_extent() -> None:
+    """Drops of one stream that follow one another are one gap; telling about it ends it."""
+    gaps = Gaps("queue_full")
+    gaps.add([event(3), event(4)])
+    gaps.add([event(5)])
+    gaps.add([event(9, "other")])
+
+    (told,) = gaps.tell("s")
+
+    assert (told.n, told.data) == (5, TelemetryDropped(3, 5, "queue_full"))
+    assert gaps.tell("s") == []
+    assert [found.n for found in gaps.tell_all()] == [9]
+    assert not gaps
+
+
+def test_an_account_that_is_lost_itself_is_carried_over() -> None:
+    """Dropping the event that explains a gap keeps the gap's beginning."""
+    gaps = Gaps("sink_failed")
+    gaps.add([event(3)])
+
+    gaps.add([*gaps.tell("s"), event(4)])
+
+    (told,) = gaps.tell("s")
+    assert told.data == TelemetryDropped(3, 4, "sink_failed")
