@@ -1,0 +1,274 @@
+"""Codex's traps, each with the few rows that show it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from windowpane.sources.base import (
+    Broken,
+    Compacted,
+    Content,
+    FileStats,
+    LimitStated,
+    ModelCalled,
+    Problem,
+    Record,
+    SessionOpened,
+)
+from windowpane.sources.codex import CodexReader
+
+Json = dict[str, Any]
+
+
+class Rollout:
+    """Builds rows and reads them."""
+
+    def __init__(self) -> None:
+        self.rows: list[Json] = []
+        self._total = 0
+
+    def row(self, kind: str, **payload: Any) -> Rollout:
+        number = len(self.rows)
+        self.rows.append({"timestamp": f"2026-01-01T00:00:{number:02}Z", "type": kind, "payload": payload})
+        return self
+
+    def begin(self, model: str = "gpt-5") -> Rollout:
+        self.row("session_meta", id="s", base_instructions={"text": "be good"})
+        return self.row("turn_context", model=model)
+
+    def item(self, kind: str, **payload: Any) -> Rollout:
+        return self.row("response_item", **({"type": kind} | payload))
+
+    def message(self, role: str, text: str) -> Rollout:
+        kind = "output_text" if role == "assistant" else "input_text"
+        return self.item("message", role=role, content=[{"type": kind, "text": text}])
+
+    def count(self, tokens: int, *, repeated: bool = False, after: int = 0) -> Rollout:
+        if not repeated:
+            self._total += tokens
+        last = {"input_tokens": tokens, "cached_input_tokens": tokens // 2, "output_tokens": 3}
+        last["total_tokens"] = after or tokens + 3
+        info = {
+            "last_token_usage": last,
+            "total_token_usage": {"input_tokens": self._total},
+            "model_context_window": 1_000,
+        }
+        return self.row("event_msg", type="token_count", info=info)
+
+    def read(self, tmp_path: Path, *, complete: bool = True, tail: bytes = b"") -> Read:
+        path = tmp_path / "rollout.jsonl"
+        path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in self.rows) + tail)
+        return Read(path, complete=complete)
+
+
+class Read:
+    def __init__(self, path: Path, *, complete: bool = True) -> None:
+        self.stats = FileStats()
+        self.problems: list[Problem] = []
+        reader = CodexReader(complete=complete)
+        self.records: list[Record] = list(reader.read(path, stats=self.stats, problems=self.problems))
+
+    def of(self, *kinds: type[Record]) -> list[Any]:
+        return [record for record in self.records if isinstance(record, kinds)]
+
+    @property
+    def order(self) -> list[str]:
+        return [
+            record.content_type if isinstance(record, Content) else type(record).__name__
+            for record in self.records
+            if not isinstance(record, SessionOpened | LimitStated)
+        ]
+
+
+def test_results_that_come_before_their_calls_count_belong_to_the_next_call(tmp_path: Path) -> None:
+    """The count of a call is written after the results of its tools."""
+    read = (
+        Rollout()
+        .begin()
+        .message("user", "go")
+        .item("function_call", name="shell", arguments='{"c": 1}', call_id="c1")
+        .item("function_call_output", call_id="c1", output="done")
+        .count(100)
+        .message("assistant", "bye")
+        .count(120)
+        .read(tmp_path)
+    )
+
+    assert read.order == [
+        "system_prompt",
+        "user_message",
+        "tool_call",
+        "ModelCalled",
+        "tool_result",
+        "assistant_response",
+        "ModelCalled",
+    ]
+    usage = read.of(ModelCalled)[0].usage
+    assert (usage.input_tokens, usage.cache_read_tokens, usage.input_total) == (50, 50, 100)
+
+
+def test_repeated_counts_are_counted_once(tmp_path: Path) -> None:
+    """A row whose totals have not changed is no call."""
+    read = (
+        Rollout().begin().message("user", "go").message("assistant", "a").count(100).count(100, repeated=True)
+    ).read(tmp_path)
+
+    assert len(read.of(ModelCalled)) == 1
+    assert read.stats.usage["input_tokens"] == 100
+    assert read.stats.usage["token_count_events"] == 2
+
+
+def test_compaction_says_what_stayed_and_how_much_is_left(tmp_path: Path) -> None:
+    """What survives is named by its text; the size afterwards is in a count without a call."""
+    kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
+    hidden = {"type": "compaction", "encrypted_content": "REDACTED"}
+    read = (
+        Rollout()
+        .begin()
+        .message("user", "go")
+        .message("assistant", "a")
+        .count(900)
+        .row("compacted", message="", replacement_history=[kept, hidden])
+        .count(0, repeated=True, after=300)
+        .message("assistant", "b")
+        .count(310)
+        .read(tmp_path)
+    )
+
+    (compacted,) = read.of(Compacted)
+    assert (compacted.tokens_before, compacted.tokens_after, compacted.summary) == (903, 300, None)
+    user = next(content for content in read.of(Content) if content.content_type == "user_message")
+    assert compacted.kept_keys == ("base_instructions", user.key)
+    assert len(read.of(ModelCalled)) == 2
+    assert read.stats.peak_context == 900
+
+
+def test_summary_of_older_releases_is_read(tmp_path: Path) -> None:
+    """It is the row's own message, or a message of the replacement that was never there before."""
+    new = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a summary"}]}
+    started = Rollout().begin().message("user", "go").message("assistant", "a").count(900)
+
+    (first,) = started.row("compacted", message="in short").read(tmp_path).of(Compacted)
+    second = started.row("compacted", message="", replacement_history=[new]).read(tmp_path).of(Compacted)[1]
+
+    assert (first.summary, second.summary) == ("in short", "a summary")
+
+
+def test_window_is_stated_once_until_it_changes(tmp_path: Path) -> None:
+    """Every count repeats the window's size."""
+    read = (
+        Rollout().begin().row("event_msg", type="task_started", model_context_window=1_000).message("user", "go")
+    )
+    stated = read.message("assistant", "a").count(1).message("assistant", "b").count(2).read(tmp_path)
+
+    assert [record.limit_tokens for record in stated.of(LimitStated)] == [1_000]
+
+
+def test_texts_that_events_repeat_are_counted_once(tmp_path: Path) -> None:
+    """Events carry the same text for the user; only the number of exchanges is theirs."""
+    read = (
+        Rollout()
+        .begin()
+        .message("user", "go")
+        .row("event_msg", type="user_message", message="go")
+        .row("event_msg", type="agent_message", message="a")
+        .message("assistant", "a")
+        .count(5)
+        .read(tmp_path)
+    )
+
+    assert read.stats.content_chars == 3
+    assert read.stats.user_turns == 1
+
+
+def test_reasoning_is_hidden_and_its_size_estimated(tmp_path: Path) -> None:
+    """The cipher text gives a size; a redacted one gives none."""
+    read = (
+        Rollout()
+        .begin()
+        .message("user", "go")
+        .item("reasoning", encrypted_content="x" * 4_000)
+        .item("reasoning", encrypted_content="REDACTED")
+        .message("assistant", "a")
+        .count(5)
+        .read(tmp_path)
+    )
+
+    thinking = [content for content in read.of(Content) if content.content_type == "thinking"]
+    assert [(content.text, content.tokens) for content in thinking] == [(None, 587), (None, None)]
+
+
+def test_interrupted_call_has_no_usage(tmp_path: Path) -> None:
+    """A task that ends without a count ends its call without usage."""
+    read = (
+        Rollout()
+        .begin()
+        .message("user", "go")
+        .message("assistant", "a")
+        .row("event_msg", type="turn_aborted")
+        .message("user", "again")
+        .message("assistant", "b")
+        .count(7)
+        .read(tmp_path)
+    )
+
+    assert [record.usage is None for record in read.of(ModelCalled)] == [True, False]
+
+
+def test_forked_history_belongs_to_the_first_session(tmp_path: Path) -> None:
+    """A fork repeats the headers of the sessions it came from."""
+    read = Rollout().begin().row("session_meta", id="parent").message("user", "go").read(tmp_path)
+
+    assert {record.session_key for record in read.of(SessionOpened)} == {"s"}
+    assert read.problems[0].severity == "odd"
+
+
+def test_sub_agent_names_its_parent(tmp_path: Path) -> None:
+    """A spawned thread is a child session."""
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "p"}}}
+    read = Rollout().row("session_meta", id="s", source=source).message("user", "go").read(tmp_path)
+
+    assert read.of(SessionOpened)[0].parent_key == "p"
+
+
+def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path) -> None:
+    """Without its count a call is open, and so is what came in meanwhile."""
+    started = (
+        Rollout()
+        .begin()
+        .message("user", "go")
+        .item("function_call", name="shell", arguments="{}", call_id="c1")
+        .item("function_call_output", call_id="c1", output="done")
+    )
+
+    assert started.read(tmp_path, complete=False).order == ["system_prompt", "user_message", "tool_call"]
+    assert started.read(tmp_path).order[-2:] == ["ModelCalled", "tool_result"]
+
+
+def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) -> None:
+    """Images are counted, unknown items are remarked."""
+    output = [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:..."}]
+    read = (
+        Rollout()
+        .begin()
+        .message("user", "go")
+        .item("local_shell_call", call_id="c", action={"command": ["ls"]})
+        .item("function_call_output", call_id="c", output=output)
+        .item("from_the_future")
+        .count(9)
+        .read(tmp_path)
+    )
+
+    (result,) = [content for content in read.of(Content) if content.content_type == "tool_result"]
+    assert (result.text, result.media) == ("seen", 1)
+    assert "from_the_future" in read.problems[0].problem
+
+
+def test_rows_without_payload_are_odd_and_lost_lines_break(tmp_path: Path) -> None:
+    """Sound JSON of another shape is odd; a line that is none breaks the session."""
+    read = Rollout().begin().message("user", "go").read(tmp_path, tail=b'{"type":"x"}\nrubbish\n')
+
+    assert (read.stats.odd_lines, read.stats.bad_lines) == (1, 1)
+    assert [record.line for record in read.of(Broken)] == [5]
