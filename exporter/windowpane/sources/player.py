@@ -30,7 +30,7 @@ from windowpane.sources.base import (
 )
 from windowpane.sources.compaction import Replacement, replacement_of
 from windowpane.tracking import SessionInfo, SessionTracker
-from windowpane.vocabulary import ContentType
+from windowpane.vocabulary import STANDING_TYPES, ContentType
 from windowpane.window.blocks import Block
 from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
 
@@ -245,7 +245,8 @@ class SessionPlayer:
         """Ids of the blocks that a compaction left where they were."""
         kept = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
         if record.keep_last:
-            kept.update(block.id for block in list(self.tracker.window)[-record.keep_last :])
+            content = [block.id for block in self.tracker.window if block.content_type not in STANDING_TYPES]
+            kept.update(content[-record.keep_last :])
         return frozenset(kept)
 
     def _evaluate(self, record: Compacted, replacement: Replacement, event: Event) -> None:

@@ -1,0 +1,368 @@
+"""Playing records into a tracker: what the recording says becomes events, the same ones every time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+import pytest
+
+from windowpane.codec import encode
+from windowpane.events import Event, FidelityEvaluated, Usage
+from windowpane.protocols import Digester, ModelInfo
+from windowpane.sources.base import (
+    Broken,
+    Cleared,
+    Compacted,
+    Content,
+    LimitStated,
+    ModelCalled,
+    Record,
+    Removed,
+    SessionClosed,
+    SessionOpened,
+)
+from windowpane.sources.ingest import Ingest, session_events, session_id, session_keys
+from windowpane.window.blocks import Block
+
+OPENED = SessionOpened("s", "agent", "small")
+
+
+class WordCounter:
+    source = "estimate"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+class Catalogue:
+    """Knows two models and one price."""
+
+    def lookup(self, model: str) -> ModelInfo | None:
+        limits = {"small": 1_000, "large": 5_000}
+        return ModelInfo(model, limits[model]) if model in limits else None
+
+    def next_limit(self, model: str, above: int) -> int | None:
+        return 5_000 if above <= 5_000 else None
+
+    def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
+        return usage.input_total / 1_000
+
+
+class Probe:
+    """Remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Sequence[Block], Sequence[Block], str | None]] = []
+
+    def __call__(
+        self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
+    ) -> FidelityEvaluated | None:
+        self.asked.append((removed, visible, of))
+        return FidelityEvaluated("probe", 0.5, 1.0, of=of)
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+INGEST = Ingest(digest=digest, counter_for=lambda model: WordCounter(), catalogue=Catalogue())
+
+
+def play(*records: Record, ingest: Ingest = INGEST, key: str = "s") -> list[Event]:
+    return list(session_events(records, key=key, source="test", ingest=ingest))
+
+
+def of(events: list[Event], name: str) -> list[Any]:
+    return [event.data for event in events if event.type == name]
+
+
+def said(text: str, **more: Any) -> Content:
+    return Content("user_message", text, **more)
+
+
+def replied(text: str = "yes") -> Content:
+    return Content("assistant_response", text)
+
+
+def called(tokens: int, **more: Any) -> ModelCalled:
+    return ModelCalled(Usage(input_tokens=tokens, output_tokens=1), "small", **more)
+
+
+def words(number: int, word: str = "w") -> str:
+    return " ".join(f"{word}{place}" for place in range(number))
+
+
+def test_same_records_give_the_same_bytes() -> None:
+    """Ids, numbers and contents are a function of the records alone."""
+    records = (OPENED, said("a b", at=1.0), replied(), called(2, at=2.0))
+
+    assert [encode(event) for event in play(*records)] == [encode(event) for event in play(*records)]
+
+
+def test_longer_recording_continues_a_shorter_one() -> None:
+    """What comes later never changes an earlier event."""
+    records: list[Record] = [OPENED]
+    for turn in range(5):
+        records += [said(words(turn + 2), at=float(turn)), replied(), called(turn + 3)]
+    whole = [encode(event) for event in play(*records)]
+
+    for length in range(2, len(records)):
+        part = [encode(event) for event in play(*records[:length])]
+        assert part == whole[: len(part)]
+
+
+def test_sessions_of_one_file_are_played_apart() -> None:
+    """Interleaved records go to the session that is open."""
+    other = SessionOpened("t", "agent", "small", parent_key="s")
+    records = (OPENED, said("a"), other, said("b c"), OPENED, replied(), called(1), other, replied(), called(2))
+
+    assert session_keys(records) == ("s", "t")
+    (first, second) = (play(*records, key=key) for key in ("s", "t"))
+    assert [block.block.tokens for block in of(first, "block.added")] == [1, 1]
+    assert [block.block.tokens for block in of(second, "block.added")] == [2, 1]
+    assert second[0].context.parent_session_id == "test:s"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("0cd9edf7-459c-4900-af40-cf2c64dea525", "0cd9edf7-459c-4900-af40-cf2c64dea525"),
+        ("0cd9edf7-459c-4900-af40-cf2c64dea525/agent-1", "0cd9edf7-459c-4900-af40-cf2c64dea525/agent-1"),
+        ("task-1", "test:task-1"),
+        ("x" * 500, "test:" + "x" * 200),
+    ],
+)
+def test_session_ids_are_unique_across_formats(key: str, expected: str) -> None:
+    """A key that is unique anywhere stays; any other is named with its format; none is endless."""
+    assert session_id("test", key) == expected
+
+
+def test_compaction_of_seen_content_counts_that_content() -> None:
+    """With the text that left and the summary both there, the ratio is of the content replaced."""
+    probe = Probe()
+    events = play(
+        OPENED,
+        Content("system_prompt", "be good"),
+        said(words(80), key="u1"),
+        replied(words(20)),
+        called(82),
+        Compacted("auto", tokens_before=102, tokens_after=12, summary=words(10, "s")),
+        ingest=replace(INGEST, evaluate=probe),
+    )
+
+    (compressed,) = of(events, "content.compressed")
+    assert (compressed.scope, compressed.tokens_before, compressed.tokens_after) == ("content", 100, 10)
+    assert compressed.removed_by_component == {"message_history": 100}
+    ((removed, visible, of_id),) = probe.asked
+    assert [block.tokens for block in removed] == [80, 20]
+    assert [block.content_type for block in visible] == ["system_prompt", "summary"]
+    assert of_id == next(event.event_id for event in events if event.type == "content.compressed")
+    assert of(events, "fidelity.evaluated")[0].of == of_id
+
+
+def test_compaction_of_mostly_unseen_content_counts_the_window() -> None:
+    """A recording that begins in the middle knows totals only; the probe is told how much it did not see."""
+    probe = Probe()
+    events = play(
+        OPENED,
+        said(words(10)),
+        replied(),
+        called(900),
+        Compacted("auto", tokens_before=901, tokens_after=100, summary=words(5)),
+        replied(),
+        called(105),
+        ingest=replace(INGEST, evaluate=probe),
+    )
+
+    (compressed,) = of(events, "content.compressed")
+    assert (compressed.scope, compressed.tokens_before, compressed.tokens_after) == ("window", 901, 100)
+    assert compressed.ratio is None
+    ((removed, _, _),) = probe.asked
+    assert (removed[-1].text, sum(block.tokens for block in removed)) == (None, 806)
+    after = [event.used_tokens for event in of(events, "pressure.measured") if event.phase == "before"]
+    assert after[-1] == 100
+
+
+def test_summary_that_was_not_recorded_has_no_fidelity() -> None:
+    """Nobody can say what an unseen summary kept."""
+    probe = Probe()
+    events = play(
+        OPENED,
+        said(words(100)),
+        replied(),
+        called(100),
+        Compacted("auto", tokens_before=101, tokens_after=20),
+        ingest=replace(INGEST, evaluate=probe),
+    )
+
+    (evaluated,) = of(events, "fidelity.evaluated")
+    assert (evaluated.score, evaluated.coverage) == (None, 1.0)
+    assert "summary was not recorded" in evaluated.reason
+    assert not probe.asked
+    assert of(events, "content.compressed")[0].scope == "window"
+
+
+def test_what_a_compaction_kept_stays() -> None:
+    """By key, or counted from the end."""
+    start = (OPENED, said("a", key="u1"), said("b", key="u2"), said("c", key="u3"), replied(), called(4))
+    (by_key,) = of(play(*start, Compacted("auto", summary="s", kept_keys=("u2",))), "content.compressed")
+    (counted,) = of(play(*start, Compacted("auto", summary="s", keep_last=2)), "content.compressed")
+
+    assert by_key.removed == ("b0", "b2", "b3")
+    assert counted.removed == ("b0", "b1")
+
+
+def test_evicted_results_leave_placeholders() -> None:
+    """A result is masked, so its call stays whole; other content is dropped."""
+    events = play(
+        OPENED,
+        said("go", key="u1"),
+        Content("tool_call", "read a", "c1"),
+        called(2),
+        Content("tool_result", words(50), "c1"),
+        Removed(("c1", "u1"), "microcompact"),
+    )
+
+    (evicted,) = of(events, "blocks.evicted")
+    assert [(block.form, block.tokens) for block in evicted.blocks] == [("mask", 50), ("drop", 1)]
+    assert (evicted.tokens_removed, evicted.tokens_freed) == (51, 43)
+    placeholder = of(events, "block.added")[-1].block
+    assert (placeholder.content_type, placeholder.replaces) == ("placeholder", evicted.blocks[0].block_id)
+
+
+def test_eviction_of_what_was_never_seen_frees_what_the_recording_says() -> None:
+    """The blocks are unknown, the window is smaller all the same."""
+    events = play(
+        OPENED, said("go"), replied(), called(500), Removed(("x",), "microcompact", tokens_freed=200), replied()
+    )
+
+    (evicted,) = of(events, "blocks.evicted")
+    assert (evicted.blocks[0].block_id, evicted.blocks[0].tokens) == ("x", 0)
+    assert (evicted.tokens_removed, evicted.tokens_freed) == (200, 200)
+    assert of(events, "pressure.measured")[-1].used_tokens == 301
+
+
+def test_limit_is_the_users_else_the_recordings_else_the_catalogues() -> None:
+    """Each wins over the next, and the event says whose it is."""
+    stated = LimitStated(2_000)
+    given = replace(INGEST, limit_tokens=3_000)
+
+    def started(*records: Record, ingest: Ingest = INGEST) -> tuple[int | None, str | None]:
+        (data,) = of(play(*records, ingest=ingest), "session.started")
+        return data.limit_tokens, data.limit_source
+
+    assert started(OPENED, stated, said("a"), called(1), ingest=given) == (3_000, "given")
+    assert started(SessionOpened("s", "a"), stated, said("a"), called(1)) == (2_000, "provider")
+    assert started(OPENED, said("a"), called(1)) == (1_000, "catalogue")
+    assert started(SessionOpened("s", "a", "unheard-of"), said("a")) == (None, None)
+
+
+def test_limit_of_the_catalogue_rises_with_what_was_observed() -> None:
+    """A call larger than the window the catalogue knows shows a larger window."""
+    events = play(OPENED, said("a"), replied(), called(4_000))
+
+    (changed,) = of(events, "limit.changed")
+    assert (changed.limit_tokens, changed.limit_source) == (5_000, "observed_floor")
+
+
+def test_limit_stated_later_changes_it() -> None:
+    """The same statement again changes nothing."""
+    later = (LimitStated(2_000), LimitStated(2_000))
+    events = play(OPENED, said("a"), replied(), called(1), *later)
+
+    assert [change.limit_tokens for change in of(events, "limit.changed")] == [2_000]
+
+
+def test_cost_is_the_recorded_one_else_the_catalogues() -> None:
+    """A price is only looked up where none was recorded."""
+    events = play(OPENED, said("a"), replied(), called(100, cost_dollars=7.0), said("b"), replied(), called(200))
+
+    assert [ended.cost_dollars for ended in of(events, "turn.ended")] == [7.0, 0.2]
+
+
+def test_model_known_later_counts_from_the_beginning() -> None:
+    """Content before the first call is counted and measured for the model of that call."""
+    asked: list[str] = []
+
+    def counter_for(model: str) -> WordCounter:
+        asked.append(model)
+        return WordCounter()
+
+    events = play(
+        SessionOpened("s", "a"),
+        said("a b"),
+        replied(),
+        called(3),
+        ingest=replace(INGEST, counter_for=counter_for),
+    )
+
+    assert asked == ["small"]
+    assert {event.context.model for event in events} == {"small"}
+
+
+def test_change_of_model_changes_window_and_counter() -> None:
+    """From the next content on."""
+    events = play(OPENED, said("a"), replied(), called(1), replace(OPENED, model="large"), said("b"))
+
+    assert [change.limit_tokens for change in of(events, "limit.changed")] == [5_000]
+    assert events[-1].context.model == "large"
+
+
+def test_clear_rolls_the_window() -> None:
+    """The next content stands in an empty window."""
+    events = play(OPENED, said(words(9)), replied(), called(10), Cleared(), said("b"), replied(), called(3))
+
+    (rolled,) = of(events, "window.rolled")
+    assert (rolled.reason, rolled.to_window) == ("clear", 2)
+    assert of(events, "pressure.measured")[-1].used_tokens == 3
+
+
+def test_end_and_break_are_only_told_where_the_recording_says_so() -> None:
+    """A file that just stops has neither ended nor broken."""
+    start = (OPENED, said("a"), replied(), called(1))
+
+    assert not of(play(*start), "session.ended")
+    assert of(play(*start, SessionClosed("submitted")), "session.ended")[0].reason == "submitted"
+    (incomplete,) = of(play(*start, Broken("cut off", 7)), "session.incomplete")
+    assert (incomplete.reason, incomplete.line) == ("cut off", 7)
+
+
+def test_use_of_a_result_is_a_reference() -> None:
+    """A reply or call that names what only one block holds refers to that block."""
+    events = play(
+        OPENED,
+        said("go"),
+        Content("tool_call", "ls", "c1"),
+        called(1),
+        Content("tool_result", "src/app/main.py", "c1"),
+        Content("tool_call", 'read {"path": "src/app/main.py"}', "c2"),
+        called(9),
+    )
+
+    (referenced,) = of(events, "blocks.referenced")
+    assert (referenced.block_ids, referenced.by) == (("b2",), "b3")
+
+
+def test_stated_tokens_and_media_are_taken_as_they_are() -> None:
+    """A recorded count wins over counting; an image costs a flat number."""
+    events = play(
+        OPENED,
+        Content("thinking", None, tokens=587),
+        Content("media", None, media=2),
+        ingest=replace(INGEST, media_tokens=lambda model: 765),
+    )
+
+    assert [(added.block.tokens, added.block.count_source) for added in of(events, "block.added")] == [
+        (587, "usage"),
+        (1_530, "estimate"),
+    ]
+
+
+def test_events_without_times_of_their_own_have_the_latest() -> None:
+    """A record without a time happened when the one before it did."""
+    events = play(OPENED, said("a", at=5.0), replied(), called(1))
+
+    assert [event.at for event in events if event.type == "turn.ended"] == [5.0]

@@ -1,0 +1,144 @@
+"""Recordings with random damage: every reader goes on, and what is lost is said."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.codec import encode
+from windowpane.sources.base import FileStats, Problem, Reader
+from windowpane.sources.ingest import Ingest, session_events, session_keys
+from windowpane.sources.reading import MAXIMUM_PROBLEMS
+from windowpane.sources.registry import all_readers
+
+FILES = {
+    "claude_code": (
+        "compact_small_a6-e4c2a0fbd1-0.jsonl",
+        "daaain_edge_cases.jsonl",
+        "malformed_two_objects_one_line_37-995ebed6e4-2.jsonl",
+        "new_cli_8c-b7fcfcbb16-0.jsonl",
+        "micro_ids_present_d5-99f72ee73a-0.jsonl",
+    ),
+    "codex": ("rollout_small_a3-92ff332928-0.jsonl", "rollout_compact2_spark_00-34f597b72d-1.jsonl"),
+    "pi": ("large-session.jsonl",),
+}
+EXCERPT_LINES = 40
+ODD_VALUES: tuple[Any, ...] = (
+    None, True, -1, 2**70, 1.5, float("nan"), "", [], {}, [1], {"type": "text"}, "2026-13-45", 1e308, ["x"],
+)  # fmt: skip
+Json = dict[str, Any]
+
+
+class WordCounter:
+    source = "estimate"
+
+    def count(self, text: str) -> int:
+        return len(text) // 4
+
+
+INGEST = Ingest(
+    digest=lambda text: blake2b(text.encode(), digest_size=8).hexdigest(), counter_for=lambda model: WordCounter()
+)
+
+
+def reader_of(source: str, *, complete: bool) -> Reader:
+    return next(reader for reader in all_readers(complete=complete) if reader.format == source)
+
+
+def disturb(value: Any, random: Random) -> None:
+    """Replace or drop one value somewhere inside."""
+    while True:
+        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        if not keys:
+            return
+        key = random.choice(keys)
+        if isinstance(value[key], dict | list) and random.random() < 0.65:
+            value = value[key]
+            continue
+        if random.random() < 0.75:
+            value[key] = random.choice(ODD_VALUES)
+        else:
+            del value[key]
+        return
+
+
+def damaged_line(line: bytes, what: str, random: Random) -> bytes:
+    if what == "cut":
+        return line[: random.randrange(len(line) + 1)]
+    if what == "flip" and line:
+        changed = bytearray(line)
+        for _ in range(random.randint(1, 4)):
+            changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+        return bytes(changed)
+    if what != "value":
+        return line
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return line
+    if isinstance(row, dict):
+        for _ in range(random.randint(1, 5)):
+            disturb(row, random)
+    return json.dumps(row).encode()
+
+
+def damage(lines: list[bytes], random: Random) -> bytes:
+    """Lines deleted, doubled, cut, flipped, shuffled, or with values of another kind; or the file cut off."""
+    out = []
+    for line in lines:
+        what = random.choice(("keep", "keep", "keep", "delete", "double", "cut", "flip", "value", "value"))
+        out += [damaged_line(line, what, random)] * {"delete": 0, "double": 2}.get(what, 1)
+    if random.random() < 0.2:
+        random.shuffle(out)
+    content = b"\n".join(out)
+    return content[: random.randrange(len(content) + 1)] if random.random() < 0.3 else content
+
+
+def undecodable(content: bytes) -> set[int]:
+    """Lines that the standard library cannot take for one JSON text."""
+    bad = set()
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            json.loads(line.decode())
+        except ValueError:
+            if line.strip(b" \t\r\n"):
+                bad.add(number)
+    return bad
+
+
+@pytest.mark.parametrize("source", FILES)
+@given(choice=st.integers(0, 2**32))
+def test_damaged_recordings_are_read(tmp_path: Path, sessions_dir: Path, source: str, choice: int) -> None:
+    """No exception; every undecodable line is reported; a session that lost one says that it is incomplete."""
+    random = Random(choice)
+    lines = (sessions_dir / source / random.choice(FILES[source])).read_bytes().split(b"\n")
+    start = random.choice((0, random.randrange(len(lines))))
+    content = damage(lines[start : start + EXCERPT_LINES], random)
+    path = tmp_path / "damaged.jsonl"
+    path.write_bytes(content)
+
+    for complete in (True, False):
+        stats = FileStats()
+        problems: list[Problem] = []
+        records = list(reader_of(source, complete=complete).read(path, stats=stats, problems=problems))
+        events = [
+            event
+            for key in session_keys(records)
+            for event in session_events(records, key=key, source=source, ingest=INGEST)
+        ]
+        for event in events:
+            encode(event)
+
+        bad = undecodable(content)
+        assert bad <= {problem.line for problem in problems}
+        assert len(problems) <= MAXIMUM_PROBLEMS
+        lost = any("not JSON" in problem.problem or "binary" in problem.problem for problem in problems)
+        if complete and lost and events:
+            assert any(event.type == "session.incomplete" for event in events)

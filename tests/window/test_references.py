@@ -1,0 +1,119 @@
+"""The reference index: rare identifiers tie later content to the blocks it uses."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.window.references import (
+    IDENTIFIERS_PER_BLOCK,
+    MAXIMUM_CANDIDATES,
+    ReferenceIndex,
+    identifiers,
+)
+
+
+def test_paths_numbers_names_and_ids_are_identifiers() -> None:
+    """Plain words and short numbers are not."""
+    text = (
+        "see src/app/main.py, order 4711042, user_id, parseDate, os.path.join, 3f2a9c1b and 'retry' in 42 words"
+    )
+
+    assert identifiers(text) == [
+        "src/app/main.py",
+        "4711042",
+        "user_id",
+        "parseDate",
+        "os.path.join",
+        "3f2a9c1b",
+        "retry",
+    ]
+
+
+def test_mention_finds_the_block_that_holds_it() -> None:
+    """Only the block with the identifier is referred to, once."""
+    index = ReferenceIndex()
+    index.add("a", "the file src/a.py holds parseDate")
+    index.add("b", "the file src/b.py")
+
+    assert index.mentioned("open src/a.py and fix parseDate") == ("a",)
+    assert index.mentioned("nothing of it") == ()
+
+
+def test_what_many_blocks_hold_refers_to_none() -> None:
+    """Up to three holders are told apart; a fourth makes the identifier common."""
+    index = ReferenceIndex()
+    for name in "abc":
+        index.add(name, "src/shared.py")
+    assert index.mentioned("src/shared.py") == ("a", "b", "c")
+
+    index.add("d", "src/shared.py")
+    assert index.mentioned("src/shared.py") == ()
+
+
+def test_blocks_that_left_are_forgotten() -> None:
+    """Forgetting a holder makes an identifier rare again; forgetting all leaves nothing."""
+    index = ReferenceIndex()
+    for name in "abcd":
+        index.add(name, "src/shared.py")
+    index.forget("b")
+    index.forget("unknown")
+
+    assert index.mentioned("src/shared.py") == ("a", "c", "d")
+    index.clear()
+    assert len(index) == 0
+    assert index.mentioned("src/shared.py") == ()
+
+
+def test_the_rarest_identifiers_of_a_block_are_kept() -> None:
+    """A block with too many keeps those that no other block holds."""
+    index = ReferenceIndex()
+    common = " ".join(f"pkg/common_{number}.py" for number in range(IDENTIFIERS_PER_BLOCK))
+    index.add("a", common)
+    index.add("b", common + " pkg/only_here.py")
+
+    assert index.mentioned("pkg/only_here.py") == ("b",)
+
+
+def test_block_indexed_again_has_only_its_new_identifiers() -> None:
+    """The same id replaces what it held."""
+    index = ReferenceIndex()
+    index.add("a", "src/old.py")
+    index.add("a", "src/new.py")
+
+    assert index.mentioned("src/old.py src/new.py") == ("a",)
+    assert index.mentioned("src/old.py") == ()
+
+
+def test_hostile_text_is_read_in_bounded_work() -> None:
+    """Long runs of what identifiers are made of take no time and give a bounded number."""
+    started = time.process_time()
+    for text in ("a" * 500_000, "a/" * 250_000, "'" * 500_000, "0-" * 250_000, "aB." * 150_000):
+        assert len(identifiers(text)) <= MAXIMUM_CANDIDATES
+
+    assert time.process_time() - started < 10
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.text("ab/._1Z ", max_size=40)), max_size=30)
+)
+def test_index_holds_exactly_what_is_in_the_window(steps: list[tuple[str, bool, str]]) -> None:
+    """After any additions and removals every identifier a block is found by is one of its text."""
+    index = ReferenceIndex()
+    texts: dict[str, str] = {}
+    for name, add, text in steps:
+        if add:
+            index.add(name, text)
+            if identifiers(text):
+                texts[name] = text
+        else:
+            index.forget(name)
+            texts.pop(name, None)
+
+    assert len(index) == len(texts)
+    for name, text in texts.items():
+        for word in identifiers(text):
+            holders = [other for other, held in texts.items() if word in identifiers(held)]
+            assert (name in index.mentioned(word)) == (len(holders) <= 3)
