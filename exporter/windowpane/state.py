@@ -145,6 +145,10 @@ class MetricState:
 
     # -- gauges that events carry -----------------------------------------------------------------------------
 
+    def _start(self, slot: int, _data: SessionStarted) -> None:
+        # A recording whose past changed is told again from its start; what the old telling left must not stay.
+        self._sessions.forget(slot)
+
     def _measure(self, slot: int, data: PressureMeasured) -> None:
         self._sessions.measure(slot, data)
 
@@ -218,6 +222,7 @@ _OPENING: Final = frozenset({SessionStarted, TurnStarted, BlockAdded, PressureMe
 """What shows that a session goes on; a late judgement or alert does not bring an ended one back."""
 
 _GAUGES: Final[dict[type, Callable[[MetricState, int, Any], None]]] = {
+    SessionStarted: MetricState._start,
     PressureMeasured: MetricState._measure,
     ContentCompressed: MetricState._compressed,
     FidelityEvaluated: MetricState._evaluated,

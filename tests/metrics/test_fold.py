@@ -143,6 +143,21 @@ def test_a_repeated_prefix_moves_gauges_but_not_counters(make_event, measured, v
     assert value_of(families, "context_window_utilization_ratio") == 0.4
 
 
+def test_a_session_told_again_keeps_nothing_of_the_first_telling(make_event, measured, value_of) -> None:
+    """A new revision starts over: gauges and alerts that it does not repeat are gone, counters stay."""
+    state = MetricState()
+    state.apply(make_event(SessionStarted()))
+    state.apply(make_event(measured(utilization=0.95)))
+    state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9)))
+    state.apply(make_event(SessionStarted()), counted=False)
+    families = state.collect(now=NOW)
+
+    assert value_of(families, "context_window_utilization_ratio") is None
+    assert value_of(families, "context_window_alerts_firing", alert="utilization") == 0
+    assert value_of(families, "context_window_alert_transitions_total", state="firing") == 1
+    assert value_of(families, "context_window_sessions", zone="unknown") == 1
+
+
 def test_unknown_is_absent_and_flat_is_infinite(make_event, measured, value_of) -> None:
     """A gauge without a live value has no series; a forecast that never comes true is +Inf."""
     state = MetricState()

@@ -184,6 +184,7 @@ def test_requests_beyond_the_bound_are_turned_away(
             for connection in idle:
                 connection.close()
         wait_until(lambda: fetch(server, "/metrics").status == 200, what="room again")
+        assert fetch(server, "/healthz").status == 200
 
 
 def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:

@@ -164,14 +164,18 @@ class SessionGauges:
     def close_slot(self, slot: int) -> None:
         """Free a slot; its session's gauges are gone."""
         del self._slots[self._ids[slot]]
-        self._values[:, slot] = math.nan
+        self.forget(slot)
         self._group[slot] = -1
-        self._zone[slot] = UNKNOWN_ZONE
         self._last_at[slot] = math.nan
         self._ids[slot] = ""
+        self._free.append(slot)
+
+    def forget(self, slot: int) -> None:
+        """Take every gauge and alert of the session away; it keeps its slot."""
+        self._values[:, slot] = math.nan
+        self._zone[slot] = UNKNOWN_ZONE
         for flags in self._firing.values():
             flags[slot] = False
-        self._free.append(slot)
 
     def touch(self, slot: int, at: float) -> None:
         """An event of the session happened *at*."""

@@ -1,0 +1,119 @@
+"""Many sessions, hostile names and several threads at once: bounded, consistent, in step with the tracker."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from prometheus_client import generate_latest
+
+from windowpane.events import (
+    BlocksEvicted,
+    ContentCompressed,
+    Event,
+    EventContext,
+    EvictedBlock,
+    PressureMeasured,
+    TurnEnded,
+    Usage,
+)
+from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.settings import WindowLimits
+from windowpane.state import MetricState
+from windowpane.tracking.tracker import SessionInfo, SessionTracker
+
+
+def pressure(used: int) -> PressureMeasured:
+    return PressureMeasured(
+        "final", used, {"message_history": used}, "usage", limit_tokens=10_000, utilization=used / 10_000
+    )
+
+
+def turn(session: str, agent: str, used: int) -> list[Event]:
+    context = EventContext(session, agent, "gpt-5", 1, 1, "live", session)
+    return [
+        Event(context, 0, 1_000.0, TurnEnded(Usage(used), "usage", 0.5)),
+        Event(context, 1, 1_000.0, pressure(used)),
+    ]
+
+
+def test_ten_thousand_live_sessions_make_one_label_set_each_of_fifty_one_agents() -> None:
+    """However many sessions and names there are, the scrape stays small, and sums are exact."""
+    state = MetricState()
+    for index in range(10_000):
+        state.write(turn(f"session-{index}", f"agent {index % 700}\n", index))
+    text = generate_latest(registry_of(StateSource(state, clock=lambda: 1_000.0))).decode()
+    used = [
+        float(line.rpartition(" ")[2])
+        for line in text.splitlines()
+        if line.startswith("context_window_used_tokens{") and 'component="message_history"' in line
+    ]
+
+    assert state.open_sessions == 10_000
+    assert len(used) == 51
+    assert sum(used) == sum(range(10_000))
+    assert len(text.splitlines()) < 51 * 250
+
+
+def test_a_scrape_sees_whole_batches_while_the_fold_goes_on(value_of) -> None:
+    """Read while written: turns, tokens and cost always belong together, and counters never fall."""
+    state = MetricState()
+    batches = 400
+    worker = threading.Thread(
+        target=lambda: [state.write(turn(f"s{index % 20}", "reviewer", 100)) for index in range(batches)]
+    )
+    worker.start()
+    seen = [0.0]
+    while worker.is_alive():
+        families = state.collect(now=1_000.0)
+        turns = value_of(families, "context_window_turns_total") or 0.0
+        tokens = value_of(families, "context_window_model_tokens_total", type="input") or 0.0
+        cost = value_of(families, "context_window_cost_dollars_total") or 0.0
+        assert (tokens, cost) == (turns * 100, turns * 0.5)
+        seen.append(turns)
+    worker.join()
+
+    assert seen == sorted(seen)
+    assert value_of(state.collect(now=1_000.0), "context_window_turns_total") == batches
+
+
+def test_counters_agree_with_the_trackers_own_report(value_of) -> None:
+    """A session with evictions and compressions counts here what its trend report says."""
+    state = MetricState()
+    tracker = SessionTracker(
+        SessionInfo("s", "reviewer", "gpt-5", "live", "stream"),
+        emit=state.write,
+        digest=lambda text: text,
+        limits=WindowLimits.of(32_000, "given"),
+        clock=lambda: 1_000.0,
+    )
+    tracker.start()
+    for index in range(12):
+        block = tracker.add("tool_result", f"result {index % 7}", 1_500, tool_call_id=f"c{index}")
+        tracker.add("assistant_response", f"reply {index}", 200)
+        last = tracker.end_turn(None, cost_dollars=0.25)
+        if index % 3 == 2:
+            left = EvictedBlock(block.id, "tool_result", block.tokens, "drop", "old")
+            tracker.evict(BlocksEvicted("hybrid", (left,), block.tokens, block.tokens))
+        if index == 10:
+            tracker.compress(ContentCompressed("compaction", "threshold", "accepted", 900, 100))
+    before = state.collect(now=1_000.0)
+    report = tracker.end("done")
+    families = state.collect(now=1_000.0)
+
+    assert value_of(families, "context_window_turns_total") == report.turns == 12
+    assert value_of(families, "context_window_cost_dollars_total") == pytest.approx(report.cost_dollars)
+    assert (
+        value_of(families, "context_window_evicted_blocks_total", policy="hybrid", content_type="tool_result")
+        == report.evicted_blocks
+        == 4
+    )
+    assert (
+        value_of(families, "context_window_compressions_total", strategy="compaction", outcome="accepted")
+        == report.compressions
+        == 1
+    )
+    assert value_of(families, "context_window_regrets_total", cause="eviction") == report.regrets > 0
+    assert value_of(before, "context_window_utilization_ratio") == last.utilization
+    assert value_of(before, "context_window_velocity_tokens_per_turn") == last.velocity
+    assert value_of(families, "context_window_utilization_ratio") is None
