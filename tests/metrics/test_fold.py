@@ -331,6 +331,18 @@ def test_a_change_of_model_moves_the_session(make_event, measured, value_of) -> 
     assert value_of(families, "context_window_utilization_ratio", model="o3") == 0.6
 
 
+def test_an_alert_goes_with_its_session_to_another_model(make_event, measured, value_of) -> None:
+    """An alert that fires while the session changes its model fires under the new one."""
+    state = MetricState()
+    state.apply(make_event(measured(), model="gpt-5"))
+    state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9), model="gpt-5"))
+    state.apply(make_event(measured(), model="o3"))
+    families = state.collect(now=NOW)
+
+    assert value_of(families, "context_window_alerts_firing", model="o3") == 1
+    assert value_of(families, "context_window_alerts_firing", model="gpt-5") is None
+
+
 def test_top_sessions_are_the_fullest_live_ones(
     make_event, measured: Callable[..., PressureMeasured], value_of
 ) -> None:

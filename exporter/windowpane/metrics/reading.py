@@ -66,7 +66,8 @@ def _add_firing(family: Family, gauges: Aggregated, rows: Sequence[LabelSet], co
         counts = gauges.firing.get((alert, severity), none)
         for group, count in zip(gauges.groups.tolist(), counts.tolist(), strict=True):
             agent, model, row = rows[group]
-            if column.start < len(row) and row[column.start] is not None:
+            # A session may bring a firing alert along from another model.
+            if count or (column.start < len(row) and row[column.start] is not None):
                 family.points.append(Point((agent, model, alert, severity), count))
 
 
