@@ -20,7 +20,7 @@ from windowpane.archive import FileArchive, FileCheckpoints
 from windowpane.control import manager
 from windowpane.control.core import ControlSettings
 from windowpane.control.eviction.policies import policy_named
-from windowpane.control.managed import HookRecorder, Seams, Task
+from windowpane.control.managed import Seams, Task
 from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import DEFAULT_BUDGET, Thresholds, TrackerSettings, WindowLimits
@@ -47,9 +47,8 @@ class RunningPipeline(Protocol):
         """The store's keyed digester."""
         ...
 
-    @property
-    def recorder(self) -> HookRecorder | None:
-        """Where hook times are counted."""
+    def hook(self, name: str, seconds: float) -> None:
+        """Note how long a hook kept the agent waiting."""
         ...
 
 
@@ -176,7 +175,7 @@ def default_seams(model: str, *, data_folder: Path | None = None) -> Seams:
         timer=time.perf_counter,
         archive=archive,
         checkpoints=FileCheckpoints(folder / "checkpoints", redact=lambda text: redact(text).text),
-        recorder=None if running is None else running.recorder,
+        hook_took=None if running is None else running.hook,
         cost_of=lambda usage: prices.cost_dollars(model, usage, time.time()),
         next_limit=lambda above: prices.next_limit(model, above),
     )

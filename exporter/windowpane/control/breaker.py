@@ -7,6 +7,8 @@ from typing import Final
 ATTEMPTS: Final = 3
 REFILLS: Final = 3
 REFILL_TURNS: Final = 3
+NO_PROGRESS: Final = "no progress"
+REFILLED: Final = "refilled"
 
 
 class Breaker:
@@ -28,7 +30,7 @@ class Breaker:
             self._refills = self._refills + 1 if turn - last <= REFILL_TURNS else 0
             self._last_turn = None
             if self._refills >= REFILLS:
-                self._trip("refilled")
+                self._trip(REFILLED)
         return not self.open
 
     def succeeded(self, turn: int) -> None:
@@ -36,11 +38,13 @@ class Breaker:
         self.attempts = 0
         self._last_turn = turn
 
-    def failed(self) -> None:
-        """A compaction made no progress."""
+    def failed(self) -> bool:
+        """A compaction made no progress; says whether that opened the breaker."""
         self.attempts += 1
-        if self.attempts >= ATTEMPTS:
-            self._trip("no progress")
+        if self.open or self.attempts < ATTEMPTS:
+            return False
+        self._trip(NO_PROGRESS)
+        return True
 
     def reset(self) -> None:
         """A real user message came, or a new window began."""

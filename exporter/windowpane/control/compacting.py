@@ -189,8 +189,7 @@ def _apply(
         results,
     )
     if reason:
-        core.breaker.failed()
-        if core.breaker.open:
+        if core.breaker.failed():
             tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
         return NOTHING
     core.forget(plan.removed)

@@ -29,6 +29,7 @@ from windowpane.settings import WindowLimits
 from windowpane.tracking.tracker import SessionTracker
 from windowpane.vocabulary import COMPONENT_OF, Component, ContentType
 from windowpane.window.blocks import Block
+from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
 
 RESULT_TOKENS: Final = 25_000
 RESULT_RATIO: Final = 0.50
@@ -51,7 +52,8 @@ class ControlSettings:
     model: str = ""
     """Name of the language model that may write summaries; empty for none."""
     image_tokens: int = IMAGE_TOKENS
-    references_known: bool = False
+    references: bool = True
+    """Whether later content's use of earlier content is tracked; it renews lifetimes and feeds the scores."""
 
 
 @dataclass(slots=True)
@@ -80,6 +82,7 @@ class Core:
     budget: Budget | None = None
     breaker: Breaker = field(default_factory=Breaker)
     payloads: dict[str, Payload] = field(default_factory=dict)
+    references: ReferenceIndex = field(default_factory=ReferenceIndex)
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     measured: PressureMeasured | None = None
@@ -121,6 +124,13 @@ class Core:
         accounts = self.tracker.accounts
         return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
 
+    def standing(self) -> int:
+        """Tokens that are sent with every call and can never be reduced."""
+        window = self.tracker.window
+        by_component = window.tokens_by_component
+        raw = by_component["system_prompt"] + by_component["tool_definitions"] + by_component["unattributed"]
+        return int(raw * (self.tracker.accounts.calibration if self.tracker.accounts.anchored else 1.0))
+
     def status(self) -> Status:
         """The window at the last measurement."""
         tracker = self.tracker
@@ -141,13 +151,14 @@ class Core:
             findings={
                 block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
             },
-            references_known=self.settings.references_known,
+            references_known=self.settings.references,
         )
 
     def forget(self, blocks: Sequence[Block]) -> None:
         """Drop what is kept beside blocks that left."""
         for block in blocks:
             self.payloads.pop(block.id, None)
+            self.references.forget(block.id)
 
     def next_handle(self) -> str:
         """A handle for an original that never had a block of its own."""
@@ -163,9 +174,11 @@ class Core:
         source = self.counter.source
         tokens = self.counter.count(text)
         self._watch(COMPONENT_OF[content_type], tokens)
-        return self.tracker.add(
+        block = self.tracker.add(
             content_type, text, tokens, count_source=source, pinned=pinned, tool_name=tool_name
         )
+        self._index(block)
+        return block
 
     def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
         """A real user message, with or without images; the first one states the task where none was given."""
@@ -211,6 +224,7 @@ class Core:
             return
         source = self.counter.source
         block = self.tracker.add(part.kind, part.text, self.counter.count(part.text), count_source=source)
+        self._refer(block)
         if part.raw is not None:
             self.payloads[block.id] = Payload(raw=part.raw)
 
@@ -227,6 +241,7 @@ class Core:
             tool_call_id=call_id,
             tool_name=name,
         )
+        self._refer(block)
         self.open_calls[call_id] = OpenCall(block.group, name)
 
     def tool_result(self, name: str, output: object, tool_call_id: str | None) -> Program[None]:
@@ -251,13 +266,31 @@ class Core:
         if call_id is None:
             self.tracker.record(HistoryRepaired("unmatched_result", 1))
         else:
-            self.open_calls.pop(call_id, None)
+            call = self.open_calls.pop(call_id, None)
             self.answered.add(call_id)
+            name = name or (call.name if call else "")
         block = self.tracker.add(
             "tool_result", text, tokens, count_source=source, tool_call_id=call_id, tool_name=name, handle=handle
         )
+        self._index(block)
         if finding:
             self.payloads[block.id] = Payload(finding=finding)
+
+    def reindex(self) -> None:
+        """Track references to the blocks of a new window."""
+        self.references.clear()
+        for block in self.tracker.window:
+            self._index(block)
+
+    def _index(self, block: Block) -> None:
+        """What later content may refer to is known by its rare identifiers."""
+        if self.settings.references and block.text and block.content_type in INDEXED_TYPES:
+            self.references.add(block.id, block.text)
+
+    def _refer(self, block: Block) -> None:
+        """What a reply mentions is still in use."""
+        if self.settings.references and block.text:
+            self.tracker.refer(self.references.mentioned(block.text), block.id)
 
     def _match(self, name: str, call_id: str | None) -> str | None:
         """The call a result answers: the one named, else the first open one of that tool, else the only one."""

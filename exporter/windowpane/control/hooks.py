@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from windowpane.control.breaker import NO_PROGRESS
 from windowpane.control.checkpoint import checkpoint_of
 from windowpane.control.compacting import compact
 from windowpane.control.core import Core
@@ -22,6 +24,7 @@ from windowpane.events import (
 )
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.settings import WindowLimits
+from windowpane.window.blocks import Block
 
 CHECKPOINT_TURNS: Final = 5
 """Turns between checkpoints while the window stays above their level."""
@@ -108,7 +111,12 @@ def overflow(core: Core, error: object) -> Program[Decision]:
 
 
 def _reduce(core: Core, limits: WindowLimits, levels: Levels, tally: _Tally) -> Program[None]:
-    """The ladder: evict, then compact on a shortfall, then go on in a new window, then cut within the turn."""
+    """The ladder: evict, then compact on a shortfall, then go on in a new window, then cut within the turn.
+
+    Not tried at all where what is sent with every call fills the window by itself.
+    """
+    if core.standing() > levels.ceiling:
+        return
     used = core.used()
     if used >= levels.compact or not _was_fruitless(core, levels):
         outcome = yield from evict(core, limits, levels, grades=GRADES[:2], minimum_tokens=levels.minimum_saving)
@@ -157,22 +165,40 @@ def _roll(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
     """Compact, save a checkpoint, and go on in a new window with what is left."""
     tracker = core.tracker
     before = core.used()
+    if core.breaker.open and core.breaker.reason == NO_PROGRESS:
+        return NOTHING
     outcome = yield from compact(core, limits, levels, trigger="roll")
     if not outcome:
         return NOTHING
     yield from _checkpoint(core, "roll")
-    carried = list(tracker.window)
-    kept = [block for block in carried if block.content_type != "unattributed"]
-    opened = tracker.roll("checkpoint", carried=kept)
+    _carry_on(core, "checkpoint", [block for block in tracker.window if block.content_type != "unattributed"])
+    core.breaker.reset()
+    freed = before - core.used()
+    return Outcome(f"{outcome.done}; window {tracker.window_id} opened from a checkpoint", freed)
+
+
+def clear(core: Core) -> None:
+    """The user went on in a new, empty window: system prompt, tools and what is pinned come along."""
+    standing = ("system_prompt", "tool_definition")
+    kept = [block for block in core.tracker.window if block.content_type in standing or block.pinned]
+    core.open_calls.clear()
+    core.answered.clear()
+    _carry_on(core, "clear", kept)
+    if core.goal_block is None and not core.goal_is_given:
+        core.goal = ""
+    core.breaker.reset()
+
+
+def _carry_on(core: Core, reason: str, kept: Sequence[Block]) -> None:
+    """Open a new window with *kept*, and let everything that names blocks follow their new ids."""
+    opened = core.tracker.roll(reason, carried=kept)
     moved = {block.replaces: block.id for block in opened}
     groups = {old.group: new.group for old, new in zip(kept, opened, strict=True)}
     core.payloads = {moved[old]: payload for old, payload in core.payloads.items() if old in moved}
     core.goal_block = moved.get(core.goal_block)
     for call in core.open_calls.values():
         call.group = groups.get(call.group, call.group)
-    core.breaker.reset()
-    freed = before - core.used()
-    return Outcome(f"{outcome.done}; window {tracker.window_id} opened from a checkpoint", freed)
+    core.reindex()
 
 
 def _settle(core: Core, levels: Levels, tally: _Tally, *, overflowed: bool) -> Decision:

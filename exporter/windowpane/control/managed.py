@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overloa
 
 from windowpane.control.core import ControlSettings, Core
 from windowpane.control.decisions import Decision, Status
+from windowpane.control.hooks import clear
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import Answer, KeepOriginals, Program, Request, SaveCheckpoint
@@ -36,14 +37,6 @@ class CheckpointStore(Protocol):
         ...
 
 
-class HookRecorder(Protocol):
-    """Told how long each hook took and whether it failed: the exporter's metrics about itself."""
-
-    def hook(self, name: str, seconds: float, *, failed: bool) -> None:
-        """One call of the hook *name*."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Seams:
     """What the manager needs of the world."""
@@ -51,14 +44,16 @@ class Seams:
     counter: TokenCounter
     digest: Digester
     emit: Callable[[list[Event]], None]
-    clock: Clock
+    clock: Clock | None
+    """None where events have no time."""
     timer: Callable[[], float]
     """Seconds of a monotonic clock, for durations."""
     archive: Archive | None = None
     checkpoints: CheckpointStore | None = None
     model: Callable[[str, str], Any] | None = None
     """A language model `(system, user) -> text`, sync or async; writes summaries."""
-    recorder: HookRecorder | None = None
+    hook_took: Callable[[str, float], object] | None = None
+    """Told the name and seconds of each hook: the exporter's metrics about itself."""
     cost_of: Callable[[Usage], float | None] | None = None
     next_limit: Callable[[int], int | None] | None = None
 
@@ -143,6 +138,10 @@ class ManagedSession:
         message = {"role": "assistant", "content": text, "tool_calls": list(tool_calls)}
         self._quick("add_assistant", lambda core: core.add_reply(read_reply(message).parts))
 
+    def clear(self) -> None:
+        """Go on in a new window that holds nothing but system prompt, tools and what is pinned."""
+        self._quick("clear", clear)
+
     # -- reading ----------------------------------------------------------------------------------------------
 
     @overload
@@ -224,6 +223,7 @@ class ManagedSession:
 
     def _quick(self, hook: str, action: Callable[[Core], object]) -> None:
         """A hook without requests, contained."""
+        started = self._seams.timer()
         try:
             with self._lock:
                 action(self._core)
@@ -231,6 +231,7 @@ class ManagedSession:
                     self._core.tracker.flush()
         except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
             self._contain(hook, error)
+        self._timed(hook, started)
         self._tell()
 
     def _advance(self, program: Program[T], answer: Answer | None) -> Step[T]:
@@ -250,9 +251,9 @@ class ManagedSession:
             self._logged.add(hook)
             _log.error("%s failed; the agent goes on unmanaged this time", hook, exc_info=error)
 
-    def _timed(self, hook: str, started: float, *, failed: bool) -> None:
-        if self._seams.recorder is not None:
-            self._seams.recorder.hook(hook, self._seams.timer() - started, failed=failed)
+    def _timed(self, hook: str, started: float) -> None:
+        if self._seams.hook_took is not None:
+            self._seams.hook_took(hook, self._seams.timer() - started)
 
     def _unmanaged(self) -> Decision:
         return Decision("none", self.status(), reason="the hook failed; see the log")

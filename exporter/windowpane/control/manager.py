@@ -62,12 +62,11 @@ class ContextWindowManager(ManagedSession):
 
     def _drive(self, hook: str, program: Program[T]) -> T | None:
         """Run a program to its end; None when it failed."""
-        started, failed = self._seams.timer(), True
+        started = self._seams.timer()
         try:
             step = self._advance(program, None)
             while step.request is not None:
                 step = self._advance(program, self._answer(step.request))
-            failed = False
         except IrreducibleContextError:
             self._quick("flush", lambda core: core.tracker.flush())
             raise
@@ -75,7 +74,7 @@ class ContextWindowManager(ManagedSession):
             self._contain(hook, error)
             return None
         finally:
-            self._timed(hook, started, failed=failed)
+            self._timed(hook, started)
             self._tell()
         return step.result
 
@@ -116,12 +115,11 @@ class AsyncContextWindowManager(ManagedSession):
 
     async def _drive(self, hook: str, program: Program[T]) -> T | None:
         """Run a program to its end; None when it failed."""
-        started, failed = self._seams.timer(), True
+        started = self._seams.timer()
         try:
             step = self._advance(program, None)
             while step.request is not None:
                 step = self._advance(program, await self._answer(step.request))
-            failed = False
         except IrreducibleContextError:
             self._quick("flush", lambda core: core.tracker.flush())
             raise
@@ -129,7 +127,7 @@ class AsyncContextWindowManager(ManagedSession):
             self._contain(hook, error)
             return None
         finally:
-            self._timed(hook, started, failed=failed)
+            self._timed(hook, started)
             self._tell()
         return step.result
 

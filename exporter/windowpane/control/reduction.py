@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.control.compression.truncation import middle_out
+from windowpane.control.compression.truncation import clip_arguments, middle_out
 from windowpane.control.core import Core
 from windowpane.control.eviction.engine import EvictionPlan, Step, plan_eviction
 from windowpane.control.eviction.placeholders import handle_of
@@ -19,14 +19,19 @@ from windowpane.control.protection import Grade
 from windowpane.control.requests import KeepOriginals, Program
 from windowpane.events import BlocksEvicted, ContentCompressed, EvictedBlock
 from windowpane.settings import WindowLimits
-from windowpane.vocabulary import COMPONENT_OF
+from windowpane.vocabulary import COMPONENT_OF, ContentType
 from windowpane.window.blocks import Block
 
 REPLANS: Final = 3
 """Plans made for one reduction at most when the window keeps changing meanwhile."""
-SMALLEST_RESULT: Final = 64
-SMALLEST_MESSAGE: Final = 256
-"""Tokens that are left of a tool result or a message when a turn is cut from within."""
+CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
+    ("tool_result", 64),
+    ("memory_injection", 64),
+    ("assistant_response", 128),
+    ("tool_call", 128),
+    ("user_message", 256),
+)
+"""What is shortened when a turn is cut from within, in order, and how many tokens of each are left at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +178,13 @@ def _evicted(step: Step, block: Block, stand_in: Block | None, *, handles: bool)
 
 
 def cut_within_turn(core: Core, *, target_used: int) -> Program[Outcome]:
-    """Shorten tool results middle-out, the largest first, then user messages, until *target_used* is reached.
+    """Shorten what is longest, middle-out: tool results, then the model's own words, calls and user messages.
 
-    The last resort: what may not leave stays, but not in full. Originals go to the archive.
+    The last resort, until *target_used* is reached: what may not leave stays, but not in full. Originals go to
+    the archive.
     """
     freed = 0
-    for content_type, smallest in (("tool_result", SMALLEST_RESULT), ("user_message", SMALLEST_MESSAGE)):
+    for content_type, smallest in CUT_ORDER:
         excess = core.used() - target_used
         if excess <= 0:
             break
@@ -217,8 +223,11 @@ def _shorten(core: Core, block: Block, max_tokens: int) -> Program[int]:
     if block.id not in tracker.window:
         return 0
     note = f", original: {handle}" if handle else ""
-    text = middle_out(block.text or "", max_tokens, core.counter, note=note)
-    tokens = core.counter.count(text)
+    shorten = clip_arguments if block.content_type == "tool_call" else middle_out
+    text = shorten(block.text or "", max_tokens, core.counter, note=note)
+    tokens = core.counter.count(text) + (
+        core.counter.count(block.tool_name or "") if block.content_type == "tool_call" else 0
+    )
     if tokens >= block.tokens:
         return 0
     short = replace(
@@ -245,7 +254,8 @@ def _shorten(core: Core, block: Block, max_tokens: int) -> Program[int]:
         ),
         (short,),
     )
-    payload = core.payloads.pop(block.id, None)
+    payload = core.payloads.get(block.id)
+    core.forget([block])
     if payload is not None:
         core.payloads[short.id] = payload
     if core.goal_block == block.id:

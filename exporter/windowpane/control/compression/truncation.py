@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from typing import Any, Final
 
 from windowpane.protocols import TokenCounter
 
 ATTEMPTS: Final = 6
+SMALLEST_STRING: Final = 16
 
 
 def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
@@ -34,6 +36,36 @@ def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str =
             return shorter
         keep = keep * 4 // 5
     return _head(text, max_tokens, counter)
+
+
+def clip_arguments(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
+    """Arguments of a tool call with their long strings cut middle-out; still the JSON object they were.
+
+    Unchanged where they are no JSON object or no long string is in them. May stay above *max_tokens*.
+    """
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(arguments, dict):
+        return text
+    share = max_tokens
+    for _ in range(ATTEMPTS):
+        clipped = json.dumps(_clip(arguments, share, counter, note), ensure_ascii=False)
+        if counter.count(clipped) <= max_tokens or share < SMALLEST_STRING:
+            break
+        share = share * 2 // 3
+    return clipped if len(clipped) < len(text) else text
+
+
+def _clip(value: Any, max_tokens: int, counter: TokenCounter, note: str) -> Any:
+    if isinstance(value, str):
+        return middle_out(value, max_tokens, counter, note=note) if len(value) > max_tokens else value
+    if isinstance(value, dict):
+        return {key: _clip(item, max_tokens, counter, note) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clip(item, max_tokens, counter, note) for item in value]
+    return value
 
 
 def _head(text: str, max_tokens: int, counter: TokenCounter) -> str:
