@@ -354,6 +354,14 @@ class TestMiniSweAgent:
         ]  # fmt: skip
         assert reading.contents[4].tool_name == "bash"
 
+    def test_a_long_name_leaves_room_for_what_tells_runs_apart(self, tmp_path: Path) -> None:
+        """Keys fit a session id of 200 characters with their digest."""
+        run = {"info": {}, "instance_id": "x" * 500, "messages": MESSAGES}
+        other = {**run, "messages": [*OPENING, {"role": "assistant", "content": "No."}]}
+        keys = [read(MiniSweAgentReader(), tmp_path / "a.traj.json", one).keys[0] for one in (run, other)]
+
+        assert len({key[:200] for key in keys}) == 2
+
     def test_a_reply_without_a_command_is_answered_by_the_user(self, tmp_path: Path) -> None:
         """The reminder to give exactly one command is no tool result."""
         messages = [

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from windowpane.digests import keyed_digester
+from windowpane.events import PressureMeasured
 from windowpane.sources.base import (
     Content,
     FileStats,
@@ -19,10 +22,12 @@ from windowpane.sources.base import (
     SessionClosed,
     SessionOpened,
 )
+from windowpane.sources.ingest import Ingest, session_events, session_keys
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
 from windowpane.sources.swe_agent import SweAgentReader
 from windowpane.sources.tau2 import Tau2Reader
+from windowpane.tokens.counters import counter_for
 
 READERS: dict[str, Reader] = {
     reader.format: reader
@@ -337,3 +342,22 @@ class TestTau2:
                 assert record.at is not None
                 assert record.at >= last
                 last = record.at
+
+
+@pytest.mark.parametrize(("file", "bound"), [(TAU2, 0.01), (CHAT, 0.05), (FAILED, 0.05)])
+def test_what_is_read_is_what_was_sent(sessions_dir: Path, file: str, bound: float) -> None:
+    """Played into a tracker, each call's size is foretold to within the counter's error, and the peak is exact.
+
+    Content that never entered, or that entered unseen, would show here: the provider counted every call.
+    """
+    reading = read(sessions_dir, file)
+    ingest = Ingest(digest=keyed_digester(b"key"), counter_for=partial(counter_for, wait=True))
+    source = file.split("/", maxsplit=1)[0]
+    peak = 0
+    for key in session_keys(reading.records):
+        for event in session_events(reading.records, key=key, source=source, ingest=ingest):
+            if isinstance(event.data, PressureMeasured) and event.data.phase == "final":
+                assert abs(event.data.estimate_error or 0.0) < bound
+                peak = max(peak, event.data.used_tokens)
+
+    assert peak == reading.stats.peak_context

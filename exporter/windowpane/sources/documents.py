@@ -25,6 +25,7 @@ MAXIMUM_PROBLEMS: Final = 200
 MAXIMUM_COUNT: Final = 2**53
 """Larger integers are no token count."""
 MAXIMUM_NAME_CHARS: Final = 200
+MAXIMUM_KEY_CHARS: Final = 150
 _LATEST_SECONDS: Final = 4_102_444_800.0
 """The year 2100: a larger time is in another unit."""
 
@@ -242,6 +243,12 @@ def _seconds(value: object) -> float | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def document_key(name: str | None, *, digest: str, trial: str | None = None) -> str:
+    """The key of a session without an id of its own, short enough to be kept whole as a session id."""
+    parts = [(name or "unnamed")[:MAXIMUM_KEY_CHARS], *([trial[:20]] if trial else []), digest]
+    return "-".join(parts)
 
 
 def compact(value: object) -> str:

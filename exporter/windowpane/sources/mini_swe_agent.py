@@ -25,7 +25,7 @@ from windowpane.sources.base import (
     SessionOpened,
 )
 from windowpane.sources.chat import Chat, opening, stop_reason_of, text_of, usage_of
-from windowpane.sources.documents import Item, Notes, kind_of, load_document, record_digest
+from windowpane.sources.documents import Item, Notes, document_key, kind_of, load_document, record_digest
 from windowpane.sources.endings import ending
 from windowpane.sources.shapes import shape_of
 
@@ -67,7 +67,8 @@ class MiniSweAgentReader:
         model = info.item("config").item("model").name("model_name") or ""
         instance = run.name("instance_id") or path.name.removesuffix(_SUFFIX)
         stats.sessions += 1
-        yield SessionOpened(f"{instance}-{record_digest(opening(messages))}", "mini-swe-agent", model)
+        key = document_key(instance, digest=record_digest(opening(messages)))
+        yield SessionOpened(key, "mini-swe-agent", model)
         yield from _Run(stats, model).read(run)
         yield from _close(info)
 

@@ -12,7 +12,17 @@ from typing import ClassVar, Final
 
 from windowpane.sources.base import Content, FileStats, ModelCalled, Problem, Record, SessionClosed, SessionOpened
 from windowpane.sources.chat import Chat, opening, usage_of
-from windowpane.sources.documents import Item, Notes, compact, items_of, kind_of, load_document, record_digest
+from windowpane.sources.documents import (
+    MAXIMUM_NAME_CHARS,
+    Item,
+    Notes,
+    compact,
+    document_key,
+    items_of,
+    kind_of,
+    load_document,
+    record_digest,
+)
 from windowpane.sources.shapes import shape_of
 
 _TRAJECTORY_SUFFIXES: Final = (".traj", ".traj.json")
@@ -116,7 +126,8 @@ class TauBenchReader:
                 result.wrong("traj", "a list of messages", result.value.get("traj"))
                 continue
             stats.sessions += 1
-            key = unique_key(f"{result.name('task_id')}-{result.name('trial') or 0}-{dump}", seen, result)
+            trial = result.name("trial") or "0"
+            key = unique_key(document_key(result.name("task_id"), trial=trial, digest=dump), seen, result)
             yield SessionOpened(key, "tau-bench")
             chat = Chat(stats, calls_are_content=True)
             yield from conversation(result.items("traj"), chat, stats)
@@ -130,4 +141,4 @@ def unique_key(key: str, seen: dict[str, int], item: Item) -> str:
     if seen[key] == 1:
         return key
     item.notes.odd(item.where, f"its session has the same id as another of the document, number {seen[key]}")
-    return f"{key}-{seen[key]}"
+    return f"{key[: MAXIMUM_NAME_CHARS - 10]}-{seen[key]}"

@@ -24,7 +24,15 @@ from windowpane.sources.base import (
     SessionOpened,
 )
 from windowpane.sources.chat import Chat, opening, text_of
-from windowpane.sources.documents import MAXIMUM_NAME_CHARS, Item, Notes, kind_of, load_document, record_digest
+from windowpane.sources.documents import (
+    MAXIMUM_NAME_CHARS,
+    Item,
+    Notes,
+    document_key,
+    kind_of,
+    load_document,
+    record_digest,
+)
 from windowpane.sources.endings import ending
 from windowpane.sources.shapes import shape_of
 
@@ -77,7 +85,7 @@ class SweAgentReader:
             stats.max_tool_output_chars = 0
             messages = _messages(attempt)
             suffix = f"-{number}" if len(attempts) > 1 else ""
-            key = f"{problem}-{record_digest(opening(messages.value['history']))}{suffix}"
+            key = document_key(problem, digest=record_digest(opening(messages.value["history"]))) + suffix
             yield SessionOpened(key, "swe-agent", "" if model in _NO_MODELS else model)
             run_reader = _Run(stats)
             yield from run_reader.read(messages)

@@ -16,7 +16,16 @@ from typing import ClassVar, Final
 from windowpane.events import Usage
 from windowpane.sources.base import Content, FileStats, ModelCalled, Problem, Record, SessionClosed, SessionOpened
 from windowpane.sources.chat import Chat, stop_reason_of, usage_of
-from windowpane.sources.documents import Item, Notes, compact, items_of, kind_of, load_document, record_digest
+from windowpane.sources.documents import (
+    Item,
+    Notes,
+    compact,
+    document_key,
+    items_of,
+    kind_of,
+    load_document,
+    record_digest,
+)
 from windowpane.sources.endings import ending
 from windowpane.sources.openai_chat import unique_key
 from windowpane.sources.shapes import shape_of
@@ -61,7 +70,8 @@ class Tau2Reader:
                 simulation.wrong("messages", "a list of messages", simulation.value.get("messages"))
                 continue
             stats.sessions += 1
-            named = f"{simulation.name('task_id')}-{simulation.name('trial') or 0}-{dump}"
+            trial = simulation.name("trial") or "0"
+            named = document_key(simulation.name("task_id"), trial=trial, digest=dump)
             key = unique_key(simulation.name("id") or named, seen, simulation)
             at = simulation.time("start_time")
             yield SessionOpened(key, setting.agent, setting.model, at=at)
