@@ -21,11 +21,9 @@ from windowpane.sources.base import (
 from windowpane.sources.documents import Item, Notes
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
-from windowpane.sources.shapes import shape_of
 from windowpane.sources.swe_agent import SweAgentReader
 from windowpane.sources.tau2 import Tau2Reader
 
-READERS = (MiniSweAgentReader(), OpenAIChatReader(), SweAgentReader(), TauBenchReader(), Tau2Reader())
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Look at one."}]
 MESSAGES = [
@@ -393,52 +391,6 @@ class TestMiniSweAgent:
         reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", run)
 
         assert reading.calls[0].model == told
-
-
-class TestRecognition:
-    @pytest.mark.parametrize(
-        ("name", "document", "expected"),
-        [
-            ("chat.json", MESSAGES, ["openai_chat"]),
-            ("chat.json", {"messages": MESSAGES}, ["openai_chat"]),
-            ("run.traj.json", MESSAGES, ["mini_swe_agent"]),
-            ("run.json", {"info": {"mini_version": "2"}, "messages": MESSAGES}, ["mini_swe_agent"]),
-            ("run.traj", {"history": MESSAGES}, ["swe_agent"]),
-            ("run.json", {"environment": "main", "trajectory": []}, ["swe_agent"]),
-            ("tau.json", [{"task_id": 1, "traj": MESSAGES}], ["tau_bench"]),
-            ("tau2.json", [simulation(termination_reason="user_stop")], ["tau2_bench"]),
-            ("tau2.json", {"info": {"num_trials": 1}, "simulations": []}, ["tau2_bench"]),
-            ("log.json", {"messages": MESSAGES, "response": {}}, []),
-            ("other.json", {"messages": [{"type": "user", "text": "hi"}]}, []),
-            ("list.json", [1, 2], []),
-            ("empty.json", [], []),
-            ("word.json", "messages", []),
-        ],
-    )
-    def test_each_document_has_at_most_one_reader(self, name: str, document: object, expected: list[str]) -> None:
-        """A document is claimed by its own reader and by no other, indented or not."""
-        for indent in (None, 2):
-            head = json.dumps(document, indent=indent).encode()
-            assert [r.format for r in READERS if r.recognises(Path(name), head)] == expected
-
-    def test_json_lines_are_no_document(self) -> None:
-        """Several objects in a file belong to another reader."""
-        line = json.dumps({"messages": MESSAGES})
-
-        assert shape_of(f"{line}\n{line}\n".encode()) == frozenset()
-
-    def test_a_head_cut_anywhere_is_looked_at_without_harm(self) -> None:
-        """The first bytes may end within a word, an escape or a letter."""
-        whole = json.dumps({"a": 'b"\\ü', "messages": [{"role": "ü\\"}]}, ensure_ascii=False).encode()
-
-        for end in range(len(whole)):
-            assert shape_of(whole[:end]) <= {"a", "messages", "messages[].role"}
-        assert shape_of(whole) == {"a", "messages", "messages[].role"}
-
-    @pytest.mark.parametrize("head", [b"", b"\x00\x01\xff", b"}{", b"]]", b'"', b"\xef\xbb\xbf[{", b"not json"])
-    def test_no_bytes_are_too_strange(self, head: bytes) -> None:
-        """Recognising never raises."""
-        assert [reader.recognises(Path("x.traj.json"), head) for reader in READERS] == [False] * 5
 
 
 def test_a_problem_never_quotes_the_recording(tmp_path: Path) -> None:
