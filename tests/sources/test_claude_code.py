@@ -272,13 +272,13 @@ def test_agent_progress_repeats_are_not_content(tmp_path: Path) -> None:
 
 
 def test_two_sessions_in_one_file_are_told_apart(tmp_path: Path) -> None:
-    """Each row goes to the session it names."""
+    """Each row goes to the session it names; what is not the file's own session is a fragment of one."""
     both = Transcript("a").user("one").reply("m1", text("x"))
     both.rows += Transcript("b").user("two").reply("m2", text("y")).rows
     both.rows[2]["uuid"], both.rows[3]["uuid"] = "v0", "v1"
     read = both.read(tmp_path)
 
-    assert list(dict.fromkeys(record.session_key for record in read.of(SessionOpened))) == ["a", "b"]
+    assert list(dict.fromkeys(record.session_key for record in read.of(SessionOpened))) == ["a", "b~a"]
     assert read.stats.sessions == 2
 
 
@@ -390,3 +390,14 @@ def test_impossible_usage_counts_as_nothing(tmp_path: Path) -> None:
     (called,) = read.of(ModelCalled)
     assert called.usage is None
     assert read.stats.peak_context == 0
+
+
+def test_file_named_by_a_session_is_that_sessions(tmp_path: Path) -> None:
+    """A resumed session begins with copied rows of an older one, which has a file of its own."""
+    new = "0cd9edf7-459c-4900-af40-cf2c64dea525"
+    both = Transcript("old").user("one")
+    both.rows += Transcript(new).user("two", uuid="v").rows
+    path = tmp_path / f"{new}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in both.rows))
+
+    assert [record.session_key for record in Read(path).of(SessionOpened)] == [f"old~{new}", new]

@@ -99,7 +99,7 @@ def test_store_error_of_one_session_does_not_stop_the_others(tmp_path: Path) -> 
 
     (report,) = import_paths([both], store, ingest=ingest(), readers=READERS)
 
-    assert list(store.sessions) == ["claude_code:b"]
+    assert list(store.sessions) == ["claude_code:b~a"]
     assert "disk full" in report.error
     assert report.partial
 

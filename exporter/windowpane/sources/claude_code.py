@@ -7,6 +7,7 @@ in the file above its boundary.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -26,6 +27,10 @@ REMEMBERED_ROWS: Final = 128
 _ROW_TYPES: Final = frozenset(
     {"user", "assistant", "system", "attachment", "progress", "summary", "queue-operation", "last-prompt", "mode"}
 )
+FRAGMENT: Final = "~"
+"""Stands between a session and the file of another session that holds a part of it. A resumed session copies rows
+of an older one; they are no other account of that one, which has a file of its own."""
+IS_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FINISHES_CALL: Final = frozenset({"stop_hook_summary", "turn_duration"})
 
 
@@ -64,6 +69,7 @@ class _ClaudeTranscript(Transcript):
         super().__init__(path, reading, complete=complete)
         self._sessions: dict[str, Session] = {}
         self._current: Session | None = None
+        self._own = ""
         self._seen: dict[str, tuple[str, int, int]] = {}
         self._roots: dict[str, str] = {}
 
@@ -189,7 +195,13 @@ class _ClaudeTranscript(Transcript):
     # -- sessions ---------------------------------------------------------------------------------------------
 
     def _session(self, row: dict[str, Any]) -> Session:
-        parent = text(row.get("sessionId")) or (self._current.root_key if self._current else "") or self.path.stem
+        named = text(row.get("sessionId"))
+        if not named:
+            parent = self._current.root_key if self._current else self.path.stem
+        elif named == self._own_session(named):
+            parent = named
+        else:
+            parent = f"{named}{FRAGMENT}{self._own}"
         key = parent
         if row.get("isSidechain") is True:
             key = f"{parent}/{self._side_chain(row)}"
@@ -202,6 +214,12 @@ class _ClaudeTranscript(Transcript):
             self._current = session
             session.enter()
         return session
+
+    def _own_session(self, named: str) -> str:
+        """The session whose file this is: the one the file is called by, else the first it names."""
+        if not self._own:
+            self._own = self.path.stem if IS_UUID.fullmatch(self.path.stem) else named
+        return self._own
 
     def _side_chain(self, row: dict[str, Any]) -> str:
         """The sub-agent a row belongs to: by its id, else by the first row of its chain."""
