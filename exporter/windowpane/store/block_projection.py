@@ -13,6 +13,7 @@ import msgspec
 from windowpane.events import BlockAdded, BlocksEvicted, BlocksReferenced, ContentCompressed, Event
 from windowpane.store.operations import Operations
 from windowpane.store.session_state import SessionState
+from windowpane.vocabulary import REPLY_TYPES
 from windowpane.window.blocks import Block
 
 IN_WINDOW: Final = 2**62
@@ -36,6 +37,8 @@ _LEAVE_ALL: Final = (
     "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = 'roll', reason = ? "
     "WHERE session = ? AND left_seq = ?"
 )
+_MOVE_BACK: Final = "UPDATE blocks SET position = position + ? WHERE session = ? AND position > ?"
+"""Blocks that have left move as well, so that the order at any earlier turn stays what it was."""
 _REFER: Final = (
     'UPDATE blocks SET last_referenced = ?, "references" = "references" + 1 WHERE session = ? AND block_id = ?'
 )
@@ -44,6 +47,11 @@ _REGRET: Final = (
 )
 
 _encoder: Final = msgspec.json.Encoder()
+
+
+def begins_reply(state: SessionState, block: Block, turn: int) -> bool:
+    """Whether a block is the first the model wrote in its turn: what stands before it is what the call sent."""
+    return block.content_type in REPLY_TYPES and state.memory.called_turn != turn
 
 
 def appended(operations: Operations, state: SessionState, block: Block, seq: int) -> bool:
@@ -60,7 +68,7 @@ def appended(operations: Operations, state: SessionState, block: Block, seq: int
 
 
 def stood_in(operations: Operations, state: SessionState, event: Event, seq: int, call_seq: int | None) -> None:
-    """A block took the place of others. *call_seq* is the measurement of the turn's call, once it has been made.
+    """A block took the place of others. *call_seq* is the moment of the turn's call, once it has been made.
 
     The unattributed block is found out when the call returns but was part of it, so it counts from the call on.
     """
@@ -71,9 +79,11 @@ def stood_in(operations: Operations, state: SessionState, event: Event, seq: int
     place = memory.pending.pop(block.id, None)
     if place is None and block.replaces is not None:
         place = _take_place(operations, state, event, block.replaces, entered)
-    position = memory.next_position if place is None or place == AT_THE_END else place
-    if block.tokens or not unattributed:  # without tokens the provider's total no longer exceeds the content
-        operations.add(_INSERT, (state.key, block.id, seq, entered, IN_WINDOW, position))
+    if unattributed and not block.tokens:
+        return  # the provider's total no longer exceeds the visible content
+    if place is None or place == AT_THE_END:
+        place, memory.next_position = memory.next_position, memory.next_position + 1
+    operations.add(_INSERT, (state.key, block.id, seq, entered, IN_WINDOW, place))
 
 
 def _take_place(
@@ -114,13 +124,26 @@ def compressed(operations: Operations, state: SessionState, event: Event, seq: i
     memory.pending = {}
     if data.results:
         found = operations.one(_FIRST_PLACE, (key, IN_WINDOW, _encoder.encode(data.removed).decode()))
-        place = None if found is None else found[0]
-        memory.pending = dict.fromkeys(data.results, AT_THE_END if place is None else int(place))
+        place = None if found is None or found[0] is None else int(found[0])
+        memory.pending = _make_room(operations, state, data.results, place)
     stand_in = data.results[0] if data.results else None
     for block_id in data.removed:
         operations.add(
             _LEAVE, (seq, turn, "compression", data.strategy, None, stand_in, key, block_id, IN_WINDOW)
         )
+
+
+def _make_room(
+    operations: Operations, state: SessionState, results: tuple[str, ...], place: int | None
+) -> dict[str, int]:
+    """Where each result will stand: in a row from *place* on; what stands behind moves where one is not enough."""
+    if place is None:
+        return dict.fromkeys(results, AT_THE_END)
+    more = len(results) - 1
+    if more:
+        operations.add(_MOVE_BACK, (more, state.key, place))
+        state.memory.next_position += more
+    return {block_id: place + offset for offset, block_id in enumerate(results)}
 
 
 def rolled(operations: Operations, state: SessionState, event: Event, seq: int, reason: str) -> None:

@@ -76,8 +76,11 @@ class Projection:
             self._operations.add(_LATE, (state.key, turn, seq))
         else:
             state.last_turn = turn
-        if isinstance(data, BlockAdded) and blocks.appended(self._operations, state, data.block, seq):
-            return
+        if isinstance(data, BlockAdded):
+            if blocks.begins_reply(state, data.block, turn):
+                self._called(state, event, seq)
+            if blocks.appended(self._operations, state, data.block, seq):
+                return
         handler = _HANDLERS.get(type(data))
         if handler is not None:
             handler(self, state, event, seq, data)
@@ -99,6 +102,11 @@ class Projection:
         self._operations.run()
 
     # -- by event ---------------------------------------------------------------------------------------------
+
+    def _called(self, state: SessionState, event: Event, seq: int) -> None:
+        """The model was called: the window as it was just before *seq* is what it saw."""
+        state.memory.called_turn = event.context.turn
+        self._turns.of(state.key, event, seq).call_seq = seq - 1
 
     def _block_added(self, state: SessionState, event: Event, seq: int, data: BlockAdded) -> None:
         call_seq = None
@@ -141,6 +149,8 @@ class Projection:
             state.input_tokens += data.usage.input_total
             state.output_tokens += data.usage.output_tokens
             state.cache_read_tokens += data.usage.cache_read_tokens
+        if state.memory.called_turn != event.context.turn:
+            self._called(state, event, seq)
         self._turns.of(state.key, event, seq).end(event, data)
 
     def _measured(self, state: SessionState, event: Event, seq: int, data: PressureMeasured) -> None:
@@ -157,7 +167,8 @@ class Projection:
             state.worst_zone = data.zone
         if data.phase == "final":
             state.memory.sparkline.add(data.used_tokens, data.utilization)
-        self._turns.of(state.key, event, seq).measure(data, seq)
+        called = state.memory.called_turn == event.context.turn
+        self._turns.of(state.key, event, seq).measure(data, None if called else seq)
 
     def _started(self, state: SessionState, _event: Event, _seq: int, data: SessionStarted) -> None:
         state.limit_tokens, state.limit_source = data.limit_tokens, data.limit_source

@@ -59,6 +59,8 @@ class Memory:
     """Where the next appended block stands."""
     pending: dict[str, int] = field(default_factory=dict)
     """Stand-ins announced by a reduction: id to the position they will take, -1 for the end."""
+    called_turn: int = 0
+    """The last turn whose model call has been seen."""
     firing: list[tuple[str, int]] = field(default_factory=list)
     """Alert and crossing turn of what fires now."""
     sparkline: Sparkline = field(default_factory=Sparkline)

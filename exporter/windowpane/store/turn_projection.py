@@ -22,7 +22,7 @@ class TurnDraft:
     first_seq: int
     """The turn's first event."""
     call_seq: int | None
-    """The last measurement before the call: the moment whose window the model saw."""
+    """The moment whose window the model saw: before its reply, or the last measurement while there is none."""
     window_id: int
     at: float | None
     model: str
@@ -53,16 +53,16 @@ class TurnDraft:
     latency_seconds: float | None = None
     estimate_error: float | None = None
 
-    def measure(self, data: PressureMeasured, seq: int) -> None:
-        """Take in a measurement; the newest one describes the turn."""
-        if data.phase == "final":
-            self.used_final = data.used_tokens
+    def measure(self, data: PressureMeasured, moment: int | None) -> None:
+        """Take in a measurement made at *moment* (None after the call); the newest one describes the turn."""
+        if moment is not None and data.phase != "final":
+            self.call_seq = moment
+        if data.phase == "before":
+            self.used_before = data.used_tokens
+        elif data.phase == "after":
+            self.used_after = data.used_tokens
         else:
-            self.call_seq = seq
-            if data.phase == "before":
-                self.used_before = data.used_tokens
-            else:
-                self.used_after = data.used_tokens
+            self.used_final = data.used_tokens
         self.count_source = data.count_source
         self.components = data.used_by_component
         self.limit_tokens, self.usable_tokens, self.red_tokens = (
