@@ -158,7 +158,7 @@ def test_what_left_says_when_why_and_what_took_its_place(store, make_session):
 
 
 def test_the_unattributed_block_belongs_to_the_call_that_revealed_it(store, make_session):
-    """What the provider counted beyond the visible content is in the window of the very call it was counted for."""
+    """What the provider counted beyond the visible content is in the window of the call it was counted for."""
     store.append(make_session(turns=2))
 
     first = store.blocks_at("s1", 1)

@@ -68,7 +68,7 @@ def appended(operations: Operations, state: SessionState, block: Block, seq: int
 
 
 def stood_in(operations: Operations, state: SessionState, event: Event, seq: int, call_seq: int | None) -> None:
-    """A block took the place of others. *call_seq* is the moment of the turn's call, once it has been made.
+    """A block took the place of others. *call_seq* is the moment of the turn's call, once it was made.
 
     The unattributed block is found out when the call returns but was part of it, so it counts from the call on.
     """
@@ -136,7 +136,7 @@ def compressed(operations: Operations, state: SessionState, event: Event, seq: i
 def _make_room(
     operations: Operations, state: SessionState, results: tuple[str, ...], place: int | None
 ) -> dict[str, int]:
-    """Where each result will stand: in a row from *place* on; what stands behind moves where one is not enough."""
+    """Where each result will stand: in a row from *place* on, and what stands behind moves."""
     if place is None:
         return dict.fromkeys(results, AT_THE_END)
     more = len(results) - 1

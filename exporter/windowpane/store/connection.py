@@ -54,12 +54,12 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
 
 def create_file(path: Path) -> None:
     """Make the file for its owner only, unless it is there; SQLite gives its companions the same mode."""
+    if path.exists():
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         folder = os.open(path.parent, os.O_RDONLY)
-    except FileExistsError:
-        return
     except OSError as error:
         raise StoreError(f"{path}: cannot be created ({error.strerror}); check the folder") from error
     try:
@@ -89,22 +89,24 @@ def open_reader(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise StoreError(f"{path}: there is no store here; import a session or start an agent first")
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
-    connection = _connect(address)
     try:
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        return _connect(address)
     except sqlite3.OperationalError as error:
-        connection.close()
         if "unable to open" not in str(error):
             raise
-        connection = _connect(address + "&immutable=1")
-    return connection
+        return _connect(address + "&immutable=1")
 
 
 def _connect(address: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
-    connection.execute("PRAGMA cache_size = -16384")
+    try:
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

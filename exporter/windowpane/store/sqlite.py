@@ -184,10 +184,10 @@ class SqliteStore(SqliteReader):
             try:
                 self.flush()
             finally:
+                super().close()  # before the writer, which as the last to leave empties the log into the file
                 if self._process == os.getpid():
                     self._writer.connection.close()
                 self._writer = None
-                super().close()
 
     # -- inside -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,236 @@
+"""Whatever is changed in the file is found, and named as documented."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from windowpane.events import TelemetryDropped
+from windowpane.exceptions import ConfigurationError, StoreError
+from windowpane.store.base import EventFilter
+from windowpane.store.chain import genesis, link_with, load_key
+from windowpane.store.sqlite import SqliteStore
+
+KEY = b"an audit key of the tests"
+OTHER_KEY = b"another key of the tests"
+
+
+@pytest.fixture(params=[None, KEY], ids=["without key", "with key"])
+def filled(tmp_path: Path, request, make_session):
+    """A store with two sessions, with and without an audit key."""
+    store = SqliteStore(tmp_path / "w.db", audit_key=request.param)
+    store.append(make_session("s1", turns=4))
+    store.append(make_session("s2", turns=4))
+    yield store
+    store.close()
+
+
+def edit(store: SqliteStore, statement: str, *values: object) -> None:
+    """Change the file behind the store's back."""
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute(statement, values)
+        connection.commit()
+
+
+def change_body(store: SqliteStore, seq: int, change: Callable[[bytes], bytes]) -> None:
+    with closing(sqlite3.connect(store.path)) as connection:
+        (body,) = connection.execute("SELECT body FROM events WHERE seq = ?", (seq,)).fetchone()
+        connection.execute("UPDATE events SET body = ? WHERE seq = ?", (change(body), seq))
+        connection.commit()
+
+
+def test_an_untouched_store_is_intact(filled):
+    """Verification covers every event and says whether the chains are keyed."""
+    found = filled.verify()
+
+    assert found.intact
+    assert found.sessions == 2
+    assert found.events == filled.size().events
+    assert found.keyed == (filled._audit_key is not None)
+    assert filled.verify("s1").sessions == 1
+
+
+def test_any_changed_byte_is_found_at_its_event(filled):
+    """Each byte of an event's body counts."""
+    body = filled.events(EventFilter(session_id="s1"))[6]
+    with closing(sqlite3.connect(filled.path)) as connection:
+        (raw,) = connection.execute("SELECT body FROM events WHERE seq = ?", (body.seq,)).fetchone()
+    for place in range(0, len(raw), 23):
+        change_body(filled, body.seq, lambda old, at=place: old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :])
+        (link,) = filled.verify().broken
+        assert (link.session_id, link.seq) == ("s1", body.seq)
+        edit(filled, "UPDATE events SET body = ? WHERE seq = ?", raw, body.seq)
+    assert filled.verify().intact
+
+
+@pytest.mark.parametrize(
+    ("statement", "seq"),
+    [
+        ("UPDATE events SET hash = zeroblob(32) WHERE seq = 5", 5),
+        ("UPDATE events SET turn = turn + 1 WHERE seq = 5", 5),
+        ("UPDATE events SET type = type + 1 WHERE seq = 5", 5),
+        ("UPDATE events SET at = at + 1 WHERE seq = 5", 5),
+        ("DELETE FROM events WHERE seq = 5", 6),
+        ("DELETE FROM events WHERE seq = 1", 2),
+        ("UPDATE events SET seq = -seq WHERE seq = 5", -5),
+    ],
+)
+def test_changed_moved_and_deleted_rows_are_found(filled, statement, seq):
+    """A row is found where it was changed, a missing one at the row after it."""
+    edit(filled, statement)
+
+    (link,) = filled.verify().broken
+    assert (link.session_id, link.seq) == ("s1", seq)
+
+
+def test_swapped_events_are_found(filled):
+    """Order is part of the chain."""
+    edit(filled, "UPDATE events SET seq = -5 WHERE seq = 5")
+    edit(filled, "UPDATE events SET seq = 5 WHERE seq = 6")
+    edit(filled, "UPDATE events SET seq = 6 WHERE seq = -5")
+
+    (link,) = filled.verify().broken
+    assert link.seq == 5
+
+
+def test_an_event_moved_to_another_session_breaks_both(filled):
+    """A chain cannot lose an event to another, nor take one in."""
+    edit(filled, "UPDATE events SET session = 2 WHERE seq = 5")
+
+    assert {link.session_id for link in filled.verify().broken} == {"s1", "s2"}
+
+
+def test_a_cut_tail_is_found_by_the_head(filled):
+    """Without its last event a session ends before its recorded head."""
+    last = filled.events(EventFilter(session_id="s1", limit=10_000))[-1].seq
+    edit(filled, "DELETE FROM events WHERE seq = ?", last)
+
+    (link,) = filled.verify().broken
+    assert link.session_id == "s1"
+    assert "ends after" in link.problem
+
+
+def test_a_deleted_session_is_found_by_the_store_wide_chain(filled):
+    """A session that ended is known to the heads; only retention may take it away."""
+    edit(filled, "DELETE FROM events WHERE session = 2")
+    edit(filled, "DELETE FROM sessions WHERE key = 2")
+
+    (link,) = filled.verify().broken
+    assert link.session_id == "s2"
+    assert "the whole session is missing" in link.problem
+
+
+def test_events_of_no_session_are_found(filled):
+    """An event whose session row is gone is not passed over."""
+    edit(filled, "UPDATE events SET session = 99 WHERE seq = 5")
+
+    assert any("belongs to no session" in link.problem for link in filled.verify().broken)
+
+
+def test_a_cut_that_also_mends_the_heads_is_found_by_an_export(filled, tmp_path):
+    """Whoever cuts tail, head and store-wide chain alike is found out by heads kept outside the store."""
+    exported = tmp_path / "heads.jsonl"
+    assert filled.export_heads(exported) == 2
+    assert filled.verify(heads_file=exported).intact
+    with closing(sqlite3.connect(filled.path)) as connection:
+        seq, kept = connection.execute(
+            "SELECT seq, hash FROM events WHERE session = 2 ORDER BY seq DESC LIMIT 1 OFFSET 1"
+        ).fetchone()
+        connection.execute("DELETE FROM events WHERE session = 2 AND seq > ?", (seq,))
+        connection.execute(
+            "UPDATE sessions SET events = events - 1, head_seq = ?, head_hash = ? WHERE key = 2", (seq, kept)
+        )
+        connection.execute("DELETE FROM heads WHERE id = 2")
+        connection.commit()
+
+    assert filled.verify().intact, "inside the store nothing is left to find it by"
+    found = filled.verify(heads_file=exported)
+    assert {link.session_id for link in found.broken} == {"s2"}
+
+
+def test_a_changed_head_entry_is_found(filled):
+    """The store-wide chain is a chain as well."""
+    edit(filled, "UPDATE heads SET events = events + 1 WHERE id = 1")
+
+    assert any("entry 1 of the heads is broken" in link.problem for link in filled.verify().broken)
+
+
+def test_a_recomputed_chain_passes_without_a_key_and_fails_with_one(tmp_path, make_session):
+    """A key is what tells tampering from accident."""
+    for key in (None, KEY):
+        store = SqliteStore(tmp_path / f"{key is None}.db", audit_key=key)
+        store.append(make_session("s1", turns=2, end=False))
+        change_body(store, 3, lambda body: body.replace(b"reviewer", b"revi3wer"))
+        recompute_without_key(store)
+        assert store.verify().intact == (key is None)
+        store.close()
+
+
+def recompute_without_key(store: SqliteStore) -> None:
+    """What someone who can write the file but has no key would do."""
+    link, previous = link_with(None), genesis("s1", 1)
+    with closing(sqlite3.connect(store.path)) as connection:
+        for seq, body in connection.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
+            previous = link(previous, body)
+            connection.execute("UPDATE events SET hash = ? WHERE seq = ?", (previous, seq))
+        connection.execute("UPDATE sessions SET head_hash = ?", (previous,))
+        connection.commit()
+
+
+def test_a_keyed_chain_needs_its_key(tmp_path, make_session):
+    """Without the key, or with another, verification says which one it needs, and nothing is appended."""
+    events = make_session("s1", turns=3)
+    store = SqliteStore(tmp_path / "w.db", audit_key=KEY)
+    store.append(events[:20])
+    store.close()
+    for key in (None, OTHER_KEY):
+        store = SqliteStore(tmp_path / "w.db", audit_key=key)
+        assert "needs the audit key" in store.verify().broken[0].problem
+        with pytest.raises(StoreError, match="its audit chain uses the key"):
+            store.append(events[20:])
+        assert store.size().events == 20
+        store.close()
+
+
+def test_gaps_that_were_reported_are_explained_and_others_are_cuts(tmp_path, make_session):
+    """Numbers missing in a stream are forgiven only where the emitter said that it dropped them."""
+    events = make_session("s1", turns=3, end=False)
+    report = events[-1]._replace(n=len(events), data=TelemetryDropped(10, 14, "queue full"))
+    store = SqliteStore(tmp_path / "w.db")
+    store.append([*events[:10], *events[15:]])
+
+    (link,) = store.verify().broken
+    assert (link.seq, "events 10 to 14" in link.problem) == (11, True)
+
+    store.append([report])
+    assert store.verify().intact
+    assert store.verify().explained_gaps == 1
+    store.close()
+
+
+def test_exported_heads_that_cannot_be_read_name_file_and_line(filled, tmp_path):
+    """A damaged export is an error, not a broken chain."""
+    file = tmp_path / "heads.jsonl"
+    file.write_bytes(msgspec.json.encode(filled.heads()[0]) + b"\nnonsense\n")
+
+    with pytest.raises(StoreError, match=r"heads\.jsonl:2: not an exported head"):
+        filled.verify(heads_file=file)
+
+
+def test_the_key_comes_from_the_environment_or_a_file(tmp_path):
+    """A key too short to be safe, or a file that is missing, is refused with the variable's name."""
+    file = tmp_path / "key"
+    file.write_bytes(KEY + b"\n")
+
+    assert load_key({}) is None
+    assert load_key({"WINDOWPANE_AUDIT_KEY": KEY.decode()}) == KEY
+    assert load_key({"WINDOWPANE_AUDIT_KEY_FILE": str(file)}) == KEY
+    with pytest.raises(ConfigurationError, match="WINDOWPANE_AUDIT_KEY: has 5 bytes"):
+        load_key({"WINDOWPANE_AUDIT_KEY": "short"})
+    with pytest.raises(ConfigurationError, match="cannot read"):
+        load_key({"WINDOWPANE_AUDIT_KEY_FILE": str(tmp_path / "none")})

@@ -1,0 +1,170 @@
+"""Importing a recording again changes nothing, a longer one adds, a changed one begins a revision."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from windowpane.codec import encode
+from windowpane.events import AlertFired, NotificationDelivered
+from windowpane.exceptions import StoreError
+from windowpane.store.base import EventFilter, ImportOutcome, SessionFilter
+from windowpane.store.sqlite import SqliteStore
+
+
+def bodies(store: SqliteStore, session_id: str = "s1") -> list[bytes]:
+    return [encode(item.event) for item in store.events(EventFilter(session_id=session_id, limit=100_000))]
+
+
+def test_importing_twice_changes_nothing(store, make_session):
+    """The second time every event is found unchanged and the factory is called once."""
+    events = make_session()
+    calls = []
+
+    def recording():
+        calls.append(1)
+        return iter(events)
+
+    first = store.import_session(recording)
+    version = store.version()
+    second = store.import_session(recording)
+
+    assert first == ImportOutcome("s1", 1, len(events), 0, revised=False)
+    assert second == ImportOutcome("s1", 1, 0, len(events), revised=False)
+    assert store.version() == version
+    assert len(calls) == 2
+
+
+def test_a_longer_recording_appends_what_is_new(store, make_session):
+    """A snapshot taken later adds its tail to the same revision; an older one taken again adds nothing."""
+    whole = make_session(turns=9)
+    store.import_session(lambda: whole[:30])
+
+    outcome = store.import_session(lambda: iter(whole))
+    older = store.import_session(lambda: whole[:30])
+
+    assert (outcome.appended, outcome.unchanged, outcome.revision) == (len(whole) - 30, 30, 1)
+    assert (older.appended, older.unchanged, older.revised) == (0, 30, False)
+    assert bodies(store) == [encode(event) for event in whole]
+    assert store.verify().intact
+
+
+def test_a_changed_past_begins_a_revision_and_counts_only_what_is_new(store, make_session):
+    """The old revision stays verifiable; pages show the new one; the common prefix is not counted twice."""
+    events = make_session(turns=5)
+    changed = [*events[:25], events[25]._replace(at=1.0), *events[26:]]
+    store.import_session(lambda: events)
+
+    outcome = store.import_session(lambda: changed)
+
+    assert (outcome.revision, outcome.revised, outcome.unchanged) == (2, True, 25)
+    assert outcome.appended == len(events) - 25
+    assert bodies(store) == [encode(event) for event in changed]
+    current = store.events(EventFilter(session_id="s1", limit=100_000))
+    assert [item.counted for item in current] == [False] * 25 + [True] * (len(events) - 25)
+    everything = [item for batch in store.scan(batch=17) for item in batch]
+    assert len(everything) == 2 * len(events)
+    assert [item.revision for item in everything] == [1] * len(events) + [2] * len(events)
+    assert len(store.sessions(SessionFilter())) == 1
+    assert store.session("s1").revision == 2
+    assert store.verify().sessions == 2
+    assert store.verify().intact
+    assert [head.kind for head in store.heads()].count("revised") == 1
+
+
+def test_a_revision_has_projections_of_its_own(store, make_session):
+    """Turns, blocks and alerts of the old revision are gone from the pages, also after a rebuild."""
+    store.import_session(lambda: make_session(turns=8))
+    shorter = [event._replace(at=5.0) for event in make_session(turns=2)]
+
+    store.import_session(lambda: shorter)
+    assert store.session("s1").turns == 2
+    assert len(store.turns("s1")) == 3
+    store.rebuild_projections()
+    assert len(store.turns("s1")) == 3
+
+
+def test_what_others_stored_in_between_does_not_make_a_revision(store, make_session):
+    """Alerts and deliveries come from other emitters; the recording itself has not changed."""
+    events = make_session(turns=6)
+    store.import_session(lambda: events[:30])
+    foreign = events[29].context
+    foreign = type(foreign)(*[
+        "alerts" if name == "stream_id" else getattr(foreign, name) for name in foreign.__dataclass_fields__
+    ])  # fmt: skip
+    fired = events[29]._replace(context=foreign, n=0, data=AlertFired("utilization", "critical", 1, 0.9, 0.9))
+    told = fired._replace(n=1, data=NotificationDelivered("utilization", 1, "log", "firing"))
+    store.append([fired, told])
+
+    outcome = store.import_session(lambda: events)
+
+    assert (outcome.revised, outcome.unchanged, outcome.appended) == (False, 30, len(events) - 30)
+    assert store.alerts(session_id="s1")[0].delivered == ("log",)
+    assert store.import_session(lambda: events).appended == 0
+    assert store.verify().intact
+
+
+def test_a_recording_that_breaks_while_it_is_read_stores_nothing(store, make_session):
+    """All or nothing, also when the failure comes after thousands of events."""
+    events = make_session(turns=40)
+
+    def breaking():
+        for _ in range(60):
+            yield from events
+        raise RuntimeError("the file went away")
+
+    with pytest.raises(RuntimeError, match="went away"):
+        store.import_session(breaking)
+
+    assert store.size().events == 0
+    assert store.session("s1") is None
+    store.append(events)
+    assert store.verify().intact
+
+
+def test_a_recording_is_one_session(store, make_session):
+    """Events of a second session in it are refused, and nothing is stored."""
+    with pytest.raises(StoreError, match="s1 goes on as s2"):
+        store.import_session(lambda: [*make_session("s1"), *make_session("s2")])
+
+    assert store.size().events == 0
+
+
+def test_a_recording_that_another_process_stored_meanwhile_is_refused(store, make_session):
+    """Two imports of one file at once do not store it twice."""
+    events = make_session(turns=3)
+
+    def slow():
+        yield events[0]
+        other = SqliteStore(store.path)
+        other.import_session(lambda: events)
+        other.close()
+        yield from events[1:]
+
+    with pytest.raises(StoreError, match="changed by another process"):
+        store.import_session(slow)
+
+    assert store.size().events == len(events)
+
+
+def test_a_pruned_session_that_is_imported_again_is_not_counted_twice(store, make_session):
+    """What retention deleted is in the metric base already."""
+    events = make_session(turns=3)
+    store.import_session(lambda: events[:30])
+    store.prune(before=1e10)
+
+    outcome = store.import_session(lambda: events)
+
+    assert outcome.revision == 2
+    counted = [item.counted for item in store.events(EventFilter(session_id="s1", limit=10_000))]
+    assert counted == [False] * 30 + [True] * (len(events) - 30)
+    assert store.verify().intact
+
+
+def test_an_empty_recording_is_nothing(store):
+    """No event, no session."""
+    assert store.import_session(list).appended == 0
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (0,)

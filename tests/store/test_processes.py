@@ -1,0 +1,153 @@
+"""Several processes on one store, and processes that die in the middle of writing."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.sqlite import SqliteReader, SqliteStore
+
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from conftest import make_tracker, play
+from windowpane.store.sqlite import SqliteStore
+
+store = SqliteStore(sys.argv[2])
+name, sessions, shared = sys.argv[3], int(sys.argv[4]), sys.argv[5] == "shared"
+print("ready", flush=True)
+for number in range(sessions):
+    session = "shared" if shared else f"{name}-{number}"
+    tracker = make_tracker(session, store.append)
+    if shared:
+        tracker.info = type(tracker.info)(session, "reviewer", "gpt-5", "demo", f"{name}-{number}")
+        tracker._renew_context()
+    play(tracker, 6)
+    if sys.argv[5] == "acknowledge":
+        store.flush()
+        print(store.session(session).events, flush=True)
+store.close()
+"""
+
+
+def start_writer(store: Path, name: str, sessions: int, mode: str = "own") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(Path(__file__).parent), str(store), name, str(sessions), mode]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("mode", ["own", "shared"])
+def test_processes_that_write_at_once_lose_and_break_nothing(tmp_path, make_session, mode):
+    """Numbers are unique and every chain holds, also where all write into one session."""
+    path = tmp_path / "w.db"
+    SqliteStore(path).close()
+    writers = [start_writer(path, f"p{number}", 5, mode) for number in range(3)]
+    for writer in writers:
+        writer.communicate(timeout=120)
+        assert writer.returncode == 0
+
+    reader = SqliteStore(path)
+    expected = 3 * 5 * len(make_session(turns=6))
+    assert reader.size().events == expected
+    seqs = [item.seq for batch in reader.scan() for item in batch]
+    assert seqs == list(range(1, expected + 1))
+    assert reader.verify().intact
+    assert len(reader.sessions(SessionFilter())) == (1 if mode == "shared" else 15)
+    reader.close()
+
+
+def test_what_flush_returned_for_survives_a_kill(tmp_path, make_session):
+    """A writer killed at a random moment leaves every acknowledged session whole and every chain intact."""
+    path, per_session = tmp_path / "w.db", len(make_session(turns=6))
+    chance = random.Random(4)
+    for round_number in range(6):
+        writer = start_writer(path, f"r{round_number}", 10_000, "acknowledge")
+        assert writer.stdout is not None
+        wanted = chance.randrange(1, 6)
+        acknowledged = [writer.stdout.readline() for _ in range(wanted)]
+        timer = threading.Timer(chance.random() * 0.02, os.kill, (writer.pid, signal.SIGKILL))
+        timer.start()
+        acknowledged += writer.stdout.readlines()
+        timer.join()
+        writer.communicate(timeout=30)
+        whole = [line for line in acknowledged if line.endswith("\n")]
+
+        store = SqliteStore(path)
+        for number in range(len(whole)):
+            row = store.session(f"r{round_number}-{number}")
+            assert row is not None
+            assert (row.events, row.ended) == (per_session, True)
+        assert store.verify().intact
+        store.close()
+
+
+def test_a_reader_is_never_blocked_and_sees_whole_batches(tmp_path, make_session):
+    """While another process writes, every read is of a consistent state."""
+    path = tmp_path / "w.db"
+    SqliteStore(path).close()
+    reader = SqliteReader(path)
+    writer = start_writer(path, "p", 30)
+    reads = 0
+    while writer.poll() is None:
+        for row in reader.sessions(SessionFilter(order="recent", limit=3)):
+            assert reader.session(row.session_id).events >= row.events
+            assert len(reader.events(EventFilter(session_id=row.session_id, limit=10_000))) >= row.events
+        reads += 1
+    writer.communicate()
+
+    assert reads > 1
+    assert len(reader.sessions(SessionFilter())) == 30
+    reader.close()
+
+
+def test_threads_share_one_store(store, make_session):
+    """Reads and writes of several threads do not disturb one another."""
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            for number in range(5):
+                store.append(make_session(f"{name}-{number}", turns=2))
+                assert store.session(f"{name}-{number}").turns == 2
+                assert store.turns(f"{name}-{number}")
+        except BaseException as error:  # noqa: BLE001  # handed to the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not failures
+    assert len(store.sessions(SessionFilter())) == 20
+    assert store.verify().intact
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_forked_child_writes_through_its_own_connection(store, make_session):
+    """After a fork both go on writing, and nothing the parent had open is harmed."""
+    store.append(make_session("before", turns=2))
+    child = os.fork()
+    if child == 0:
+        try:
+            store.append(make_session("child", turns=2))
+            store.flush()
+            os._exit(0 if store.session("child") else 1)
+        except BaseException:  # noqa: BLE001  # the child must not return into the test run
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    store.append(make_session("parent", turns=2))
+
+    assert {row.session_id for row in store.sessions(SessionFilter())} == {"before", "child", "parent"}
+    assert store.verify().intact

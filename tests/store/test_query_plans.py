@@ -1,0 +1,124 @@
+"""Every page's question is answered from an index: its cost grows with what is shown, not with what is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+
+import pytest
+
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.connection import ReaderPool
+from windowpane.store.sqlite import SqliteStore
+
+SESSIONS = 12
+
+
+@pytest.fixture
+def plans(tmp_path, make_session, monkeypatch):
+    """A store of many sessions, and the plans of all statements its reads run."""
+    store = SqliteStore(tmp_path / "w.db")
+    store.append([event for number in range(SESSIONS) for event in make_session(f"s{number}", turns=4)])
+    found: list[str] = []
+    lend = ReaderPool.lend
+
+    @contextmanager
+    def recording(pool):
+        with lend(pool) as connection:
+            statements: list[str] = []
+            connection.set_trace_callback(statements.append)
+            try:
+                yield connection
+            finally:
+                connection.set_trace_callback(None)
+            found.extend(detail for sql in statements for detail in explain(connection, sql))
+
+    monkeypatch.setattr(ReaderPool, "lend", recording)
+    yield store, found
+    store.close()
+
+
+def explain(connection: sqlite3.Connection, sql: str) -> list[str]:
+    if not sql.startswith(("SELECT", "WITH")):
+        return []
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+
+
+READS = {
+    "session": lambda store: store.session("s7"),
+    "find_session": lambda store: store.find_session("s7"),
+    "turns": lambda store: store.turns("s7", first=2, last=3),
+    "blocks_at": lambda store: store.blocks_at("s7", 3),
+    "blocks_left": lambda store: store.blocks_left("s7", 3),
+    "events of a session": lambda store: store.events(EventFilter(session_id="s7")),
+    "a page of a session": lambda store: store.events(EventFilter(session_id="s7", after_seq=9, limit=5)),
+    "newest of a session": lambda store: store.events(EventFilter(session_id="s7", newest_first=True, limit=5)),
+    "a turn's events": lambda store: store.events(EventFilter(session_id="s7", turn_from=2, turn_to=2)),
+    "markers of a session": lambda store: store.events(
+        EventFilter(session_id="s7", types=("blocks.evicted", "content.compressed"))
+    ),
+    "rare events of all": lambda store: store.events(EventFilter(types=("blocks.evicted",), newest_first=True)),
+    "count of a session's type": lambda store: store.count_events(
+        EventFilter(session_id="s7", types=("block.added",))
+    ),
+    "count of a type": lambda store: store.count_events(EventFilter(types=("block.added",))),
+    "next batch": lambda store: next(store.scan(after_seq=100, batch=10)),
+    "alerts of a session": lambda store: store.alerts(session_id="s7"),
+    "version": lambda store: store.version(),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_scans_no_large_table(plans, name):
+    """No plan walks over a table of events, blocks, turns or sessions."""
+    store, found = plans
+
+    READS[name](store)
+
+    scans = [detail for detail in found if detail.startswith("SCAN")]
+    assert found
+    assert not [
+        scan for scan in scans if scan.split()[1] in ("e", "b", "events", "blocks", "turns", "sessions")
+    ], scans
+
+
+@pytest.mark.parametrize("order", ["pressure", "recent", "cost", "regret"])
+def test_the_fleet_is_read_in_the_order_of_an_index(plans, order):
+    """Listing a page of sessions sorts nothing."""
+    store, found = plans
+
+    store.sessions(SessionFilter(order=order, limit=10))
+
+    assert any(f"USING INDEX sessions_{order}" in detail for detail in found), found
+    assert not any("FOR ORDER BY" in detail and "LAST" not in detail for detail in found), found
+
+
+def test_the_newest_common_events_are_read_from_the_end(plans):
+    """Where a type is common, walking backwards is less work than collecting and sorting them all."""
+    store, found = plans
+
+    rows = store.events(EventFilter(types=("block.added",), newest_first=True, limit=3))
+
+    assert len(rows) == 3
+    assert not any("events_type" in detail for detail in found), found
+
+
+def test_a_range_of_turns_holds_late_events_too(store, make_session):
+    """An event stored after its turn is past, such as an alert, is shown with its turn."""
+    events = make_session(turns=5)
+    late = next(event for event in events if event.context.turn == 2)
+    store.append(events)
+    store.append([late._replace(n=900)])
+
+    found = store.events(EventFilter(session_id="s1", turn_from=2, turn_to=3))
+
+    assert [item.event.n for item in found][-1] == 900
+    assert {item.event.context.turn for item in found} == {2, 3}
+    assert len(found) == 1 + sum(1 for event in events if event.context.turn in (2, 3))
+    assert store.count_events(EventFilter(session_id="s1", turn_from=2, turn_to=3)) == len(found)
+    assert len(store.events(EventFilter(session_id="s1", turn_from=3))) == sum(
+        1 for event in events if event.context.turn >= 3
+    )
+    assert len(store.events(EventFilter(session_id="s1", turn_to=1))) == sum(
+        1 for event in events if event.context.turn <= 1
+    )
