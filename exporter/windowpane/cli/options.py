@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -13,6 +14,8 @@ import click
 
 from windowpane.exceptions import WindowpaneError
 from windowpane.paths import default_store
+from windowpane.redaction import redact
+from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -51,23 +54,25 @@ def plain_errors(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def open_to_read(path: Path | None) -> SqliteStore:
-    """The store, read only. Raises a usage error that says what to do when there is none."""
+@contextmanager
+def open_to_read(path: Path | None) -> Iterator[SqliteReader]:
+    """The store, read only. Raises a message that says what to do when there is none."""
     chosen = path or default_store()
     if not chosen.exists():
         raise click.ClickException(
             f"no store at {chosen}; make one with `windowpane import PATH` or look around with `windowpane demo`"
         )
-    return SqliteStore(chosen, read_only=True)
+    with closing(SqliteReader(chosen)) as reader:
+        yield reader
 
 
-def open_to_write(path: Path | None, *, capture: bool = False) -> SqliteStore:
+@contextmanager
+def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[SqliteStore]:
     """The store, made when there is none. Secrets are redacted before anything is stored."""
-    from windowpane.redaction import redact_text  # only writers need it
-
     chosen = path or default_store()
     chosen.parent.mkdir(parents=True, exist_ok=True)
-    return SqliteStore(chosen, capture=capture, redact=redact_text)
+    with closing(SqliteStore(chosen, capture=capture, redact=lambda text: redact(text).text)) as store:
+        yield store
 
 
 def pick_session(store: EventReader, prefix: str) -> SessionRow:

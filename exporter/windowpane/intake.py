@@ -1,0 +1,49 @@
+"""Recordings into a store: the readers, the tracker, the alert engine and the store, composed once.
+
+`sources` knows nothing of alerts and the store nothing of recordings; this is where a recorded session gets what
+a live one has: exact or estimated counts, a window size and prices, a fidelity probe for every compression, and the
+alerts it would have fired (stored, never sent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.control.fidelity import evaluate
+from windowpane.limits import PriceCatalogue
+from windowpane.sources.ingest import Ingest
+from windowpane.tokens import counter_for, image_tokens
+
+if TYPE_CHECKING:
+    from windowpane.events import Event
+    from windowpane.protocols import Digester
+    from windowpane.store.base import EventStore, ImportOutcome
+
+
+def make_ingest(
+    digest: Digester, *, limit_tokens: int | None = None, agent: str | None = None, with_fidelity: bool = True
+) -> Ingest:
+    """What playing recordings needs, with the packaged vocabularies and catalogue; deterministic."""
+    return Ingest(
+        digest=digest,
+        counter_for=partial(counter_for, wait=True),
+        catalogue=PriceCatalogue(),
+        limit_tokens=limit_tokens,
+        agent=agent,
+        evaluate=evaluate if with_fidelity else None,
+        media_tokens=image_tokens,
+    )
+
+
+class JudgedStore:
+    """A store for the importer that keeps each recorded session together with the alerts it would have fired."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        """Store a recorded session and its alerts; the same recording gives the same bytes."""
+        return self._store.import_session(lambda: AlertEngine().weave(events()))

@@ -1,0 +1,137 @@
+"""Metrics of everything in a store, for as long as `serve` runs: fold once, then follow what is appended."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import windowpane
+from windowpane.alerts.rules import configured
+from windowpane.limits import PriceCatalogue
+from windowpane.metrics.internal import InternalMetrics
+from windowpane.metrics.labels import LabelPolicy, catalogue_model
+from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.server import Health, Routes, Target
+from windowpane.state import AlertKey, MetricState
+
+if TYPE_CHECKING:
+    from windowpane.state import AsOf
+    from windowpane.store.base import Verification
+    from windowpane.store.sqlite import SqliteStore
+
+FOLLOW_SECONDS: Final = 1.0
+"""How often the store is asked for new events."""
+VERIFY_SECONDS: Final = 3_600.0
+"""How often the audit chain is checked."""
+
+_log = logging.getLogger(__name__)
+
+
+class StoreServer:
+    """Folds a store into metrics and keeps up with it on a thread of its own."""
+
+    def __init__(self, store: SqliteStore, *, as_of: AsOf = "now", top_sessions: int = 0) -> None:
+        self._store = store
+        self._as_of = as_of
+        self._after_seq = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failure = ""
+        self._verified: Verification | None = None
+        self._verified_at = 0.0
+        labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
+        alerts = [AlertKey(rule.name, rule.severity) for rule in configured()]
+        self.state = MetricState(labels=labels, alerts=alerts)
+        base = store.load_metric_base()
+        if base is not None:
+            self.state.load(base)
+        self._source = StateSource(self.state, clock=time.time, as_of=as_of, top_sessions=top_sessions)
+        self._internal = InternalMetrics(
+            version=windowpane.__version__, clock=time.time, last_event_at=lambda: self.state.last_event_at
+        )
+
+    def catch_up(self) -> int:
+        """Fold what was appended since the last call; returns how many events."""
+        folded = 0
+        for batch in self._store.scan(after_seq=self._after_seq):
+            for stored in batch:
+                self.state.apply(stored.event, counted=stored.counted)
+            self._after_seq = batch[-1].seq
+            folded += len(batch)
+            if self._stop.is_set():
+                break
+        return folded
+
+    def start(self) -> None:
+        """Follow the store until `close`."""
+        self._thread = threading.Thread(target=self._follow, name="windowpane-follow", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def routes(self, *, bearer_token: str | None = None) -> Routes:
+        """What the HTTP endpoint answers with."""
+        return Routes(
+            registry=registry_of(self._source, self._internal),
+            health=self.health,
+            targets=self.targets,
+            bearer_token=bearer_token,
+        )
+
+    def health(self) -> Health:
+        """Whether the store can be followed and its chain holds, with the figures behind it."""
+        verified = self._verified
+        details: dict[str, object] = {
+            "events_folded_to_seq": self._after_seq,
+            "sessions_open": self.state.open_sessions,
+            "chain": "not verified yet" if verified is None else "intact" if verified.intact else "broken",
+        }
+        if self._failure:
+            details["failure"] = self._failure
+        return Health(ok=not self._failure and (verified is None or verified.intact), details=details)
+
+    def targets(self) -> Sequence[Target]:
+        """The `/metrics` endpoints of the agent processes of this host that are still running."""
+        return [
+            Target(f"{endpoint.host}:{endpoint.port}", {"job": "windowpane"})
+            for endpoint in self._store.endpoints()
+            if _runs(endpoint.pid)
+        ]
+
+    def verify_chain(self) -> Verification:
+        """Check the audit chain now; the verdict shows in `health`."""
+        self._verified = self._store.verify()
+        self._verified_at = time.monotonic()
+        for link in self._verified.broken:
+            _log.critical("audit chain broken: session %s, event %s: %s", link.session_id, link.seq, link.problem)
+        return self._verified
+
+    def _follow(self) -> None:
+        while not self._stop.wait(FOLLOW_SECONDS):
+            try:
+                self.catch_up()
+                if time.monotonic() - self._verified_at >= VERIFY_SECONDS:
+                    self.verify_chain()
+                self._failure = ""
+            except Exception as error:  # noqa: BLE001  # whatever it is, serving goes on and says so
+                if str(error) != self._failure:
+                    _log.exception("cannot follow the store; will try again")
+                self._failure = str(error)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
