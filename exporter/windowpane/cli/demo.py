@@ -1,0 +1,125 @@
+"""`windowpane demo`: recorded sessions, the dashboard and /metrics, in one command."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from windowpane.cli.options import open_to_write, plain_errors
+from windowpane.cli.serve import wait_for_stop
+from windowpane.cli.sessions import session_table
+from windowpane.demo import load
+from windowpane.paths import data_folder
+from windowpane.server import DEFAULT_PORT, LOOPBACK, start_http_server
+from windowpane.serving import StoreServer
+from windowpane.store.base import SessionFilter
+
+if TYPE_CHECKING:
+    from windowpane.store.sqlite import SqliteStore
+
+ALERTS_SHOWN = 12
+
+
+@click.command("demo")
+@click.option("--once", is_flag=True, help="Do the work, print the report and exit; for scripts.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8501, show_default=True, help="Of the dashboard.")
+@click.option("--metrics-port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
+@click.option("--store", "store_path", type=click.Path(path_type=Path, dir_okay=False), help="Where to put the demo.")
+@plain_errors
+def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool) -> None:
+    """Play recorded agent sessions into a fresh store and show them.
+
+    Four packaged recordings are played with times of today; the longest one again through the manager in an 8K and
+    a 32K window. Then the dashboard and /metrics are served until Ctrl-C.
+
+    \b
+    Example:
+      windowpane demo --once
+    """
+    started = time.perf_counter()
+    with _fresh_store(store_path, once=once) as store:
+        loaded = load(store, now=time.time(), progress=lambda what: click.echo(f"  {what}", err=True))
+        events = sum(one.events for one in loaded)
+        took = time.perf_counter() - started
+        click.echo(f"{len(loaded)} sessions, {events:,} events in {took:.1f} s, stored in {store.path}")
+        _report(store)
+        if not once:
+            _serve(store, port=port, metrics_port=metrics_port)
+
+
+@contextmanager
+def _fresh_store(path: Path | None, *, once: bool) -> Iterator[SqliteStore]:
+    """An empty store: a named one must be new, the demo's own is made again, a script's is temporary."""
+    if path is not None:
+        if path.exists():
+            raise click.ClickException(f"{path} exists; the demo wants a store of its own")
+        with open_to_write(path, capture=True) as store:
+            yield store
+        return
+    if once:
+        with tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder:
+            with open_to_write(Path(folder) / "demo.db", capture=True) as store:
+                yield store
+        return
+    folder = data_folder() / "demo"
+    shutil.rmtree(folder, ignore_errors=True)
+    with open_to_write(folder / "demo.db", capture=True) as store:
+        yield store
+
+
+def _report(store: SqliteStore) -> None:
+    from rich.console import Console
+
+    Console().print(session_table(store.sessions(SessionFilter(limit=20))))
+    alerts = [alert for alert in store.alerts(limit=10_000) if alert.severity != "info"]
+    click.echo(f"\n{len(alerts)} warnings and critical alerts fired, newest first:")
+    for alert in alerts[:ALERTS_SHOWN]:
+        click.echo(f"  {alert.severity:<8} {alert.agent:<14} turn {alert.fired_turn:>4}  {alert.summary}"[:100])
+    if len(alerts) > ALERTS_SHOWN:
+        click.echo(f"  and {len(alerts) - ALERTS_SHOWN} more")
+
+
+def _serve(store: SqliteStore, *, port: int, metrics_port: int) -> None:
+    serving = StoreServer(store, as_of="last")
+    serving.catch_up()
+    serving.verify_chain()
+    with (
+        closing(serving),
+        start_http_server(serving.routes(), host=LOOPBACK, port=metrics_port) as server,
+        _dashboard(store.path, port=port) as url,
+    ):
+        serving.start()
+        click.echo(f"\ndashboard  {url}\nmetrics    {server.url}\n\nCtrl-C stops both.")
+        wait_for_stop()
+        click.echo("stopping")
+
+
+@contextmanager
+def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
+    """The dashboard in a process of its own, stopped with us; says so where it cannot run."""
+    try:
+        from windowpane_dashboard.launch import free_port, wait_until_ready
+    except ImportError as error:
+        yield f"not started: {error.name} is missing; install windowpane[dashboard]"
+        return
+    chosen = free_port(port)
+    command = [sys.executable, "-m", "windowpane_dashboard.launch"]
+    process = subprocess.Popen([*command, "--store", str(store_path), "--port", str(chosen)])
+    try:
+        wait_until_ready(LOOPBACK, chosen, process)
+        yield f"http://{LOOPBACK}:{chosen}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()

@@ -1,0 +1,7 @@
+"""The demo: recorded sessions from the package, played into a fresh store with times of today."""
+
+from __future__ import annotations
+
+from windowpane.demo.play import Loaded, load
+
+__all__ = ["Loaded", "load"]
