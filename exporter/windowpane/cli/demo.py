@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import click
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from windowpane.store.sqlite import SqliteStore
 
 ALERTS_SHOWN = 12
+READY_SECONDS = 30.0
 
 
 @click.command("demo")
@@ -106,20 +110,40 @@ def _serve(store: SqliteStore, *, port: int, metrics_port: int) -> None:
 @contextmanager
 def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
     """The dashboard in a process of its own, stopped with us; says so where it cannot run."""
-    try:
-        from windowpane_dashboard.launch import free_port, wait_until_ready
-    except ImportError as error:
-        yield f"not started: {error.name} is missing; install windowpane[dashboard]"
+    if find_spec("streamlit") is None:
+        yield "not started: Streamlit is missing; install windowpane[dashboard]"
         return
-    chosen = free_port(port)
-    command = [sys.executable, "-m", "windowpane_dashboard.launch"]
-    process = subprocess.Popen([*command, "--store", str(store_path), "--port", str(chosen)])
+    chosen = _free_port(port)
+    arguments = ["dashboard", "--store", str(store_path), "--port", str(chosen)]
+    process = subprocess.Popen([sys.executable, "-m", "windowpane", *arguments])
     try:
-        wait_until_ready(LOOPBACK, chosen, process)
-        yield f"http://{LOOPBACK}:{chosen}"
+        yield _wait_until_ready(f"http://{LOOPBACK}:{chosen}", process)
     finally:
         process.terminate()
         try:
             process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def _free_port(wanted: int) -> int:
+    """*wanted*, or any free port where it is busy."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):  # busy: the next choice is any free port
+                probe.bind((LOOPBACK, port))
+                return int(probe.getsockname()[1])
+    raise click.ClickException("no free port on loopback")
+
+
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
+    """*url*, once the dashboard answers there; an explanation where it does not."""
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            return f"not started: it exited with {process.returncode}"
+        with suppress(OSError), urlopen(f"{url}/_stcore/health", timeout=1):  # not listening yet
+            return url
+        time.sleep(0.1)
+    return f"{url} (not answering yet)"

@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from windowpane.cli.options import (
     EXIT_FAILED,
@@ -21,6 +22,7 @@ from windowpane.cli.options import (
     store_option,
 )
 from windowpane.intake import JudgedStore, make_ingest
+from windowpane.report import figures
 from windowpane.sources.discover import default_places
 from windowpane.sources.importer import FileReport, import_paths
 from windowpane.sources.registry import all_readers
@@ -140,19 +142,19 @@ def _print(reports: Sequence[FileReport]) -> None:
 
 
 def report_table(reports: Sequence[FileReport]) -> Table:
-    """What was found, one row a file."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("file", "format"):
-        table.add_column(name, overflow="ellipsis", no_wrap=True)
-    names = ("sessions", "messages", "calls", "tools", "compact.", "evicted", "peak", "bad", "new events")
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+    """What was found, one row a file, at most 80 columns."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("file", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("format", no_wrap=True, overflow="ellipsis", max_width=14, min_width=11)
+    widths = {"sess": 4, "calls": 5, "tools": 5, "cmp": 3, "evt": 3, "peak": 5, "bad": 3, "new": 6}
+    for name, width in widths.items():
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
     for report in reports:
         stats = report.stats
         table.add_row(
-            report.path.name, report.format or "–", f"{len(report.outcomes)}", f"{stats.messages:,}",
+            Text(report.path.name), report.format or figures.UNKNOWN, f"{len(report.outcomes)}",
             f"{stats.api_calls:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",
-            f"{stats.peak_context:,}" if stats.peak_context else "–", f"{stats.bad_lines}",
-            f"{sum(outcome.appended for outcome in report.outcomes):,}",
+            figures.tokens(stats.peak_context, short=True) if stats.peak_context else figures.UNKNOWN,
+            f"{stats.bad_lines}", f"{sum(outcome.appended for outcome in report.outcomes):,}",
         )  # fmt: skip
     return table

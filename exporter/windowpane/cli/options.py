@@ -78,6 +78,9 @@ def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[Sqlit
 def pick_session(store: EventReader, prefix: str) -> SessionRow:
     """The one session whose id begins with *prefix*. Raises an error that lists the choices otherwise."""
     found = store.find_session(prefix)
+    if not found:
+        sources = store.facets().get("sources", ())
+        found = [row for source in sources for row in store.find_session(f"{source}:{prefix}")]
     exact = [row for row in found if row.session_id == prefix]
     if exact:
         return exact[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from windowpane.cli.options import json_option, open_to_read, plain_errors, print_json, store_option
 from windowpane.report import figures
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windowpane.store.base import SessionRow
+
+ID_CHARACTERS = 13
 
 
 @click.command("sessions")
@@ -46,16 +49,22 @@ def command(order: str, limit: int, *, as_json: bool, store_path: Path | None) -
 
 
 def session_table(rows: Sequence[SessionRow]) -> Table:
-    """The sessions as a table, one row each."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("zone", "session", "agent", "model"):
-        table.add_column(name, no_wrap=name == "zone", overflow="ellipsis")
-    for name in ("turns", "now", "peak", "evicted", "compr.", "regrets", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
+    """The sessions as a table of at most 80 columns, one row each; the ids are long enough to name them."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("zone", no_wrap=True, min_width=10)
+    table.add_column("session", no_wrap=True, min_width=ID_CHARACTERS)
+    table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=12)
+    for name, width in {"turns": 5, "now": 4, "peak": 4, "evt": 4, "cmp": 3, "regr": 4, "cost": 7}.items():
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
     for row in rows:
         table.add_row(
-            zone_mark(row.zone), row.session_id, row.agent, row.model or figures.UNKNOWN, f"{row.turns:,}",
+            zone_mark(row.zone), short_id(row), Text(row.agent), f"{row.turns:,}",
             figures.percent(row.utilization), figures.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
             f"{row.compressions:,}", f"{row.regrets:,}", figures.dollars(row.cost_dollars),
         )  # fmt: skip
     return table
+
+
+def short_id(row: SessionRow) -> Text:
+    """The first characters of a session's id, without the format it may begin with."""
+    return Text(row.session_id.removeprefix(f"{row.source}:")[:ID_CHARACTERS])

@@ -107,7 +107,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
         session=session,
         turns=turns,
         zone_turns={zone: zones[zone] for zone in ZONES if zones[zone]},
-        composition=dict(turns[-1].components) if turns else {},
+        composition=next((dict(turn.components) for turn in reversed(turns) if turn.components), {}),
         evictions=[_eviction(stored) for stored in _events(store, session, "blocks.evicted")],
         compressions=_compressions(store, session),
         regrets=[_regret(stored) for stored in _events(store, session, "content.regretted")],

@@ -159,6 +159,8 @@ def _alerts(report: SessionReport) -> list[str]:
 def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
+    if not session.input_tokens:
+        return [f"Cost   {figures.dollars(session.cost_dollars)}   the recording reports no usage"]
     sent = f"sent {figures.tokens(session.input_tokens)} tokens, {figures.percent(cached)} from cache"
     written = f"written {figures.tokens(session.output_tokens)}"
     return [f"Cost   {figures.dollars(session.cost_dollars)}   {sent}; {written}"]

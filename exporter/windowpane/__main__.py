@@ -1,0 +1,7 @@
+"""`python -m windowpane`."""
+
+from __future__ import annotations
+
+from windowpane.cli import main
+
+main()
