@@ -37,7 +37,9 @@ READY_SECONDS = 30.0
 @click.option("--once", is_flag=True, help="Do the work, print the report and exit; for scripts.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8501, show_default=True, help="Of the dashboard.")
 @click.option("--metrics-port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
-@click.option("--store", "store_path", type=click.Path(path_type=Path, dir_okay=False), help="Where to put the demo.")
+@click.option(
+    "--store", "store_path", type=click.Path(path_type=Path, dir_okay=False), help="Where to put the demo."
+)
 @plain_errors
 def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool) -> None:
     """Play recorded agent sessions into a fresh store and show them.

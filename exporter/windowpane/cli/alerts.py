@@ -1,0 +1,47 @@
+"""`windowpane alerts`: prove that a channel works, list what can fire."""
+
+from __future__ import annotations
+
+import click
+
+from windowpane.alerts.notify import send_test
+from windowpane.alerts.rules import RULES
+from windowpane.cli.options import EXIT_FAILED, plain_errors
+
+
+@click.group("alerts")
+def command() -> None:
+    """Alerts: what can fire, and whether messages arrive."""
+
+
+@command.command("test")
+@click.argument("url")
+@click.option("--public-url", help="Address of the dashboard, for the link in the message.")
+@click.pass_context
+@plain_errors
+def test(ctx: click.Context, url: str, public_url: str | None) -> None:
+    """Send a test message to URL, any Apprise address, and say whether it was taken.
+
+    \b
+    Example:
+      windowpane alerts test json://127.0.0.1:8000/hook
+    """
+    result = send_test(url, public_url=public_url)
+    if result.delivered:
+        click.echo(f"delivered to {result.channel}")
+        return
+    click.echo(f"not delivered to {result.channel}: {result.reason}", err=True)
+    ctx.exit(EXIT_FAILED)
+
+
+@command.command("list")
+def rules() -> None:
+    """List every alert with its severity, threshold and what it means.
+
+    \b
+    Example:
+      windowpane alerts list
+    """
+    for rule in RULES:
+        off = "" if rule.enabled else " (off)"
+        click.echo(f"{rule.severity:<8} {rule.name}{off}\n         {rule.title}. {rule.todo}")
