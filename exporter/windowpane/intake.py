@@ -1,8 +1,8 @@
 """Recordings into a store: the readers, the tracker, the alert engine and the store, composed once.
 
 `sources` knows nothing of alerts and the store nothing of recordings; this is where a recorded session gets what
-a live one has: exact or estimated counts, a window size and prices, a fidelity probe for every compression, and the
-alerts it would have fired (stored, never sent).
+a live one has: exact or estimated counts, a window size and prices, a fidelity probe for every compression, and
+the alerts it would have fired (stored, never sent).
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ READY_SECONDS = 30.0
 def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool) -> None:
     """Play recorded agent sessions into a fresh store and show them.
 
-    Four packaged recordings are played with times of today; the longest one again through the manager in an 8K and
-    a 32K window. Then the dashboard and /metrics are served until Ctrl-C.
+    Four packaged recordings are played with times of today; the longest one again through the manager in an 8K
+    and a 32K window. Then the dashboard and /metrics are served until Ctrl-C.
 
     \b
     Example:
@@ -72,9 +72,11 @@ def _fresh_store(path: Path | None, *, once: bool) -> Iterator[SqliteStore]:
             yield store
         return
     if once:
-        with tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder:
-            with open_to_write(Path(folder) / "demo.db", capture=True) as store:
-                yield store
+        with (
+            tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder,
+            open_to_write(Path(folder) / "demo.db", capture=True) as store,
+        ):
+            yield store
         return
     folder = data_folder() / "demo"
     shutil.rmtree(folder, ignore_errors=True)
@@ -117,7 +119,7 @@ def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
         return
     chosen = _free_port(port)
     arguments = ["dashboard", "--store", str(store_path), "--port", str(chosen)]
-    process = subprocess.Popen([sys.executable, "-m", "windowpane", *arguments])
+    process = subprocess.Popen([sys.executable, "-m", "windowpane", *arguments])  # noqa: S603  # ourselves
     try:
         yield _wait_until_ready(f"http://{LOOPBACK}:{chosen}", process)
     finally:
@@ -145,7 +147,7 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
     while time.monotonic() < deadline:
         if process.poll() is not None:
             return f"not started: it exited with {process.returncode}"
-        with suppress(OSError), urlopen(f"{url}/_stcore/health", timeout=1):  # not listening yet
+        with suppress(OSError), urlopen(f"{url}/_stcore/health", timeout=1):  # noqa: S310  # our own
             return url
         time.sleep(0.1)
     return f"{url} (not answering yet)"

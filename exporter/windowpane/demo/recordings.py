@@ -1,7 +1,7 @@
 """The packaged recordings, read once and moved to today.
 
-Sources and licences are in NOTICE. Recorded times keep their distances; the last one becomes a moment ago. A format
-without times gets a steady pace, so that the timeline has one.
+Sources and licences are in NOTICE. Recorded times keep their distances; the last one becomes a moment ago. A
+format without times gets a steady pace, so that the timeline has one.
 """
 
 from __future__ import annotations
