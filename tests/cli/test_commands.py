@@ -1,0 +1,216 @@
+"""The command line as a user meets it: real files in, real output and exit codes out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windowpane.cli import COMMANDS, main
+from windowpane.cli.options import EXIT_ALERTS, EXIT_FAILED, EXIT_PARTIAL
+
+Run = Callable[..., Result]
+
+FILE_TEXT = "The service reads config.yaml, then opens port 8443 and fails with ECONNREFUSED. " * 120
+
+
+def conversation(*, rounds: int) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "You are a careful engineer."},
+        {"role": "user", "content": "Find out why the service does not start."},
+    ]
+    for number in range(rounds):
+        call = {"id": f"call_{number}", "type": "function", "function": {"name": "read", "arguments": f'{{"n":{number}}}'}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": f"{number} {FILE_TEXT}"})
+    messages.append({"role": "assistant", "content": "The port is taken."})
+    return messages
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command against a store of the test's own."""
+    monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "store" / "windowpane.db"))
+
+    def invoke(*arguments: str | Path, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps(conversation(rounds=8)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def imported(run: Run, recording: Path) -> str:
+    """The id of a session that was imported into a window it fills."""
+    output = run("import", recording, "--limit", "16000", "--json").stdout
+    session = json.loads(output)[0]["sessions"][0]["session_id"]
+    assert isinstance(session, str)
+    return session
+
+
+class TestHelp:
+    @pytest.mark.parametrize("name", sorted(COMMANDS))
+    def test_every_command_explains_itself_with_an_example(self, run: Run, name: str) -> None:
+        """`--help` of every command says what it does and shows how it is called."""
+        group = name in {"audit", "alerts"}
+
+        output = run(name, "--help").output
+
+        assert "Usage:" in output
+        assert group or "Example:" in output
+
+
+class TestImport:
+    def test_it_prints_what_it_found(self, run: Run, recording: Path) -> None:
+        """The table names the file, its format and how much was stored."""
+        output = run("import", recording).output
+
+        assert "conversation.json" in output
+        assert "1 session" in output
+
+    def test_importing_twice_changes_nothing(self, run: Run, recording: Path) -> None:
+        """The second import of the same file adds no event."""
+        run("import", recording)
+
+        assert "0 new events" in run("import", recording).output
+
+    def test_a_broken_file_beside_a_good_one_is_partial(self, run: Run, recording: Path, tmp_path: Path) -> None:
+        """The good file is stored, the broken one is named, and the exit code says partial."""
+        broken = tmp_path / "broken.json"
+        broken.write_bytes(b"\x00\x01\x02 not a recording")
+
+        result = run("import", recording, broken, code=EXIT_PARTIAL)
+
+        assert "broken.json" in result.output
+        assert "1 session" in result.output
+
+    def test_nothing_readable_is_a_failure(self, run: Run, tmp_path: Path) -> None:
+        """A file of no known format alone exits with 1 and says what was expected."""
+        unknown = tmp_path / "notes.txt"
+        unknown.write_text("shopping list")
+
+        assert "expected a recording" in run("import", unknown, code=EXIT_FAILED).output
+
+    def test_a_path_that_does_not_exist_is_a_usage_error(self, run: Run, tmp_path: Path) -> None:
+        """A wrong path is reported before anything is opened."""
+        assert "does not exist" in run("import", tmp_path / "nowhere", code=2).output
+
+
+class TestReport:
+    def test_it_answers_first(self, run: Run, imported: str) -> None:
+        """The report says in one sentence what happened, then shows composition, zones and alerts."""
+        output = run("report", imported).output
+
+        assert "at most" in output
+        assert "tool_results" in output
+        assert "Turns by zone" in output
+        assert "Alerts" in output
+
+    def test_a_prefix_is_enough_and_lines_fit_80_columns(self, run: Run, imported: str) -> None:
+        """The first characters name a session; no line is longer than a terminal is wide."""
+        output = run("report", imported[:20]).output
+
+        assert imported in output
+        assert max(len(line) for line in output.splitlines()) <= 80
+
+    def test_html_is_one_file_that_fetches_nothing(self, run: Run, imported: str, tmp_path: Path) -> None:
+        """The page has no script and no address, and draws the window."""
+        page = tmp_path / "report.html"
+
+        run("report", imported, "--html", page)
+        text = page.read_text(encoding="utf-8")
+
+        assert "<svg" in text
+        assert "<script" not in text
+        assert "http://" not in text.replace("http://www.w3.org", "")
+        assert "https://" not in text
+
+    def test_an_unknown_session_is_a_plain_error(self, run: Run, imported: str) -> None:
+        """A wrong id is one line that says how to list the right ones."""
+        assert "windowpane sessions" in run("report", "nothing-like-it", code=1).output
+
+    def test_no_store_says_what_to_do(self, run: Run) -> None:
+        """Without a store the message names the command that makes one."""
+        assert "windowpane import" in run("report", "x", code=1).output
+
+
+class TestSessionsAndCheck:
+    def test_sessions_lists_what_was_imported(self, run: Run, imported: str) -> None:
+        """The list as JSON holds the imported session with its figures."""
+        rows = json.loads(run("sessions", "--json").stdout)
+
+        assert [row["session_id"] for row in rows] == [imported]
+        assert rows[0]["limit_tokens"] == 16_000
+
+    def test_check_fails_on_the_alerts_it_is_told_to_fail_on(self, run: Run, imported: str) -> None:
+        """A window driven to its limit fails the check at critical, and says which alert it was."""
+        assert "critical" in run("check", imported, "--fail-on", "critical", code=EXIT_ALERTS).output
+
+    def test_check_passes_where_nothing_that_bad_fired(self, run: Run, tmp_path: Path) -> None:
+        """A short conversation in a known large window passes."""
+        path = tmp_path / "short.json"
+        path.write_text(json.dumps(conversation(rounds=1)), encoding="utf-8")
+        session = json.loads(run("import", path, "--limit", "200000", "--json").stdout)[0]["sessions"][0]["session_id"]
+
+        assert "passed" in run("check", session).output
+
+
+class TestAudit:
+    def test_an_untouched_store_verifies(self, run: Run, imported: str) -> None:
+        """The chain of a fresh import holds."""
+        assert "chain intact" in run("audit", "verify").output
+
+    def test_heads_kept_elsewhere_verify_too(self, run: Run, imported: str, tmp_path: Path) -> None:
+        """The exported heads agree with the store they came from."""
+        heads = tmp_path / "heads.jsonl"
+        run("audit", "heads", "--output", heads)
+
+        assert "chain intact" in run("audit", "verify", "--heads", heads).output
+
+    def test_export_writes_every_event(self, run: Run, imported: str, tmp_path: Path) -> None:
+        """The export has one JSON object a line, with sequence number and hash."""
+        out = tmp_path / "events.jsonl"
+        run("audit", "export", imported, "--output", out)
+        rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+        assert len(rows) > 20
+        assert all("hash" in row and "seq" in row for row in rows)
+
+
+class TestDoctor:
+    def test_it_names_what_is_there(self, run: Run, imported: str) -> None:
+        """The tokenizer, the catalogue and the store are found and said to be well."""
+        findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").stdout)}
+
+        assert findings["tokenizer"]["verdict"] == "ok"
+        assert findings["models"]["verdict"] == "ok"
+        assert findings["store"]["verdict"] == "ok"
+
+    def test_a_store_that_is_no_store_is_a_problem(self, run: Run, tmp_path: Path) -> None:
+        """A file that is no database is reported and left alone."""
+        bad = tmp_path / "bad.db"
+        bad.write_bytes(b"this is not a database, but somebody named it so" * 50)
+
+        output = run("doctor", "--store", bad, code=EXIT_FAILED).output
+
+        assert "problem" in output
+        assert bad.read_bytes().startswith(b"this is not")
+
+
+class TestPrune:
+    def test_old_sessions_go_and_leave_a_valid_chain(self, run: Run, imported: str) -> None:
+        """Nothing young is deleted, and the chain still verifies."""
+        assert "deleted" in run("prune", "--older-than", "1").output
+        assert "chain intact" in run("audit", "verify").output
