@@ -48,6 +48,11 @@ def percent(ratio: float | None) -> str:
     return f"{ratio:.0%}"
 
 
+def ratio(value: float | None) -> str:
+    """A ratio as `0.87`."""
+    return UNKNOWN if value is None or math.isnan(value) else f"{value:.2f}"
+
+
 def dollars(value: float | None) -> str:
     """Money: `$0.42`, `$0.0012`, `$1,204`."""
     if value is None or math.isnan(value):

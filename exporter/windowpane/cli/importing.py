@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from windowpane import formats
 from windowpane.cli.options import (
     EXIT_FAILED,
     EXIT_PARTIAL,
@@ -22,7 +23,6 @@ from windowpane.cli.options import (
     store_option,
 )
 from windowpane.intake import JudgedStore, make_ingest
-from windowpane.report import figures
 from windowpane.sources.discover import default_places
 from windowpane.sources.importer import FileReport, import_paths
 from windowpane.sources.registry import all_readers
@@ -152,9 +152,9 @@ def report_table(reports: Sequence[FileReport]) -> Table:
     for report in reports:
         stats = report.stats
         table.add_row(
-            Text(report.path.name), report.format or figures.UNKNOWN, f"{len(report.outcomes)}",
+            Text(report.path.name), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
             f"{stats.api_calls:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",
-            figures.tokens(stats.peak_context, short=True) if stats.peak_context else figures.UNKNOWN,
+            formats.tokens_short(stats.peak_context) if stats.peak_context else formats.UNKNOWN,
             f"{stats.bad_lines}", f"{sum(outcome.appended for outcome in report.outcomes):,}",
         )  # fmt: skip
     return table

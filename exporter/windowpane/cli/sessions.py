@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from windowpane import formats
 from windowpane.cli.options import json_option, open_to_read, plain_errors, print_json, store_option
-from windowpane.report import figures
-from windowpane.report.text import zone_mark
+from windowpane.signs import zone_label
 from windowpane.store.base import SessionFilter
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     for row in rows:
         table.add_row(
-            zone_mark(row.zone), short_id(row), Text(row.agent), f"{row.turns:,}",
-            figures.percent(row.utilization), figures.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
-            f"{row.compressions:,}", f"{row.regrets:,}", figures.dollars(row.cost_dollars),
+            zone_label(row.zone), short_id(row), Text(row.agent), f"{row.turns:,}",
+            formats.percent(row.utilization), formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
+            f"{row.compressions:,}", f"{row.regrets:,}", formats.dollars(row.cost_dollars),
         )  # fmt: skip
     return table
 

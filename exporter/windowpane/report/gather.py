@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final
 
+from windowpane.answers import FactTotals, session_answer
 from windowpane.events import (
     BlocksEvicted,
     ContentCompressed,
@@ -48,8 +49,7 @@ class Compression:
     scope: str
     ratio: float | None
     fidelity: float | None
-    facts_total: int
-    facts_lost: int
+    facts: FactTotals | None
     note: str
     """Why there is no fidelity, or why it was rejected."""
 
@@ -78,25 +78,19 @@ class SessionReport:
     compressions: Sequence[Compression]
     regrets: Sequence[Regret]
     alerts: Sequence[AlertRow]
-    first_red_turn: int | None
+    worst_turn: int | None
+    """First turn in the session's worst zone."""
 
     @property
     def answer(self) -> str:
         """What happened to the window, in one sentence."""
-        session = self.session
-        parts = [_where_it_went(self)]
-        if session.compressions:
-            lost = sum(compression.facts_lost for compression in self.compressions)
-            total = sum(compression.facts_total for compression in self.compressions)
-            said = f"{session.compressions} {_plural('compression', session.compressions)}"
-            parts.append(f"{said} lost {lost} of {total} facts" if total else said)
-        if session.evicted_blocks:
-            parts.append(f"{session.evicted_blocks} {_plural('block', session.evicted_blocks)} evicted")
-        if session.regrets:
-            parts.append(f"{session.regrets} needed again after they had left")
-        if session.overflows:
-            parts.append(f"{session.overflows} {_plural('overflow', session.overflows)}")
-        return "; ".join(parts) + "."
+        return session_answer(self.session, worst_turn=self.worst_turn, facts=self.facts)
+
+    @property
+    def facts(self) -> FactTotals | None:
+        """Facts over all evaluated compressions; None where none was evaluated."""
+        evaluated = [compression.facts for compression in self.compressions if compression.facts is not None]
+        return FactTotals(*map(sum, zip(*map(astuple, evaluated), strict=True))) if evaluated else None
 
 
 def gather(store: EventReader, session: SessionRow) -> SessionReport:
@@ -112,7 +106,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
         compressions=_compressions(store, session),
         regrets=[_regret(stored) for stored in _events(store, session, "content.regretted")],
         alerts=store.alerts(session_id=session.session_id),
-        first_red_turn=next((turn.turn for turn in turns if turn.zone in ("red", "overflow")), None),
+        worst_turn=next((turn.turn for turn in turns if turn.zone == session.worst_zone), None),
     )
 
 
@@ -161,28 +155,21 @@ def _compression(stored: StoredEvent, evaluated: FidelityEvaluated | None) -> Co
         scope=data.scope,
         ratio=data.ratio,
         fidelity=evaluated.score if evaluated else None,
-        facts_total=evaluated.facts_total if evaluated else 0,
-        facts_lost=evaluated.facts_lost if evaluated else 0,
+        facts=_facts(evaluated),
         note=data.reason or (evaluated.reason if evaluated else "not evaluated"),
     )
+
+
+def _facts(evaluated: FidelityEvaluated | None) -> FactTotals | None:
+    if evaluated is None or not evaluated.facts_total:
+        return None
+    return FactTotals(
+        evaluated.facts_total, evaluated.facts_kept, evaluated.facts_recoverable, evaluated.facts_lost,
+        evaluated.facts_contradicted,
+    )  # fmt: skip
 
 
 def _regret(stored: StoredEvent) -> Regret:
     data = stored.event.data
     assert isinstance(data, ContentRegretted)
     return Regret(stored.event.context.turn, data.turn_left, data.cause, data.tokens)
-
-
-def _where_it_went(report: SessionReport) -> str:
-    session = report.session
-    if session.limit_tokens is None:
-        return f"The window's size is unknown; it held {session.peak_used_tokens:,} tokens at most"
-    peak = f"{session.peak_utilization:.0%} at most" if session.peak_utilization is not None else "never measured"
-    if report.first_red_turn is not None:
-        return f"Red at turn {report.first_red_turn}, {peak}"
-    worst = session.worst_zone or "green"
-    return f"Never above {worst}, {peak}"
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"

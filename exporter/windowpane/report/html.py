@@ -8,10 +8,10 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from windowpane.report import figures
+from windowpane import formats
 from windowpane.report.palette import COMPONENT_TONES, ZONE_TONES
 from windowpane.report.svg import window_svg
-from windowpane.report.text import zone_mark
+from windowpane.signs import zone_label
 from windowpane.vocabulary import COMPONENTS, ZONES
 
 if TYPE_CHECKING:
@@ -51,16 +51,16 @@ def to_html(report: SessionReport) -> str:
 
 def _identity(report: SessionReport) -> str:
     session = report.session
-    limit = f"{figures.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
+    limit = f"{formats.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
     origin = f" ({session.limit_source})" if session.limit_source else ""
     facts = [
         ("session", session.session_id),
         ("agent", session.agent),
-        ("model", session.model or figures.UNKNOWN),
+        ("model", session.model or formats.UNKNOWN),
         ("source", session.source),
         ("turns", f"{session.turns:,} in {session.exchanges:,} exchanges"),
         ("limit", limit + origin),
-        ("from", f"{figures.moment_utc(session.started_at)} to {figures.moment_utc(session.last_at)}"),
+        ("from", f"{formats.utc(session.started_at)} to {formats.utc(session.last_at)}"),
     ]
     if session.incomplete:
         facts.append(("recording", "incomplete"))
@@ -72,18 +72,18 @@ def _figures(report: SessionReport) -> str:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     shown = [
-        ("utilization", f"{figures.percent(session.utilization)}", zone_mark(session.zone)),
-        ("peak", figures.percent(session.peak_utilization), f"{figures.tokens(session.peak_used_tokens)} tokens"),
-        ("velocity", figures.tokens(session.velocity, short=True), "tokens a turn"),
-        ("red in", figures.turns(session.turns_until_red), "turns"),
+        ("utilization", f"{formats.percent(session.utilization)}", zone_label(session.zone)),
+        ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
+        ("velocity", formats.tokens_short(session.velocity), "tokens a turn"),
+        ("red in", formats.turns_until(session.turns_until_red), "turns"),
         (
             "evicted",
             f"{session.evicted_blocks:,}",
-            f"{figures.tokens(session.evicted_tokens, short=True)} tokens",
+            f"{formats.tokens_short(session.evicted_tokens)} tokens",
         ),
-        ("fidelity", figures.ratio(session.fidelity), "probe, 0 to 1"),
+        ("fidelity", formats.ratio(session.fidelity), "probe, 0 to 1"),
         ("regrets", f"{session.regrets:,}", "needed again"),
-        ("cost", figures.dollars(session.cost_dollars), f"cache {figures.percent(cached)}"),
+        ("cost", formats.dollars(session.cost_dollars), f"cache {formats.percent(cached)}"),
     ]
     tiles = "".join(
         f"<div><span>{escape(name)}</span><b>{escape(value)}</b><span>{escape(unit)}</span></div>"
@@ -104,21 +104,21 @@ def _legend(report: SessionReport) -> str:
 
 
 def _tables(report: SessionReport) -> str:
-    zones = [[zone_mark(zone), str(report.zone_turns[zone])] for zone in ZONES if zone in report.zone_turns]
+    zones = [[zone_label(zone), str(report.zone_turns[zone])] for zone in ZONES if zone in report.zone_turns]
     evictions = [
-        [str(item.turn), item.policy, str(item.blocks), figures.tokens(item.tokens_freed), item.reason]
+        [str(item.turn), item.policy, str(item.blocks), formats.tokens(item.tokens_freed), item.reason]
         for item in report.evictions
     ]
     compressions = [
         [
-            str(item.turn), item.strategy, item.outcome, figures.tokens(item.tokens_before),
-            figures.tokens(item.tokens_after), figures.ratio(item.ratio), figures.ratio(item.fidelity),
-            f"{item.facts_lost} of {item.facts_total}" if item.facts_total else figures.UNKNOWN, item.note,
+            str(item.turn), item.strategy, item.outcome, formats.tokens(item.tokens_before),
+            formats.tokens(item.tokens_after), formats.ratio(item.ratio), formats.ratio(item.fidelity),
+            f"{item.facts.lost} of {item.facts.total}" if item.facts else formats.UNKNOWN, item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip
     regrets = [
-        [str(item.turn), str(item.turn_left), item.cause, figures.tokens(item.tokens)] for item in report.regrets
+        [str(item.turn), str(item.turn_left), item.cause, formats.tokens(item.tokens)] for item in report.regrets
     ]
     alerts = [
         [

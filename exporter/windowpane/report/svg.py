@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane.report import figures
+from windowpane import formats
 from windowpane.vocabulary import COMPONENTS
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _level(name: str, known: Sequence[tuple[int, int]], scale: _Scale) -> list[s
     if not known:
         return []
     points = " ".join(f"{scale.x(turn):.1f},{scale.y(tokens):.1f}" for turn, tokens in known)
-    label = f"{name} {figures.tokens(known[0][1], short=True)}"
+    label = f"{name} {formats.tokens_short(known[0][1])}"
     return [
         f'<polyline class="line-{name}" points="{points}"/>',
         f'<text class="label-{name}" x="{LEFT + 4}" y="{scale.y(known[0][1]) - 4:.1f}">{label}</text>',
@@ -121,7 +121,7 @@ def _axis(scale: _Scale, top: float) -> list[str]:
     for share in (0, 0.25, 0.5, 0.75, 1.0):
         y = scale.y(top * share)
         lines.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        label = figures.tokens(top * share, short=True)
+        label = formats.tokens_short(top * share)
         lines.append(f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{y + 4:.1f}">{label}</text>')
     ends = sorted({scale.first, (scale.first + scale.last) // 2, scale.last})
     lines.extend(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from windowpane.report import figures
+from windowpane import formats
+from windowpane.signs import zone_label
 from windowpane.vocabulary import COMPONENTS, ZONES, Zone
 
 if TYPE_CHECKING:
@@ -17,20 +18,12 @@ GAUGE: Final = 10
 ROWS: Final = 12
 """Rows of each table; the rest is counted."""
 
-_SHAPES: Final[dict[Zone, tuple[str, str]]] = {
-    "green": ("○", "o"),
-    "yellow": ("◐", "-"),
-    "orange": ("◕", "="),
-    "red": ("●", "#"),
-    "overflow": ("✕", "X"),
-}
+_ASCII_SHAPES: Final[dict[Zone, str]] = {"green": "o", "yellow": "-", "orange": "=", "red": "#", "overflow": "X"}
 
 
 def zone_mark(zone: Zone | None, *, unicode: bool = True) -> str:
-    """The zone's shape and word, so that colour is never the only sign."""
-    if zone is None:
-        return figures.UNKNOWN if unicode else "-"
-    return f"{_SHAPES[zone][0 if unicode else 1]} {zone}"
+    """The zone's shape and word, in ASCII where the terminal has nothing better."""
+    return zone_label(zone) if unicode or zone is None else f"{_ASCII_SHAPES[zone]} {zone}"
 
 
 def gauge(ratio: float | None) -> str:
@@ -59,24 +52,24 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
 
 def _head(report: SessionReport, *, unicode: bool) -> list[str]:
     session = report.session
-    used = figures.tokens(session.used_tokens, short=True)
-    limit = figures.tokens(session.limit_tokens, short=True)
-    identity = f"agent {session.agent}   model {session.model or figures.UNKNOWN}   source {session.source}"
+    used = formats.tokens_short(session.used_tokens)
+    limit = formats.tokens_short(session.limit_tokens)
+    identity = f"agent {session.agent}   model {session.model or formats.UNKNOWN}   source {session.source}"
     windows = f"{session.windows} window{'s' if session.windows != 1 else ''}"
     size = f"{session.turns} turns, {session.exchanges} exchanges, {windows}"
-    level = f"{gauge(session.utilization)} {figures.percent(session.utilization)}"
+    level = f"{gauge(session.utilization)} {formats.percent(session.utilization)}"
     zone = zone_mark(session.zone, unicode=unicode)
     lines = [
         session.session_id,
         identity + ("   incomplete" if session.incomplete else ""),
-        f"{size}   {figures.moment(session.started_at)} to {figures.moment(session.last_at)}",
+        f"{size}   {formats.local(session.started_at)} to {formats.local(session.last_at)}",
         "",
         *_wrap(report.answer),
         "",
-        f"{level} {zone}  {used}/{limit}  red in {figures.turns(session.turns_until_red)}",
+        f"{level} {zone}  {used}/{limit}  red in {formats.turns_until(session.turns_until_red)}",
     ]
     if session.limit_source is not None:
-        lines.append(f"limit {figures.tokens(session.limit_tokens)} tokens ({session.limit_source})")
+        lines.append(f"limit {formats.tokens(session.limit_tokens)} tokens ({session.limit_source})")
     return lines
 
 
@@ -106,10 +99,10 @@ def _evictions(report: SessionReport) -> list[str]:
     session = report.session
     if not report.evictions:
         return []
-    title = f"Evictions   {session.evicted_blocks} blocks, {figures.tokens(session.evicted_tokens)} tokens"
+    title = f"Evictions   {session.evicted_blocks} blocks, {formats.tokens(session.evicted_tokens)} tokens"
     rows = [
         f"  turn {eviction.turn:>4}  {eviction.policy:<12} {eviction.blocks:>4} blocks  "
-        f"{figures.tokens(eviction.tokens_freed, short=True):>6} freed  {eviction.reason}"
+        f"{formats.tokens_short(eviction.tokens_freed):>6} freed  {eviction.reason}"
         for eviction in report.evictions
     ]
     return [title, *_bounded(rows)]
@@ -120,16 +113,14 @@ def _compressions(report: SessionReport) -> list[str]:
         return []
     rows = []
     for item in report.compressions:
-        sizes = (
-            f"{figures.tokens(item.tokens_before, short=True)} to {figures.tokens(item.tokens_after, short=True)}"
-        )
-        measured = f"ratio {figures.ratio(item.ratio)}" if item.scope == "content" else "whole window"
+        sizes = f"{formats.tokens_short(item.tokens_before)} to {formats.tokens_short(item.tokens_after)}"
+        measured = f"ratio {formats.ratio(item.ratio)}" if item.scope == "content" else "whole window"
         rows.append(
             f"  turn {item.turn:>4}  {item.strategy:<12} {item.outcome:<9} {sizes:<16} {measured}  "
-            f"fidelity {figures.ratio(item.fidelity)}"
+            f"fidelity {formats.ratio(item.fidelity)}"
         )
-        if item.facts_total:
-            rows.append(f"             {item.facts_lost} of {item.facts_total} facts lost")
+        if item.facts is not None:
+            rows.append(f"             {item.facts.lost} of {item.facts.total} facts lost")
         elif item.note:
             rows.append(f"             {item.note}")
     return [f"Compressions   {report.session.compressions}", *_bounded(rows)]
@@ -140,7 +131,7 @@ def _regrets(report: SessionReport) -> list[str]:
         return []
     rows = [
         f"  turn {regret.turn:>4}  left at turn {regret.turn_left} by {regret.cause}, "
-        f"{figures.tokens(regret.tokens)} tokens fetched again"
+        f"{formats.tokens(regret.tokens)} tokens fetched again"
         for regret in report.regrets
     ]
     return [f"Regrets   {report.session.regrets}", *_bounded(rows)]
@@ -160,10 +151,10 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        return [f"Cost   {figures.dollars(session.cost_dollars)}   the recording reports no usage"]
-    sent = f"sent {figures.tokens(session.input_tokens)} tokens, {figures.percent(cached)} from cache"
-    written = f"written {figures.tokens(session.output_tokens)}"
-    return [f"Cost   {figures.dollars(session.cost_dollars)}   {sent}; {written}"]
+        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording reports no usage"]
+    sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
+    written = f"written {formats.tokens(session.output_tokens)}"
+    return [f"Cost   {formats.dollars(session.cost_dollars)}   {sent}; {written}"]
 
 
 def _bounded(rows: Sequence[str]) -> list[str]:
