@@ -1,17 +1,60 @@
-"""Observability for the context windows of LLM agents."""
+"""Observability for the context windows of LLM agents.
+
+`start()` sets up the outputs of a process; `ContextWindowManager` keeps one session's window healthy and reports
+everything that happens to it. Names are loaded when they are first used, so importing costs next to nothing.
+"""
 
 from __future__ import annotations
 
-__all__ = ["__version__"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from windowpane.exceptions import IrreducibleContextError, WindowpaneError
+    from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+    from windowpane.runtime import start, stop
+
+    __version__: str
+
+__all__ = [
+    "AsyncContextWindowManager",
+    "ContextWindowManager",
+    "IrreducibleContextError",
+    "WindowpaneError",
+    "__version__",
+    "start",
+    "stop",
+]
+
+_HOMES: Final = {
+    "AsyncContextWindowManager": "windowpane.managing",
+    "ContextWindowManager": "windowpane.managing",
+    "IrreducibleContextError": "windowpane.exceptions",
+    "WindowpaneError": "windowpane.exceptions",
+    "start": "windowpane.runtime",
+    "stop": "windowpane.runtime",
+}
+"""Public name to the module that defines it."""
 
 
-def __getattr__(name: str) -> str:
-    """The version, read from the installed package only when asked for."""
+def __getattr__(name: str) -> Any:
+    """A public name, from its module; the version, from the installed package."""
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+        return _version()
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
 
-        try:
-            return version("windowpane")
-        except PackageNotFoundError:
-            return "0+source"  # run from a checkout that was never installed
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted(__all__)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("windowpane")
+    except PackageNotFoundError:
+        return "0+source"  # run from a checkout that was never installed

@@ -113,7 +113,7 @@ class TestReport:
         """The report says in one sentence what happened, then shows composition, zones and alerts."""
         output = run("report", imported).output
 
-        assert "at most" in output
+        assert "highest" in output
         assert "tool_results" in output
         assert "Turns by zone" in output
         assert "Alerts" in output

@@ -1,0 +1,30 @@
+"""What `import windowpane` offers."""
+
+from __future__ import annotations
+
+import windowpane
+
+
+def test_every_public_name_can_be_had() -> None:
+    """Each name in `__all__` resolves, and the list is sorted."""
+    for name in windowpane.__all__:
+        assert getattr(windowpane, name) is not None
+
+    assert windowpane.__all__ == sorted(windowpane.__all__)
+
+
+def test_public_objects_say_where_they_live() -> None:
+    """A lazily loaded name is the same object as in its own module."""
+    from windowpane.managing import ContextWindowManager
+
+    assert windowpane.ContextWindowManager is ContextWindowManager
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A typo is reported like on any module."""
+    try:
+        windowpane.no_such_name  # noqa: B018
+    except AttributeError as error:
+        assert "no_such_name" in str(error)
+    else:
+        raise AssertionError("a name that does not exist was found")
