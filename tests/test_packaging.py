@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("exporter/windowpane", "dashboard/windowpane_dashboard")
 
 DASHBOARD_LIBRARIES = ("streamlit", "plotly", "pandas")
+BEHIND_AN_EXTRA = {"windowpane.metrics.otel": "otel"}
+"""Modules that are only imported where their extra is installed."""
 OPTIONAL_LIBRARIES = (
     *DASHBOARD_LIBRARIES,
     "apprise",
@@ -130,7 +132,7 @@ for name in {OPTIONAL_LIBRARIES}:
 import windowpane
 failed = []
 for module in pkgutil.walk_packages(windowpane.__path__, "windowpane."):
-    if not module.name.endswith("__main__"):
+    if not module.name.endswith("__main__") and module.name not in {BEHIND_AN_EXTRA}:
         try:
             importlib.import_module(module.name)
         except ImportError as error:

@@ -24,7 +24,11 @@ def conversation(*, rounds: int) -> list[dict[str, Any]]:
         {"role": "user", "content": "Find out why the service does not start."},
     ]
     for number in range(rounds):
-        call = {"id": f"call_{number}", "type": "function", "function": {"name": "read", "arguments": f'{{"n":{number}}}'}}
+        call = {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": "read", "arguments": f'{{"n":{number}}}'},
+        }
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": f"{number} {FILE_TEXT}"})
     messages.append({"role": "assistant", "content": "The port is taken."})
@@ -162,7 +166,9 @@ class TestSessionsAndCheck:
         """A short conversation in a known large window passes."""
         path = tmp_path / "short.json"
         path.write_text(json.dumps(conversation(rounds=1)), encoding="utf-8")
-        session = json.loads(run("import", path, "--limit", "200000", "--json").stdout)[0]["sessions"][0]["session_id"]
+        session = json.loads(run("import", path, "--limit", "200000", "--json").stdout)[0]["sessions"][0][
+            "session_id"
+        ]
 
         assert "passed" in run("check", session).output
 

@@ -73,8 +73,8 @@ def _fresh_store(path: Path | None, *, once: bool) -> Iterator[SqliteStore]:
         return
     if once:
         with (
-            tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder,
-            open_to_write(Path(folder) / "demo.db", capture=True) as store,
+            tempfile.TemporaryDirectory(prefix="windowpane-demo-") as temporary,
+            open_to_write(Path(temporary) / "demo.db", capture=True) as store,
         ):
             yield store
         return

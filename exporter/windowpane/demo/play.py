@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from windowpane.demo.recordings import Recorded, recorded_sessions
-from windowpane.demo.reruns import managed_events
+from windowpane.demo.recordings import recorded_sessions
+from windowpane.demo.reruns import rerun_events
 from windowpane.intake import JudgedStore, make_ingest
 from windowpane.sources.ingest import session_events
 
 if TYPE_CHECKING:
-    from windowpane.store.base import ImportOutcome
+    from windowpane.events import Event
     from windowpane.store.sqlite import SqliteStore
 
 LONG_SESSION: Final = "pi_large_session.jsonl"
@@ -33,34 +34,24 @@ class Loaded:
 def load(store: SqliteStore, *, now: float, progress: Callable[[str], None]) -> list[Loaded]:
     """Play every packaged session into *store*; *progress* is told of each before it is played."""
     judged = JudgedStore(store)
-    ingest = make_ingest(store.digester())
+    digest = store.digester()
+    ingest = make_ingest(digest)
     loaded = []
+
+    def play(name: str, events: Callable[[], Iterable[Event]]) -> None:
+        progress(name)
+        outcome = judged.import_session(events)
+        loaded.append(Loaded(name, outcome.session_id, outcome.appended))
+
     for recorded in recorded_sessions(now=now):
-        progress(recorded.name)
-        outcome = judged.import_session(
-            lambda one=recorded: session_events(one.records, key=one.key, source=one.source, ingest=ingest)
-        )
-        loaded.append(_loaded(recorded.name, outcome))
+        one = partial(session_events, recorded.records, key=recorded.key, source=recorded.source, ingest=ingest)
+        play(f"{recorded.name} {recorded.key[:13]}", one)
         if recorded.name == LONG_SESSION:
-            loaded += _rerun(recorded, store, now=now, progress=progress)
+            for limit in RERUN_LIMITS:
+                again = partial(rerun_events, recorded, limit_tokens=limit, digest=digest)
+                play(f"{recorded.name} managed in {limit // 1_024}K", again)
     progress("indexing for search")
     while store.index_text():
         continue
     store.flush()
     return loaded
-
-
-def _rerun(
-    recorded: Recorded, store: SqliteStore, *, now: float, progress: Callable[[str], None]
-) -> list[Loaded]:
-    loaded = []
-    for limit in ():
-        name = f"{recorded.name}, managed in {limit // 1_024}K"
-        progress(name)
-        events = managed_events(recorded, limit_tokens=limit, digest=store.digester(), now=now)
-        loaded.append(_loaded(name, JudgedStore(store).import_session(lambda events=events: events)))
-    return loaded
-
-
-def _loaded(name: str, outcome: ImportOutcome) -> Loaded:
-    return Loaded(name, outcome.session_id, outcome.appended)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import lzma
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.base import FileStats, ModelCalled, Problem, Record, SessionOpened
+from windowpane.sources.base import Broken, FileStats, ModelCalled, Problem, Record, SessionOpened
 from windowpane.sources.discover import reader_for
 from windowpane.sources.ingest import session_keys
 from windowpane.sources.registry import all_readers
@@ -50,25 +50,27 @@ def recorded_sessions(*, now: float) -> Iterator[Recorded]:
 
 def move_to(records: Sequence[Record], end: float) -> list[Record]:
     """The records with times that end at *end*, in seconds since the epoch."""
-    last = max((record.at for record in records if getattr(record, "at", None) is not None), default=None)
-    if last is not None:
-        return [_moved(record, end - last) for record in records]
+    times = [time for record in records if (time := _time_of(record)) is not None]
+    if times:
+        by = end - max(times)
+        return [
+            _at(record, time + by) if (time := _time_of(record)) is not None else record for record in records
+        ]
     calls = sum(isinstance(record, ModelCalled) for record in records)
     at, moved = end - calls * TURN_SECONDS, []
     for record in records:
         if isinstance(record, ModelCalled):
             at += TURN_SECONDS
-        moved.append(replace(record, at=at) if _has_time(record) else record)
+        moved.append(_at(record, at))
     return moved
 
 
-def _moved(record: Record, seconds: float) -> Record:
-    at = getattr(record, "at", None)
-    return record if at is None else replace(record, at=at + seconds)  # type: ignore[call-arg]  # it has one
+def _time_of(record: Record) -> float | None:
+    return None if isinstance(record, Broken) else record.at
 
 
-def _has_time(record: Record) -> bool:
-    return any(field.name == "at" for field in fields(record))
+def _at(record: Record, at: float) -> Record:
+    return record if isinstance(record, Broken) else replace(record, at=at)
 
 
 def _packaged() -> Iterator[tuple[str, str, list[Record]]]:
