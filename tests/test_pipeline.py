@@ -95,7 +95,7 @@ def build() -> Iterator[Callable[..., Pipeline]]:
         pipeline.close(2)
 
 
-def numbers(recorder: Recorder | Broken) -> list[int]:
+def numbers(recorder: Recorder | Broken | Picky) -> list[int]:
     return [event.n for event in recorder.events]
 
 
@@ -144,6 +144,70 @@ def test_a_sink_that_recovers_learns_what_it_missed(build: Callable[..., Pipelin
 
     assert numbers(broken) == [6, 7, 8]
     assert broken.events[0].data == TelemetryDropped(0, 6, "sink_failed")
+
+
+class Picky:
+    """An atomic sink that refuses batches with certain numbers in them."""
+
+    atomic = True
+
+    def __init__(self, *refused: int) -> None:
+        self.refused = refused
+        self.events: list[Event] = []
+
+    def write(self, batch: Sequence[Event]) -> None:
+        if any(event.n in self.refused and isinstance(event.data, TurnStarted) for event in batch):
+            raise ValueError("cannot be encoded")
+        self.events.extend(batch)
+
+
+def test_one_bad_event_costs_one_event(build: Callable[..., Pipeline]) -> None:
+    """What an atomic sink cannot take is left out alone, counted, and explained with the next batch."""
+    picky, drops = Picky(7, 8, 31), Drops()
+    pipeline = build({"store": picky}, count_drops=drops)
+
+    pipeline.put(events(0, 40))
+    assert pipeline.flush(10)
+    pipeline.put(events(41, 41))
+    assert pipeline.flush(10)
+
+    stored = [event.n for event in picky.events if isinstance(event.data, TurnStarted)]
+    assert stored == [n for n in range(42) if n not in picky.refused]
+    assert drops.counts == {("store", "error"): 3}
+    told = [event.data for event in picky.events if isinstance(event.data, TelemetryDropped)]
+    assert told == [TelemetryDropped(7, 8, "sink_failed"), TelemetryDropped(31, 31, "sink_failed")]
+
+
+def test_a_stream_that_cannot_be_written_at_all_is_given_up(build: Callable[..., Pipeline]) -> None:
+    """When even the account of a gap cannot be written it is forgotten, and other streams go on."""
+
+    class Refuses(Picky):
+        def write(self, batch: Sequence[Event]) -> None:
+            if any(event.context.stream_id == "bad" for event in batch):
+                raise UnicodeEncodeError("utf-8", "", 0, 1, "surrogates not allowed")
+            self.events.extend(batch)
+
+    sink, drops = Refuses(), Drops()
+    pipeline = build({"store": sink}, count_drops=drops)
+    for n in range(4):
+        pipeline.put(events(n, n, "bad"))
+        pipeline.put(events(n, n, "good"))
+        assert pipeline.flush(10)
+
+    assert numbers(sink) == [0, 1, 2, 3]
+    assert drops.counts == {("store", "error"): 4}
+
+
+def test_an_event_that_cannot_be_judged_stops_no_other(build: Callable[..., Pipeline]) -> None:
+    """Alerts of later events are judged although an earlier one is nonsense."""
+    sink = Recorder()
+    pipeline = build({"store": sink}, engine=AlertEngine())
+    nonsense = Event(context("n"), 0, 1.0, OverflowDetected("provider", "retried", "many", 8_192))  # type: ignore[arg-type]
+
+    pipeline.put([nonsense, Event(context(), 1, 2.0, OverflowDetected("provider", "retried", 9_000, 8_192))])
+    assert pipeline.flush(10)
+
+    assert [event.type for event in sink.events].count("alert.fired") == 1
 
 
 def test_a_full_queue_drops_whole_batches_and_says_which(build: Callable[..., Pipeline]) -> None:

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from windowpane import runtime
-from windowpane.events import Event, SessionStarted
+from windowpane.events import Event, EventContext, SessionStarted, TurnStarted
 from windowpane.exceptions import ConfigurationError
+from windowpane.managing import ContextWindowManager
 from windowpane.runtime import Runtime, start, stop
 from windowpane.settings import WindowLimits
 from windowpane.store.base import EventFilter, SessionFilter
@@ -206,6 +207,58 @@ def test_hooks_are_measured(begin: Start) -> None:
     assert 'windowpane_hook_seconds_count{hook="on_turn_start"} 1.0' in read(running.url)
 
 
+def test_a_managed_agent_is_seen_whole(begin: Start, tmp_path: Path) -> None:
+    """A manager made after `start` is stored, scraped and timed without being told where to send anything."""
+    running = begin()
+    with ContextWindowManager(
+        agent="reviewer", model="gpt-4o", limit_tokens=8_192, session_id="managed", data_folder=tmp_path
+    ) as window:
+        window.add_user("Look at the log and say what is wrong.")
+        for number in range(12):
+            window.on_turn_start()
+            window.on_turn_end(
+                {"role": "assistant", "content": None, "tool_calls": [
+                    {"id": f"c{number}", "type": "function",
+                     "function": {"name": "read", "arguments": json.dumps({"part": number})}}
+                ]}
+            )  # fmt: skip
+            window.on_tool_result("read", f"line {number} " * 300, f"c{number}")
+    assert running.flush(20)
+
+    assert running.store is not None
+    row = running.store.session("managed")
+    assert row is not None
+    assert row.ended
+    assert row.turns >= 12
+    assert running.url is not None
+    text = read(running.url)
+    assert 'windowpane_hook_seconds_count{hook="on_turn_start"} 12.0' in text
+    assert 'context_window_turns_total{agent="reviewer",model="gpt-4o"}' in text
+    assert running.store.verify().intact
+    fired = [alert for alert in running.store.alerts() if alert.resolved_turn is None]
+    assert fired == []
+
+
+def test_what_was_dropped_is_explained_to_the_auditor(begin: Start) -> None:
+    """Events that could not be stored leave gaps that the audit finds explained, and cost nothing else."""
+    running = begin()
+    good = EventContext("s", "agent", "m", 1, 1, "live", "s")
+    bad = EventContext("s", "agent", "m", 1, 1, "live", "s", trace_id="\ud800")
+    batch = [Event(bad if n in (7, 8, 31) else good, n, 1.0 + n, TurnStarted()) for n in range(41)]
+
+    running.emit([Event(good, 0, 1.0, SessionStarted()), *batch[1:]])
+    assert running.flush(20)
+    running.emit([Event(good, 41, 50.0, TurnStarted())])
+    assert running.flush(20)
+
+    assert running.store is not None
+    assert running.store.count_events(EventFilter(types=("turn.started",))) == 38
+    assert running.url is not None
+    assert 'windowpane_dropped_events_total{reason="error",sink="store"} 3.0' in read(running.url)
+    verification = running.store.verify()
+    assert verification.intact, verification.broken
+
+
 def test_listeners_hear_events(begin: Start) -> None:
     """A program can react to any event, off the agent's thread."""
     running = begin()
@@ -327,6 +380,4 @@ def test_otlp_without_its_library_is_no_harm(
 
 
 def _context() -> Any:
-    from windowpane.events import EventContext
-
     return EventContext("s", "a", "m", 0, 1, "live", "s")

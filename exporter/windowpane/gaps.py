@@ -9,6 +9,8 @@ from typing import Final
 from windowpane.events import Event, EventContext, TelemetryDropped
 
 MAXIMUM_STREAMS: Final = 10_000
+MAXIMUM_GAPS: Final = 64
+"""Of one stream; further ones widen the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Gaps:
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
-        self._gaps: dict[str, _Gap] = {}
+        self._gaps: dict[str, list[_Gap]] = {}
 
     def __len__(self) -> int:
         """Streams with an untold gap."""
@@ -38,25 +40,24 @@ class Gaps:
         """Note that *events* were dropped."""
         for event in events:
             stream_id = event.context.stream_id
-            known = self._gaps.pop(stream_id, None)
-            if known is None and len(self._gaps) >= MAXIMUM_STREAMS:
+            known = self._gaps.pop(stream_id, [])
+            if not known and len(self._gaps) >= MAXIMUM_STREAMS:
                 continue
             data = event.data
             first_n = data.first_n if isinstance(data, TelemetryDropped) else event.n
-            if known is not None:
-                first_n = min(first_n, known.first_n)
-            self._gaps[stream_id] = _Gap(event.context, first_n, event.n, event.at)
+            if known and (first_n == known[-1].last_n + 1 or len(known) >= MAXIMUM_GAPS):
+                first_n = known.pop().first_n
+            self._gaps[stream_id] = [*known, _Gap(event.context, first_n, event.n, event.at)]
 
     def tell(self, stream_id: str) -> list[Event]:
-        """The event that explains the gap of one stream, or nothing.
+        """The events that explain the gaps of one stream.
 
-        It takes the number of the last event that was dropped, which nothing else has.
+        Each takes the number of the last event of its gap, which nothing else has.
         """
-        gap = self._gaps.pop(stream_id, None)
-        if gap is None:
-            return []
-        data = TelemetryDropped(gap.first_n, gap.last_n, self._reason)
-        return [Event(gap.context, gap.last_n, gap.at, data)]
+        return [
+            Event(gap.context, gap.last_n, gap.at, TelemetryDropped(gap.first_n, gap.last_n, self._reason))
+            for gap in self._gaps.pop(stream_id, [])
+        ]
 
     def tell_all(self) -> list[Event]:
         """The events that explain every gap."""

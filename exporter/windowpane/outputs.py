@@ -41,6 +41,8 @@ _MODELS: Final = PriceCatalogue()
 class StoreOutput:
     """The event store as a sink; without one, when it cannot be opened, everything else still works."""
 
+    atomic = True
+
     def __init__(self, open_store: OpenStore, *, timed: Callable[[float], None]) -> None:
         self._open = open_store
         self._timed = timed

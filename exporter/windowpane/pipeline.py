@@ -22,6 +22,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.boundary import Boundary
 from windowpane.events import Event
 from windowpane.gaps import Gaps
+from windowpane.lanes import Lane
 from windowpane.protocols import EventSink
 
 CAPACITY_EVENTS: Final = 100_000
@@ -47,24 +48,6 @@ class _Request:
         self.done = threading.Event()
 
 
-class _Lane:
-    """One sink, and what it failed to take."""
-
-    def __init__(self, name: str, sink: EventSink) -> None:
-        self.name = name
-        self.sink = sink
-        self.gaps = Gaps("sink_failed")
-
-    def write(self, events: Sequence[Event]) -> None:
-        """Write *events*, after an account of those that failed before. Raises what the sink does."""
-        batch = [*self.gaps.tell_all(), *events] if self.gaps else events
-        try:
-            self.sink.write(batch)
-        except Exception:
-            self.gaps.add(batch)
-            raise
-
-
 class Pipeline:
     """A bounded queue with one worker. Share one between all agents of a process."""
 
@@ -77,7 +60,7 @@ class Pipeline:
         linger_seconds: float = LINGER_SECONDS,
         count_drops: CountDrops | None = None,
     ) -> None:
-        self._lanes = [_Lane(name, sink) for name, sink in sinks.items()]
+        self._lanes = [Lane(name, sink) for name, sink in sinks.items()]
         self._engine = engine
         self._capacity = capacity_events
         self._urgent = min(capacity_events // 2, 2 * CHUNK_EVENTS)
@@ -160,11 +143,8 @@ class Pipeline:
         if self._engine is not None:
             self._engine = AlertEngine(self._engine.rules)
         for lane in self._lanes:
-            lane.gaps = Gaps("sink_failed")
-            reopen = getattr(lane.sink, "after_fork", None)
-            if reopen is not None:
-                with self._boundary.contain(f"reopening sink {lane.name}"):
-                    reopen()
+            with self._boundary.contain(f"reopening sink {lane.name}"):
+                lane.after_fork()
 
     def _drop(self, batch: list[Event], size: int) -> None:
         if not self._closed:
@@ -254,17 +234,24 @@ class Pipeline:
 
     def _deliver(self, events: list[Event]) -> None:
         if self._engine is not None:
-            with self._boundary.contain("judging alerts"):
-                events += self._engine.judge(events)
+            events += self._judged(self._engine, events)
         for lane in self._lanes:
-            try:
-                lane.write(events)
-            except Exception as error:  # noqa: BLE001  # one sink's failure is not another's
-                self._boundary.caught(f"sink {lane.name}", error)
+            failure = lane.write(events)
+            if failure is not None:
+                self._boundary.caught(f"sink {lane.name}", failure.error)
                 if self._count_drops is not None:
-                    self._count_drops(lane.name, "error", len(events))
+                    self._count_drops(lane.name, "error", failure.events)
         if self._listeners:
             self._notify(events)
+
+    def _judged(self, engine: AlertEngine, events: Sequence[Event]) -> list[Event]:
+        alerts: list[Event] = []
+        for event in events:
+            try:
+                alerts += engine.judge((event,))
+            except Exception as error:  # noqa: BLE001  # one event's fault is not the others'
+                self._boundary.caught("judging alerts", error)
+        return alerts
 
     def _notify(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -274,10 +261,8 @@ class Pipeline:
 
     def _flush_sinks(self) -> None:
         for lane in self._lanes:
-            flush = getattr(lane.sink, "flush", None)
-            if flush is not None:
-                with self._boundary.contain(f"flushing sink {lane.name}"):
-                    flush()
+            with self._boundary.contain(f"flushing sink {lane.name}"):
+                lane.flush()
 
 
 def _after_fork_in_child() -> None:

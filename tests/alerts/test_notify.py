@@ -551,6 +551,19 @@ def test_an_outbox_that_is_locked_delays_but_does_not_lose(tmp_path: Path) -> No
     notifier.close()
 
 
+def test_an_alert_that_cannot_be_written_holds_up_no_other() -> None:
+    """A name that no encoding can express costs its own message only."""
+    channel, clock = Memory(), Clock()
+    notifier = by_hand(channel, clock, group_seconds=0)
+    broken = fired()._replace(context=context("s1", "agent \ud800"))
+
+    notifier.write([fired(session="s2"), broken, fired(session="s3")])
+    notifier.write([fired(session="s4")])
+    notifier.deliver_due()
+
+    assert [sent[0].session_id for sent in channel.sent] == ["s2", "s3", "s4"]
+
+
 @pytest.mark.server
 def test_a_real_alertmanager_holds_and_ends_the_alert(
     tmp_path: Path,

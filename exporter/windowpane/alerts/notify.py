@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -170,14 +171,22 @@ class Notifier:
 
     def _save(self) -> None:
         """Move what waits in memory to the outbox; while that is locked or full, it stays for the next try."""
-        entries = list(self._unsaved)
-        if not entries:
-            return
         now = self._clock()
+        due_at = now + self._settings.group_seconds
         with self._boundary.contain("writing the outbox"):
-            self._outbox.put(entries, now=now, due_at=now + self._settings.group_seconds)
-            for _ in entries:
-                self._unsaved.popleft()
+            while self._unsaved:
+                try:
+                    self._outbox.put(list(self._unsaved), now=now, due_at=due_at)
+                    self._unsaved.clear()
+                except ValueError as error:  # one of them cannot be written at all: find it
+                    self._boundary.caught("writing an alert", error)
+                    self._save_singly(now, due_at)
+
+    def _save_singly(self, now: float, due_at: float) -> None:
+        while self._unsaved:
+            with suppress(ValueError):  # it is lost, which was logged
+                self._outbox.put([self._unsaved[0]], now=now, due_at=due_at)
+            self._unsaved.popleft()
 
     def _entries(self, event: Event) -> list[Entry]:
         message = message_of(event)

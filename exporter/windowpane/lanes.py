@@ -1,0 +1,85 @@
+"""One sink of the pipeline: what it takes, what it fails to take, and how little that may be.
+
+A sink that says it is `atomic` takes a batch whole or not at all. When such a sink refuses a batch because of
+what is in it, the batch is halved until only the events at fault are left out: one bad event costs one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from windowpane.events import Event, TelemetryDropped
+from windowpane.gaps import Gaps
+from windowpane.protocols import EventSink
+
+BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError)
+"""What a sink raises about an event, and not about the world; halving would not help against the latter."""
+
+
+class Failure(NamedTuple):
+    """Events that a sink did not take."""
+
+    error: Exception
+    """The last of the errors."""
+    events: int
+
+
+class Lane:
+    """A sink with its name and the account of what it missed."""
+
+    def __init__(self, name: str, sink: EventSink) -> None:
+        self.name = name
+        self.sink = sink
+        self._gaps = Gaps("sink_failed")
+
+    def after_fork(self) -> None:
+        """Forget the parent's account, and let the sink start over."""
+        self._gaps = Gaps("sink_failed")
+        reopen = getattr(self.sink, "after_fork", None)
+        if reopen is not None:
+            reopen()
+
+    def write(self, events: Sequence[Event]) -> Failure | None:
+        """Write *events* after an account of those that failed before; returns what failed now."""
+        batch = [*self._account(events), *events] if self._gaps else events
+        return self._attempt(batch, divisible=getattr(self.sink, "atomic", False))
+
+    def flush(self) -> None:
+        """Flush the sink if it can be. Raises what the sink does."""
+        flush = getattr(self.sink, "flush", None)
+        if flush is not None:
+            flush()
+
+    def _account(self, events: Sequence[Event]) -> list[Event]:
+        """What explains the gaps, in the words of events that go on where there are any: those can be written."""
+        contexts = {event.context.stream_id: event.context for event in reversed(events)}
+        return [
+            told._replace(context=contexts.get(told.context.stream_id, told.context))
+            for told in self._gaps.tell_all()
+        ]
+
+    def _attempt(self, batch: Sequence[Event], *, divisible: bool) -> Failure | None:
+        try:
+            self.sink.write(batch)
+        except BAD_DATA as error:
+            if not divisible:
+                return self._lost(batch, error)
+            if len(batch) == 1:
+                return self._lost([event for event in batch if not _is_account(event)], error)
+        except Exception as error:  # noqa: BLE001  # one sink's failure is not another's
+            return self._lost(batch, error)
+        else:
+            return None
+        middle = len(batch) // 2
+        halves = [self._attempt(part, divisible=True) for part in (batch[:middle], batch[middle:])]
+        failures = [failure for failure in halves if failure is not None]
+        return Failure(failures[-1].error, sum(failure.events for failure in failures)) if failures else None
+
+    def _lost(self, batch: Sequence[Event], error: Exception) -> Failure:
+        self._gaps.add(batch)
+        return Failure(error, sum(not _is_account(event) for event in batch))
+
+
+def _is_account(event: Event) -> bool:
+    return isinstance(event.data, TelemetryDropped)
