@@ -401,3 +401,19 @@ def test_file_named_by_a_session_is_that_sessions(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in both.rows))
 
     assert [record.session_key for record in Read(path).of(SessionOpened)] == [f"old~{new}", new]
+
+
+def test_result_of_a_sub_agent_names_its_session(tmp_path: Path) -> None:
+    """By the agent's id, once it has completed."""
+    done = {"status": "completed", "agentId": "a7"}
+    read = (
+        Transcript()
+        .user("go")
+        .reply("m1", call("t1"), call("t2"))
+        .result("t1", toolUseResult=done)
+        .result("t2", toolUseResult=done | {"status": "async_launched"})
+        .read(tmp_path)
+    )
+
+    results = [content for content in read.of(Content) if content.content_type == "tool_result"]
+    assert [content.child_key for content in results] == ["s/agent-a7", None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
@@ -10,6 +10,9 @@ import pytest
 
 from windowpane.events import Event
 from windowpane.exceptions import StoreError, UnknownFormatError
+from windowpane.sources import importer
+from windowpane.sources.base import FileStats, Problem, Record
+from windowpane.sources.claude_code import ClaudeCodeReader
 from windowpane.sources.discover import files_of, reader_for
 from windowpane.sources.importer import import_paths
 from windowpane.sources.ingest import Ingest
@@ -151,3 +154,51 @@ def test_progress_is_told_of_every_file(tmp_path: Path) -> None:
     import_paths([tmp_path], MemoryStore(), ingest=ingest(), readers=READERS, progress=progress)
 
     assert heard == ["a 1/2", "b 2/2"]
+
+
+def test_large_files_are_read_again_for_each_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same events come out whether a file's records are kept or read again; figures are counted once."""
+    both = tmp_path / "both.jsonl"
+    both.write_text(transcript("a", "one", "two") + transcript("b", "three"))
+    kept, again = MemoryStore(), MemoryStore()
+    import_paths([both], kept, ingest=ingest(), readers=READERS)
+    monkeypatch.setattr(importer, "KEPT_RECORDS_BYTES", 0)
+
+    (report,) = import_paths([both], again, ingest=ingest(), readers=READERS)
+
+    assert again.sessions == kept.sessions
+    assert report.stats.messages == 3
+
+
+def test_fault_in_one_reader_does_not_stop_the_rest(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A bug met in one file is that file's error, and the next one is imported."""
+
+    class Faulty(ClaudeCodeReader):
+        def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+            if path.stem == "a":
+                raise ZeroDivisionError
+            return super().read(path, stats=stats, problems=problems)
+
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text(transcript(name, "one"))
+    store = MemoryStore()
+
+    reports = import_paths([tmp_path], store, ingest=ingest(), readers=[Faulty(complete=True)])
+
+    assert [bool(report.error) for report in reports] == [True, False]
+    assert "ZeroDivisionError" in reports[0].error
+    assert "a.jsonl" in caplog.text
+
+
+def test_recordings_import_to_the_same_whatever_the_order(tmp_path: Path) -> None:
+    """A file with a fragment of another file's session does not change that session."""
+    (tmp_path / "a.jsonl").write_text(transcript("a", "one") + transcript("b", "half"))
+    (tmp_path / "b.jsonl").write_text(transcript("b", "one", "two"))
+    forth, back = MemoryStore(), MemoryStore()
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+
+    import_paths(files, forth, ingest=ingest(), readers=READERS)
+    import_paths(reversed(files), back, ingest=ingest(), readers=READERS)
+
+    assert forth.sessions == back.sessions
+    assert sorted(forth.sessions) == ["claude_code:a", "claude_code:b", "claude_code:b~a"]

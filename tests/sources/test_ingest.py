@@ -24,7 +24,7 @@ from windowpane.sources.base import (
     SessionClosed,
     SessionOpened,
 )
-from windowpane.sources.ingest import Ingest, session_events, session_id, session_keys
+from windowpane.sources.ingest import Ingest, session_events, session_id_of, session_keys
 from windowpane.window.blocks import Block
 
 OPENED = SessionOpened("s", "agent", "small")
@@ -137,7 +137,7 @@ def test_sessions_of_one_file_are_played_apart() -> None:
 )
 def test_session_ids_are_unique_across_formats(key: str, expected: str) -> None:
     """A key that is unique anywhere stays; any other is named with its format; none is endless."""
-    assert session_id("test", key) == expected
+    assert session_id_of("test", key) == expected
 
 
 def test_compaction_of_seen_content_counts_that_content() -> None:
@@ -366,3 +366,16 @@ def test_events_without_times_of_their_own_have_the_latest() -> None:
     events = play(OPENED, said("a", at=5.0), replied(), called(1))
 
     assert [event.at for event in events if event.type == "turn.ended"] == [5.0]
+
+
+def test_result_of_a_sub_agent_is_its_return() -> None:
+    """The child's session and the size of what came back."""
+    events = play(
+        OPENED,
+        Content("tool_call", "Task", "c1"),
+        called(1),
+        Content("tool_result", "a b c", "c1", child_key="s/a"),
+    )
+
+    (returned,) = of(events, "subagent.returned")
+    assert (returned.child_session_id, returned.result_tokens) == ("test:s/a", 3)

@@ -50,6 +50,8 @@ class Content:
     key: str = ""
     """The record's own id, for `Removed.keys`."""
     at: float | None = None
+    child_key: str | None = None
+    """The session that gave this result, where it was delegated to one."""
 
 
 @dataclass(frozen=True, slots=True)

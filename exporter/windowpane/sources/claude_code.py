@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.sources.base import Cleared, Content, FileStats, Problem, Record, Removed
-from windowpane.sources.claude_content import Counted, contents_of, is_clear, text_of_attachment
+from windowpane.sources.claude_content import Counted, contents_of, delegate_of, is_clear, text_of_attachment
 from windowpane.sources.claude_session import Compaction, Session
 from windowpane.sources.jsonlines import rows_of_head
 from windowpane.sources.reading import Reading
@@ -120,6 +121,10 @@ class _ClaudeTranscript(Transcript):
                     Content("summary", content.text, key=content.key, at=when) for content in counted.contents
                 )
         else:
+            child = delegate_of(row)
+            if child and counted.tool_results == 1:
+                key = f"{session.root_key}/agent-{child}"
+                counted.contents[:] = [replace(content, child_key=key) for content in counted.contents]
             if counted.text and is_clear(counted.text) and session.used:
                 session.interrupt()
                 session.emit(Cleared(at=when))

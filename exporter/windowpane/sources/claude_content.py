@@ -51,6 +51,12 @@ def is_clear(content: str) -> bool:
     return content.startswith(_CLEAR)
 
 
+def delegate_of(row: dict[str, Any]) -> str:
+    """The id of the sub-agent whose result a row holds; empty for any other row, or while it still runs."""
+    details = mapping(row.get("toolUseResult"))
+    return text(details.get("agentId")) if details.get("status", "completed") == "completed" else ""
+
+
 def text_of_attachment(attachment: dict[str, Any]) -> str:
     """What an attachment row tells the model; empty where it tells it nothing that was recorded."""
     if text(attachment.get("type")) in _SHOWN_ONLY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from windowpane.sources.base import FileStats, Problem, Reader, Record
 from windowpane.sources.discover import files_of, reader_for
 from windowpane.sources.ingest import Ingest, session_events, session_keys
 from windowpane.store.base import ImportOutcome
+
+_log: Final = logging.getLogger(__name__)
 
 KEPT_RECORDS_BYTES: Final = 32 * 2**20
 """Files up to this size are read once and their records kept; larger ones are read again for each session."""
@@ -85,21 +88,31 @@ def import_file(path: Path, store: SessionStore, *, ingest: Ingest, readers: Seq
     """Import one recording; what goes wrong is in the report."""
     report = FileReport(path)
     try:
-        reader = reader_for(path, readers)
-        report.format = reader.format
-        recording = _Recording(path, reader, report)
+        _import(path, store, ingest, readers, report)
     except UnknownFormatError as error:
         report.error, report.unknown = error.problem, True
-        return report
     except SourceError as error:
         report.error = error.problem
-        return report
+    except OSError as error:
+        report.error = error.strerror or "cannot be read"
+    except Exception as error:  # noqa: BLE001
+        # A fault of ours in one file must not cost the user all the others.
+        _log.exception("importing %s failed", path)
+        report.error = f"internal error, please report it: {error!r:.200}"
+    return report
+
+
+def _import(
+    path: Path, store: SessionStore, ingest: Ingest, readers: Sequence[Reader], report: FileReport
+) -> None:
+    reader = reader_for(path, readers)
+    report.format = reader.format
+    recording = _Recording(path, reader, report)
     for key in recording.keys:
         try:
             report.outcomes.append(store.import_session(recording.factory(key, ingest)))
-        except (StoreError, SourceError) as error:
+        except StoreError as error:
             report.error = f"session {key}: {error}"
-    return report
 
 
 class _Recording:

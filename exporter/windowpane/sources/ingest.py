@@ -6,27 +6,17 @@ continues the events of a shorter one. Nothing here reads a clock or a file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from windowpane.events import Event
 from windowpane.sources.base import LimitStated, ModelCalled, Record, SessionClosed, SessionOpened
-from windowpane.sources.player import FidelityProbe, Ingest, SessionPlayer
+from windowpane.sources.player import FidelityProbe, Ingest, SessionPlayer, session_id_of
 
-__all__ = ["FidelityProbe", "Ingest", "session_events", "session_id", "session_keys"]
+__all__ = ["FidelityProbe", "Ingest", "session_events", "session_id_of", "session_keys"]
 
 MAXIMUM_HELD: Final = 2_000
 """Records held back at most until the session's model is known."""
-MAXIMUM_ID_CHARACTERS: Final = 200
-
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
-def session_id(source: str, key: str) -> str:
-    """The session id of a recording's key: the key itself where it is unique anywhere, else with its format."""
-    key = key[:MAXIMUM_ID_CHARACTERS]
-    return key if _UUID.match(key) else f"{source}:{key}"
 
 
 def session_keys(records: Iterable[Record]) -> tuple[str, ...]:
@@ -92,8 +82,8 @@ class _Stage:
         parent = opened.parent_key
         self._player = SessionPlayer(
             opened,
-            session_id=session_id(self._source, opened.session_key),
-            parent_session_id=None if parent is None else session_id(self._source, parent),
+            session_id=session_id_of(self._source, opened.session_key),
+            parent_session_id=None if parent is None else session_id_of(self._source, parent),
             source=self._source,
             model=model,
             stated_limit=limit,

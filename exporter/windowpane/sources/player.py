@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
@@ -13,6 +14,7 @@ from windowpane.events import (
     EvictedBlock,
     FidelityEvaluated,
     SessionIncomplete,
+    SubagentReturned,
 )
 from windowpane.protocols import CountSource, Digester, LimitCatalogue, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits
@@ -39,7 +41,15 @@ PLACEHOLDER_TOKENS: Final = 8
 MEDIA_TOKENS: Final = 1_000
 """Of one image where nobody knows better."""
 MAXIMUM_REASON: Final = 200
+MAXIMUM_ID_CHARACTERS: Final = 200
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 REFERRING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_call"})
+
+
+def session_id_of(source: str, key: str) -> str:
+    """The session id of a recording's key: the key itself where it is unique anywhere, else with its format."""
+    key = key[:MAXIMUM_ID_CHARACTERS]
+    return key if _UUID.match(key) else f"{source}:{key}"
 
 
 class FidelityProbe(Protocol):
@@ -149,6 +159,9 @@ class SessionPlayer:
             self._blocks.setdefault(record.key, []).append(block.id)
         if record.tool_call_id and record.content_type == "tool_result":
             self._blocks.setdefault(record.tool_call_id, []).append(block.id)
+        if record.child_key is not None and record.content_type == "tool_result":
+            child = session_id_of(self.tracker.info.source, record.child_key)
+            self.tracker.record(SubagentReturned(child, tokens), self._at)
         if not record.text:
             return
         if record.content_type in REFERRING_TYPES:
