@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from windowpane.exceptions import StoreError
 from windowpane.protocols import Digester
-from windowpane.store import contents, migrations, registry, rows, search
+from windowpane.store import contents, export, migrations, registry, rows, search
 from windowpane.store.base import (
     AlertRow,
     BlockRow,
@@ -202,10 +202,23 @@ class SqliteReader:
         with self._pool.lend() as connection:
             return registry.endpoints(connection)
 
+    def export(
+        self, file: str | Path, *, form: export.ExportFormat = "jsonl", session_id: str | None = None
+    ) -> int:
+        """Write the record, or one session's, to a file; returns how many events. Raises `StoreError`."""
+        batches = export.rows(self._read, session_id)
+        if form == "parquet":
+            return export.write_parquet(batches, Path(file))
+        return export.write_json_lines(batches, Path(file))
+
     def close(self) -> None:
         """Release the connections."""
         with reporting(self.path):
             self._pool.close()
+
+    def _read(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        with self._pool.lend() as connection:
+            return connection.execute(sql, values).fetchall()
 
 
 def _key(connection: sqlite3.Connection, session_id: str) -> int:

@@ -39,14 +39,20 @@ def label_of(name: str) -> str:
     return _UNSAFE.sub("_", name)[:MAXIMUM_AGENT_CHARS] or "unnamed"
 
 
-def admit_agent(connection: sqlite3.Connection, label: str) -> str:
-    """The label, when it is one of the first 50 distinct ones or becomes it; else `other`."""
+def known_agent(connection: sqlite3.Connection, label: str) -> str | None:
+    """The label when it was admitted, `other` when no more are; None while it may be admitted."""
     if connection.execute("SELECT 1 FROM agents WHERE name = ?", (label,)).fetchone():
         return label
-    if connection.execute("SELECT count(*) FROM agents").fetchone()[0] >= MAXIMUM_AGENTS:
-        return OTHER
-    connection.execute("INSERT INTO agents VALUES (?)", (label,))
-    return label
+    (admitted,) = connection.execute("SELECT count(*) FROM agents").fetchone()
+    return OTHER if admitted >= MAXIMUM_AGENTS else None
+
+
+def admit_agent(connection: sqlite3.Connection, label: str) -> str:
+    """The label, when it is one of the first 50 distinct ones or becomes it; else `other`."""
+    known = known_agent(connection, label)
+    if known is None:
+        connection.execute("INSERT INTO agents VALUES (?)", (label,))
+    return known or label
 
 
 def register_endpoint(connection: sqlite3.Connection, endpoint: Endpoint) -> None:

@@ -163,6 +163,10 @@ class SqliteStore(SqliteReader):
     def admit_agent(self, name: str) -> str:
         """The metric label of an agent: its own for the first 50 distinct names of this store, else `other`."""
         label = registry.label_of(name)
+        with self._pool.lend() as connection:
+            known = registry.known_agent(connection, label)
+        if known is not None:
+            return known
         with self._writing() as writer:
             return registry.admit_agent(writer.connection, label)
 

@@ -1,0 +1,116 @@
+"""The record as files: JSON Lines with the exact stored bytes, or Parquet for analysis.
+
+In JSON Lines the value of `event` is the body as it was hashed, byte for byte, so that the chain can be checked
+without this program. A file appears under its name only when it is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from windowpane.exceptions import StoreError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ExportFormat = Literal["jsonl", "parquet"]
+
+_BATCH: Final = 5_000
+_ROWS: Final = (
+    "SELECT e.seq, s.session_id, s.revision, e.turn, t.name, e.at, e.hash, e.body FROM events AS e "
+    "JOIN sessions AS s ON s.key = e.session JOIN event_types AS t ON t.id = e.type "
+)
+_ALL: Final = _ROWS + "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
+_OF_SESSION: Final = _ROWS + (  # noqa: S608  # constants only
+    "WHERE e.seq IN (SELECT seq FROM events WHERE seq > ? AND session IN "
+    "(SELECT key FROM sessions WHERE session_id = ?) ORDER BY seq LIMIT ?) ORDER BY e.seq"
+)
+
+
+class Row(NamedTuple):
+    """One exported event."""
+
+    seq: int
+    session_id: str
+    revision: int
+    turn: int
+    type: str
+    at: float | None
+    hash: bytes
+    body: bytes
+
+
+Read = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
+"""Runs a query in a short read transaction of its own."""
+
+
+def rows(read: Read, session_id: str | None) -> Iterator[list[Row]]:
+    """Every event, or those of all revisions of one session, in batches by number."""
+    after = 0
+    while True:
+        if session_id is None:
+            found = read(_ALL, (after, _BATCH))
+        else:
+            found = read(_OF_SESSION, (after, session_id, _BATCH))
+        if not found:
+            return
+        yield [Row(*row) for row in found]
+        after = found[-1][0]
+
+
+def write_json_lines(batches: Iterator[list[Row]], file: Path) -> int:
+    """Write one JSON object a line: `seq`, `revision`, `hash` and the exact `event`; returns how many."""
+    written = 0
+    with _whole(file) as target:
+        for batch in batches:
+            target.writelines(
+                b'{"seq":%d,"revision":%d,"hash":"%b","event":%b}\n'
+                % (row.seq, row.revision, row.hash.hex().encode(), row.body)
+                for row in batch
+            )
+            written += len(batch)
+    return written
+
+
+def write_parquet(batches: Iterator[list[Row]], file: Path) -> int:
+    """Write a Parquet file with the row's columns and the body as text; returns how many."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise StoreError("Parquet needs pyarrow: pip install 'windowpane[parquet]'") from error
+    schema = _schema(pa)
+    written = 0
+    with _whole(file) as target, parquet.ParquetWriter(target, schema, compression="zstd") as writer:
+        for batch in batches:
+            documents = [{**row._asdict(), "hash": row.hash.hex(), "body": row.body.decode()} for row in batch]
+            writer.write_table(pa.Table.from_pylist(documents, schema))
+            written += len(batch)
+    return written
+
+
+def _schema(arrow: Any) -> pa.Schema:
+    return arrow.schema(
+        [
+            ("seq", arrow.int64()), ("session_id", arrow.string()), ("revision", arrow.int32()),
+            ("turn", arrow.int32()), ("type", arrow.string()), ("at", arrow.float64()),
+            ("hash", arrow.string()), ("body", arrow.string()),
+        ]
+    )  # fmt: skip
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its name when everything has been written, and is gone when it has not."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("wb") as target:
+            yield target
+        part.replace(file)
+    except OSError as error:
+        raise StoreError(f"{file}: cannot be written ({error.strerror or error})") from error
+    finally:
+        part.unlink(missing_ok=True)

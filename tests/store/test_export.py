@@ -1,0 +1,53 @@
+"""The record as files that can be checked and analysed elsewhere."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import pytest
+
+from windowpane.codec import encode
+from windowpane.exceptions import StoreError
+from windowpane.store.chain import genesis
+
+
+def test_json_lines_carry_the_exact_bytes_and_their_chain(store, make_session, tmp_path):
+    """With the file alone the chain can be computed again."""
+    events = make_session("s1", turns=3)
+    store.append(events)
+    store.append(make_session("s2", turns=1))
+
+    assert store.export(tmp_path / "out.jsonl", session_id="s1") == len(events)
+
+    previous = genesis("s1", 1)
+    for line, event in zip((tmp_path / "out.jsonl").read_bytes().splitlines(), events, strict=True):
+        body = line[line.index(b'"event":') + 8 : -1]
+        previous = sha256(previous + body).digest()
+        assert body == encode(event)
+        assert json.loads(line)["hash"] == previous.hex()
+
+
+def test_parquet_holds_every_event_and_revision(store, make_session, tmp_path):
+    """All sessions and revisions are there, in order of their numbers."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    events = make_session("s1", turns=3)
+    store.import_session(lambda: events)
+    store.import_session(lambda: [event._replace(at=2.0) for event in events])
+
+    assert store.export(tmp_path / "out.parquet", form="parquet") == 2 * len(events)
+
+    table = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [row["seq"] for row in table] == list(range(1, 2 * len(events) + 1))
+    assert {row["revision"] for row in table} == {1, 2}
+    assert table[0]["body"].encode() == encode(events[0])
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_an_export_that_cannot_be_written_leaves_no_file(store, make_session, tmp_path):
+    """The error names the file."""
+    store.append(make_session(turns=1))
+
+    with pytest.raises(StoreError, match="cannot be written"):
+        store.export(tmp_path / "no folder" / "out.jsonl")
+    assert list(tmp_path.glob("out*")) == []
