@@ -18,7 +18,6 @@ from windowpane.sources.base import (
     SessionClosed,
     SessionOpened,
 )
-from windowpane.sources.documents import Item, Notes
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
 from windowpane.sources.swe_agent import SweAgentReader
@@ -391,13 +390,3 @@ class TestMiniSweAgent:
         reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", run)
 
         assert reading.calls[0].model == told
-
-
-def test_a_problem_never_quotes_the_recording(tmp_path: Path) -> None:
-    """Problems name the place and the type of what is wrong, not its content."""
-    problems: list[Problem] = []
-    item = Item({"usage": "my password"}, "messages[3]", Notes(tmp_path / "x", FileStats(), problems))
-
-    assert item.item("usage").value == {}
-    assert str(problems[0]).endswith("messages[3].usage: expected an object, got text")
-    assert "password" not in str(problems[0])

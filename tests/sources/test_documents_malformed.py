@@ -25,6 +25,7 @@ from windowpane.sources.base import (
     SessionClosed,
     SessionOpened,
 )
+from windowpane.sources.documents import Item, Notes
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
 from windowpane.sources.swe_agent import SweAgentReader
@@ -340,3 +341,13 @@ class TestFiles:
 
         assert len(problems) == documents.MAXIMUM_PROBLEMS + 1
         assert stats.bad_lines == 5000
+
+
+def test_a_problem_never_quotes_the_recording(tmp_path: Path) -> None:
+    """Problems name the place and the type of what is wrong, not its content."""
+    problems: list[Problem] = []
+    item = Item({"usage": "my password"}, "messages[3]", Notes(tmp_path / "x", FileStats(), problems))
+
+    assert item.item("usage").value == {}
+    assert str(problems[0]).endswith("messages[3].usage: expected an object, got text")
+    assert "password" not in str(problems[0])
