@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -126,7 +126,29 @@ def _payload_document(data: Payload) -> Document:
 
 
 def encode(event: Event) -> bytes:
-    """The event as the JSON bytes that are stored and hashed: those of `to_document`, made without it."""
+    """The event as the JSON bytes that are stored and hashed: those of `to_document`, made without it.
+
+    Halves of surrogate pairs, which a model can write into a tool's name, are no UTF-8 and become `?`.
+    """
+    try:
+        return _encode(event)
+    except UnicodeEncodeError:
+        return _encoder.encode(_encodable(to_document(event)))
+
+
+def _encodable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: _encodable(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def _encode(event: Event) -> bytes:
     context, n, at, data = event
     timed, untimed, mirror, read = _PLANS[data.type]
     payload: object = data

@@ -72,7 +72,7 @@ def event_id(stream_id: str, n: int, at: float | None) -> str:
 
     Source: the ULID specification (48 bits of time, 80 of entropy, Crockford's base 32).
     """
-    entropy = blake2b(f"{stream_id}\0{n}".encode(), digest_size=10).digest()
+    entropy = blake2b(f"{stream_id}\0{n}".encode("utf-8", "replace"), digest_size=10).digest()
     value = int.from_bytes(entropy, "big")
     first, second, pairs = value >> 40, value & _LOW_40_BITS, _PAIRS
     return (
