@@ -39,8 +39,11 @@ IMPURE_CALLS = {
 EDGES = ("alerts", "limits", "metrics", "report", "sources", "store", "tokens")
 """Each knows the core and itself."""
 
-SHARED = ("boundary", "codec", "digests", "gaps", "model_names", "paths", "redaction", "store.base")
-"""What edges may use beside the core: the event codec, the contract of the store, and small leaves."""
+SHARED = (
+    "answers", "boundary", "codec", "digests", "formats", "gaps", "model_names", "paths", "redaction", "signs",
+    "store.base", "words",
+)  # fmt: skip
+"""What edges may use beside the core: the codec, the contract of the store, words for people, small leaves."""
 
 DASHBOARD = (
     "alerts.notify", "answers", "codec", "events", "exceptions", "formats", "metrics.catalog", "paths",
