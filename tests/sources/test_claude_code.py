@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -417,3 +418,17 @@ def test_result_of_a_sub_agent_names_its_session(tmp_path: Path) -> None:
 
     results = [content for content in read.of(Content) if content.content_type == "tool_result"]
     assert [content.child_key for content in results] == ["s/agent-a7", None]
+
+
+def test_what_is_held_back_for_a_files_age_is_said(tmp_path: Path) -> None:
+    """A file just written holds its last call back and says so; the same file left alone does not."""
+    Transcript().user("go").reply("m1", text("a")).read(tmp_path)
+    path = tmp_path / "transcript.jsonl"
+    problems: list[Problem] = []
+    fresh = list(ClaudeCodeReader().read(path, stats=FileStats(), problems=problems))
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    idle = list(ClaudeCodeReader().read(path, stats=FileStats(), problems=problems))
+
+    assert not any(isinstance(record, ModelCalled) for record in fresh)
+    assert any(isinstance(record, ModelCalled) for record in idle)
+    assert [(problem.severity, "held back" in problem.problem) for problem in problems] == [("odd", True)]

@@ -96,8 +96,9 @@ class _ClaudeTranscript(Transcript):
                 self._session(row).receive((content,))
 
     def finish(self) -> None:
-        for session in self._sessions.values():
-            session.finish(complete=self.complete)
+        held = [session for session in self._sessions.values() if not session.finish(complete=self.complete)]
+        if held:
+            self.hold("the last model call or compaction is")
 
     # -- rows -------------------------------------------------------------------------------------------------
 

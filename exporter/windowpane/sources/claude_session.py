@@ -275,8 +275,8 @@ class Session:
 
     # -- the end ----------------------------------------------------------------------------------------------
 
-    def finish(self, *, complete: bool) -> None:
-        """The file has ended: close what is over, hold back what may go on.
+    def finish(self, *, complete: bool) -> bool:
+        """The file has ended: close what is over, hold back what may go on; False where something was held back.
 
         Neither a stop reason (current releases write it on every line of a call) nor a tool result (it may stand
         between two lines of its call) shows that a call is whole; only what cannot come before its end does.
@@ -290,3 +290,4 @@ class Session:
             self.interrupt()
             if complete:
                 self._release(None)
+        return (call is None or over) and self._compaction is None

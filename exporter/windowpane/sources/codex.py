@@ -126,6 +126,8 @@ class _Rollout(Transcript):
         if self.complete:
             self._end_call(None, None)
             self._release(None)
+        elif self._replying or self._compaction is not None:
+            self.hold("the last model call or compaction is")
 
     # -- rows -------------------------------------------------------------------------------------------------
 

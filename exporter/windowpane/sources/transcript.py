@@ -35,6 +35,7 @@ class Transcript(ABC):
         self.reading = reading
         self.stats = reading.stats
         self.complete = _is_idle(path) if complete is None else complete
+        self._by_age = complete is None
         self.out: list[Record] = []
         self.line = 0
         self._latest: float | None = None
@@ -76,6 +77,7 @@ class Transcript(ABC):
                 out.clear()
         self.finish()
         if not self._flowing and not self.complete and not self.settled:
+            self.hold("the session, whose model is not known yet, is")
             return
         if self.opened:
             self._tell()
@@ -94,6 +96,11 @@ class Transcript(ABC):
             )
             self._latest = when
         return when
+
+    def hold(self, what: str) -> None:
+        """Say what is held back, where the file's age alone decided it."""
+        if self._by_age:
+            self.reading.odd(None, "", f"{what} held back: the file was just written to and may go on")
 
     def _begins(self) -> bool:
         self._flowing = self.settled or len(self.out) >= MAXIMUM_HELD
