@@ -1,0 +1,55 @@
+"""Real recordings in the store: imported once, unchanged when imported again, the same after a rebuild."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+from windowpane.sources.importer import import_paths
+from windowpane.sources.ingest import Ingest
+from windowpane.sources.registry import all_readers
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.sqlite import SqliteStore
+
+PROJECTIONS = ("sessions", "turns", "blocks", "alerts", "late_events")
+
+
+class QuarterCounter:
+    """A quarter of a token a character."""
+
+    source = "estimate"
+
+    def count(self, text: str) -> int:
+        return len(text) // 4
+
+
+def contents_of(store: SqliteStore) -> dict[str, list]:
+    with closing(sqlite3.connect(store.path)) as connection:
+        return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in PROJECTIONS}
+
+
+def test_recordings_are_stored_once_and_read_alike(tmp_path, sessions_dir):
+    """Every session verifies, a second import adds nothing, and rebuilding changes no row."""
+    store = SqliteStore(tmp_path / "w.db")
+    ingest = Ingest(
+        digest=store.digester(),
+        counter_for=lambda model: QuarterCounter(),
+        limit_tokens=200_000,
+    )
+    folders = [sessions_dir / name for name in ("claude_code", "codex", "pi", "tau_bench")]
+    first = import_paths(folders, store, ingest=ingest, readers=all_readers(complete=True))
+    stored = contents_of(store)
+
+    again = import_paths(folders, store, ingest=ingest, readers=all_readers(complete=True))
+    outcomes = [outcome for report in again for outcome in report.outcomes]
+
+    assert sum(outcome.appended for report in first for outcome in report.outcomes) == store.size().events
+    assert outcomes
+    assert all(outcome.appended == 0 and not outcome.revised for outcome in outcomes)
+    assert store.verify().intact
+    store.rebuild_projections()
+    assert contents_of(store) == stored
+    for row in store.sessions(SessionFilter(limit=1_000)):
+        assert len(store.turns(row.session_id)) >= row.turns
+        assert store.count_events(EventFilter(session_id=row.session_id)) == row.events
+    store.close()
