@@ -1,0 +1,97 @@
+"""Builds Claude Code transcripts row by row, for the tests of their reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.sources.base import Content, FileStats, Problem, Record, SessionOpened
+from windowpane.sources.claude_code import ClaudeCodeReader
+
+MODEL = "claude-sonnet-4-5"
+Json = dict[str, Any]
+
+
+class Transcript:
+    """Builds rows and reads them."""
+
+    def __init__(self, session: str = "s") -> None:
+        self._session = session
+        self.rows: list[Json] = []
+
+    def _row(self, kind: str, **more: Any) -> Transcript:
+        number = len(self.rows)
+        row = {
+            "type": kind,
+            "sessionId": self._session,
+            "uuid": f"u{number}",
+            "timestamp": f"2026-01-01T00:{number // 60:02}:{number % 60:02}Z",
+        }
+        self.rows.append(row | more)
+        return self
+
+    def user(self, content: Any, **more: Any) -> Transcript:
+        return self._row("user", message={"role": "user", "content": content}, **more)
+
+    def result(self, call_id: str, output: Any = "done", **more: Any) -> Transcript:
+        return self.user([{"type": "tool_result", "tool_use_id": call_id, "content": output}], **more)
+
+    def reply(self, message_id: str, *blocks: Json, stop: str | None = None, **more: Any) -> Transcript:
+        model = more.pop("model", MODEL)
+        usage = more.pop("usage", {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5})
+        message = {
+            "id": message_id,
+            "role": "assistant",
+            "model": model,
+            "content": list(blocks),
+            "usage": usage,
+            "stop_reason": stop,
+        }
+        return self._row("assistant", message=message, **more)
+
+    def system(self, subtype: str, **more: Any) -> Transcript:
+        return self._row("system", subtype=subtype, **more)
+
+    def other(self, kind: str, **more: Any) -> Transcript:
+        return self._row(kind, **more)
+
+    def read(self, tmp_path: Path, *, complete: bool = True, tail: bytes = b"") -> Read:
+        path = tmp_path / "transcript.jsonl"
+        path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in self.rows) + tail)
+        return Read(path, complete=complete)
+
+
+class Read:
+    def __init__(self, path: Path, *, complete: bool = True) -> None:
+        self.stats = FileStats()
+        self.problems: list[Problem] = []
+        reader = ClaudeCodeReader(complete=complete)
+        self.records: list[Record] = list(reader.read(path, stats=self.stats, problems=self.problems))
+
+    def of(self, *kinds: type[Record]) -> list[Any]:
+        return [record for record in self.records if isinstance(record, kinds)]
+
+    @property
+    def order(self) -> list[str]:
+        """Content types and other records in order, sessions left out."""
+        return [
+            record.content_type if isinstance(record, Content) else type(record).__name__
+            for record in self.records
+            if not isinstance(record, SessionOpened)
+        ]
+
+
+@pytest.fixture
+def transcript() -> type[Transcript]:
+    """An empty transcript of a session, to be written with its methods."""
+    return Transcript
+
+
+@pytest.fixture
+def read_transcript() -> Callable[[Path], Read]:
+    """Reads a finished file."""
+    return Read

@@ -1,0 +1,120 @@
+"""What Claude Code takes out of its window, and what its transcript says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from windowpane.sources.base import Cleared, Compacted, Removed
+
+Json = dict[str, Any]
+MakeTranscript = Callable[..., Any]
+ReadTranscript = Callable[[Path], Any]
+
+
+def text(value: str) -> Json:
+    return {"type": "text", "text": value}
+
+
+def call(call_id: str) -> Json:
+    return {"type": "tool_use", "id": call_id, "name": "Read", "input": {"path": "a.py"}}
+
+
+def usage(output: int, **more: int) -> Json:
+    return {"input_tokens": 10, "output_tokens": output} | more
+
+
+def test_compaction_takes_its_summary_and_what_the_next_call_sends(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """Where the size afterwards is not recorded, it is the next call's, if nothing else came in."""
+    read = (
+        transcript()
+        .user("go")
+        .reply("m1", text("a"))
+        .system("compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 155_000})
+        .user("the summary", isCompactSummary=True)
+        .reply("m2", text("b"), usage=usage(5, cache_read_input_tokens=40_000))
+        .read(tmp_path)
+    )
+
+    (compacted,) = read.of(Compacted)
+    assert (compacted.trigger, compacted.tokens_before, compacted.tokens_after) == ("auto", 155_000, 40_010)
+    assert compacted.summary == "the summary"
+    assert read.order.index("Compacted") < read.order.index("ModelCalled", 3)
+    assert read.stats.compactions == 1
+    assert read.stats.user_turns == 1
+
+
+def test_compaction_with_a_message_behind_it_has_no_size_afterwards(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """The next call then sends more than the compaction left."""
+    read = (
+        transcript()
+        .user("go")
+        .reply("m1", text("a"))
+        .system("compact_boundary", compactMetadata={"trigger": "manual", "preTokens": 1_000})
+        .user("the summary", isCompactSummary=True)
+        .user("next question")
+        .reply("m2", text("b"))
+        .read(tmp_path)
+    )
+
+    (compacted,) = read.of(Compacted)
+    assert compacted.tokens_after is None
+    assert read.order[-3:] == ["user_message", "assistant_response", "ModelCalled"]
+
+
+def test_preserved_messages_are_kept(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """Newer releases name what a compaction kept, one by one or by the first and last of a segment."""
+    named = {"trigger": "auto", "preTokens": 9, "postTokens": 4, "preservedMessages": {"allUuids": ["u1"]}}
+    segment = {"trigger": "auto", "preTokens": 9, "preservedSegment": {"headUuid": "u1", "tailUuid": "u2"}}
+    started = transcript().user("a").user("b").user("c").user("d").reply("m", text("x"))
+
+    started.system("compact_boundary", compactMetadata=named)
+    (first,) = started.read(tmp_path).of(Compacted)
+    started.system("compact_boundary", compactMetadata=segment)
+    second = started.read(tmp_path).of(Compacted)[1]
+
+    assert (first.kept_keys, first.tokens_after) == (("u1",), 4)
+    assert second.kept_keys == ("u1", "u2")
+
+
+def test_summary_without_a_boundary_is_a_compaction_of_what_came_before(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """Old releases write no boundary; at the start of a file a summary is only content."""
+    started = transcript().user("summary", isCompactSummary=True).user("go").reply("m1", text("a"))
+
+    assert started.read(tmp_path).order[0] == "summary"
+    assert len(started.user("new", isCompactSummary=True).read(tmp_path).of(Compacted)) == 1
+
+
+def test_microcompaction_is_an_eviction_also_of_what_was_never_seen(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    """Ids that are not in the file are passed on; the boundary's own count is what was freed."""
+    details = {"trigger": "auto", "preTokens": 60_000, "tokensSaved": 21_000, "compactedToolIds": ["t1", "gone"]}
+    read = (
+        transcript()
+        .user("go")
+        .reply("m1", call("t1"))
+        .result("t1")
+        .system("microcompact_boundary", microcompactMetadata=details)
+        .read(tmp_path)
+    )
+
+    (removed,) = read.of(Removed)
+    assert (removed.keys, removed.tokens_freed) == (("t1", "gone"), 21_000)
+    assert read.stats.evictions == 2
+    assert read.order.index("Removed") > read.order.index("tool_result")
+
+
+def test_clear_begins_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """The command empties the window only where something was in it."""
+    clear = "<command-name>/clear</command-name>"
+
+    assert not transcript().user(clear).reply("m", text("a")).read(tmp_path).of(Cleared)
+    assert len(transcript().user("a").reply("m", text("b")).user(clear).read(tmp_path).of(Cleared)) == 1
