@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from windowpane import runtime
-from windowpane.events import Event, EventContext, SessionStarted, TurnStarted
+from windowpane.events import Event, EventContext, OverflowDetected, SessionStarted, TurnStarted
 from windowpane.exceptions import ConfigurationError
 from windowpane.managing import ContextWindowManager
 from windowpane.runtime import Runtime, start, stop
@@ -338,6 +338,42 @@ def test_a_forked_child_has_outputs_of_its_own(begin: Start) -> None:
     assert running.store.verify().intact
     assert parent_url is not None
     assert 'model="gpt-4o"} 4.0' in read(parent_url)
+
+
+def test_forks_in_the_middle_of_everything(begin: Start) -> None:
+    """While other threads emit and alerts go out, each of many children still stores and delivers its own."""
+    running = begin(notify=["log://"])
+    ending = threading.Event()
+
+    def produce(stream: str) -> None:
+        context, n = EventContext(stream, "agent", "m", 1, 1, "live", stream), 0
+        while not ending.wait(0.001):
+            running.emit([Event(context, n + k, 1.0, TurnStarted()) for k in range(10)])
+            n += 10
+
+    threads = [threading.Thread(target=produce, args=(f"parent{i}",)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    codes = []
+    for number in range(6):
+        child = os.fork()
+        if child == 0:  # pragma: no cover  # runs in the child
+            context = EventContext(f"child{number}", "agent", "m", 1, 1, "live", f"child{number}")
+            overflow = OverflowDetected("provider", "failed", 9_000, 8_192)
+            running.emit([Event(context, 0, 1.0, SessionStarted()), Event(context, 1, 2.0, overflow)])
+            os._exit(0 if running.flush(30) else 3)
+        codes.append(os.waitpid(child, 0)[1])
+    ending.set()
+    for thread in threads:
+        thread.join()
+
+    assert codes == [0] * 6
+    assert running.flush(30)
+    assert running.store is not None
+    assert {row.session_id for row in running.store.sessions(SessionFilter())} == {
+        "parent0", "parent1", *(f"child{number}" for number in range(6)),
+    }  # fmt: skip
+    assert running.store.verify().intact
 
 
 _SCRIPT = """

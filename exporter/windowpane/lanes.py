@@ -36,20 +36,18 @@ class Lane:
     def after_fork(self) -> None:
         """Forget the parent's account, and let the sink start over."""
         self._gaps = Gaps("sink_failed")
-        reopen = getattr(self.sink, "after_fork", None)
-        if reopen is not None:
-            reopen()
+        self.tell("after_fork")
+
+    def tell(self, hook: str) -> None:
+        """Call the sink's *hook* if it has one: `flush`, or one about a fork. Raises what the sink does."""
+        method = getattr(self.sink, hook, None)
+        if method is not None:
+            method()
 
     def write(self, events: Sequence[Event]) -> Failure | None:
         """Write *events* after an account of those that failed before; returns what failed now."""
         batch = [*self._account(events), *events] if self._gaps else events
         return self._attempt(batch, divisible=getattr(self.sink, "atomic", False))
-
-    def flush(self) -> None:
-        """Flush the sink if it can be. Raises what the sink does."""
-        flush = getattr(self.sink, "flush", None)
-        if flush is not None:
-            flush()
 
     def _account(self, events: Sequence[Event]) -> list[Event]:
         """What explains the gaps, in the words of events that go on where there are any: those can be written."""

@@ -31,6 +31,8 @@ CHUNK_EVENTS: Final = 2_000
 LINGER_SECONDS: Final = 0.1
 """How long events wait for company, so that the worker seldom competes with the agent."""
 CLOSE_SECONDS: Final = 5.0
+FORK_SECONDS: Final = 2.0
+"""How long a fork waits for a write in progress: SQLite cannot be used in a child forked in the middle of one."""
 
 CountDrops = Callable[[str, str, int], None]
 """Sink (or `queue`), reason and number of events that were lost."""
@@ -69,6 +71,7 @@ class Pipeline:
         self._boundary = Boundary(_log)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
         self._closed = False
+        self._holders: set[int] = set()
         self._reset()
         _pipelines.add(self)
         atexit.register(self.close)
@@ -80,6 +83,8 @@ class Pipeline:
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         """Guards against two workers."""
+        self._writing = threading.RLock()
+        """Held by the worker while it writes, and by a thread that forks."""
         self._accepted = 0
         self._taken = 0
         self._signalled = False
@@ -137,8 +142,26 @@ class Pipeline:
             self._flush_sinks()
         return written
 
+    def before_fork(self) -> None:
+        """Let the write in progress finish, and begin no other until the fork is done."""
+        if self._writing.acquire(timeout=FORK_SECONDS):
+            self._holders.add(threading.get_ident())
+        for lane in self._lanes:
+            with self._boundary.contain(f"holding sink {lane.name}"):
+                lane.tell("before_fork")
+
+    def after_fork_in_parent(self) -> None:
+        """Go on writing."""
+        for lane in self._lanes:
+            with self._boundary.contain(f"releasing sink {lane.name}"):
+                lane.tell("after_fork_in_parent")
+        if threading.get_ident() in self._holders:
+            self._holders.discard(threading.get_ident())
+            self._writing.release()
+
     def after_fork(self) -> None:
         """Start over in a forked child, and let the sinks reopen what must not be shared."""
+        self._holders = set()
         self._reset()
         if self._engine is not None:
             self._engine = AlertEngine(self._engine.rules)
@@ -187,9 +210,11 @@ class Pipeline:
                 if request is None:
                     request = self._wait_for_company(signals)
                 self._signalled = self._urged = False
-                self._drain()
+                with self._writing:
+                    self._drain()
+                    if request is not None:
+                        self._flush_sinks()
                 if request is not None:
-                    self._flush_sinks()
                     request.done.set()
                     if request.stop:
                         return
@@ -262,7 +287,17 @@ class Pipeline:
     def _flush_sinks(self) -> None:
         for lane in self._lanes:
             with self._boundary.contain(f"flushing sink {lane.name}"):
-                lane.flush()
+                lane.tell("flush")
+
+
+def _before_fork() -> None:
+    for pipeline in list(_pipelines):
+        pipeline.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for pipeline in list(_pipelines):
+        pipeline.after_fork_in_parent()
 
 
 def _after_fork_in_child() -> None:
@@ -271,4 +306,6 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )

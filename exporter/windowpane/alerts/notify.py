@@ -153,6 +153,14 @@ class Notifier:
         if thread is None or not thread.is_alive():
             self._outbox.close()
 
+    def before_fork(self) -> None:
+        """Keep the outbox still while another thread forks."""
+        self._outbox.hold_still()
+
+    def after_fork_in_parent(self) -> None:
+        """Use the outbox again."""
+        self._outbox.go_on()
+
     def after_fork(self) -> None:
         """Start over in a forked child."""
         self._reset()

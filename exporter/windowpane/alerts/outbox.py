@@ -23,6 +23,7 @@ from windowpane.events import AlertFired, AlertResolved, Event
 
 CAPACITY_ROWS: Final = 10_000
 BUSY_SECONDS: Final = 5.0
+FORK_SECONDS: Final = 2.0
 MESSAGES_TOGETHER: Final = 20
 REMEMBER_SECONDS: Final = 7 * 86_400.0
 """How long delivered messages are remembered, so that they are not sent twice."""
@@ -86,12 +87,28 @@ class Outbox:
         self._path = path
         self._capacity = capacity
         self._busy_seconds = busy_seconds
+        self._inherited: list[sqlite3.Connection] = []
+        self._connection: sqlite3.Connection | None = None
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Forget the parent's connection without closing it, and open one of our own when needed."""
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        """Leave the parent's connection alone, and open one of our own when needed."""
+        self._lock = threading.RLock()
+        self._holders: set[int] = set()
+        if self._connection is not None:
+            self._inherited.append(self._connection)  # dropping it would close it, and with it the parent's locks
+        self._connection = None
+
+    def hold_still(self) -> None:
+        """Wait for the transaction in progress and begin no other: SQLite does not survive a fork within one."""
+        if self._lock.acquire(timeout=FORK_SECONDS):
+            self._holders.add(threading.get_ident())
+
+    def go_on(self) -> None:
+        """Undo `hold_still` of the same thread."""
+        if threading.get_ident() in self._holders:
+            self._holders.discard(threading.get_ident())
+            self._lock.release()
 
     def put(self, entries: Sequence[Entry], *, now: float, due_at: float) -> int:
         """Queue alert events for channels, all or none; returns how many were not queued before."""
