@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, str]] = {
     "import": "importing",
     "prune": "prune",
     "report": "report",
+    "rules": "rules",
     "serve": "serve",
     "sessions": "sessions",
 }

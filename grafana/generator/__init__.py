@@ -1,0 +1,1 @@
+"""What `grafana/build.py` makes the files of this folder from."""

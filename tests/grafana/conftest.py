@@ -1,0 +1,40 @@
+"""What the tests of the Grafana folder share: where it is, and running a program over it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def grafana() -> Path:
+    """The folder with dashboards, rules and server configurations."""
+    return ROOT / "grafana"
+
+
+@pytest.fixture(scope="session")
+def run(require_server) -> Run:
+    """Run an installed program to its end and hand back what it said."""
+
+    def run_program(
+        program: str, *arguments: str | Path, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        command = [str(require_server(program)), *(str(argument) for argument in arguments)]
+        return subprocess.run(
+            command, check=False, cwd=cwd, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+        )
+
+    return run_program
