@@ -185,6 +185,15 @@ class TestAudit:
 
         assert "chain intact" in run("audit", "verify", "--heads", heads).output
 
+    def test_export_writes_every_event(self, run: Run, imported: str, tmp_path: Path) -> None:
+        """The export has one JSON object a line, with sequence number and hash."""
+        out = tmp_path / "events.jsonl"
+        run("audit", "export", imported, "--output", out)
+        rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+        assert len(rows) > 20
+        assert all("hash" in row and "seq" in row for row in rows)
+
 
 class TestDoctor:
     def test_it_names_what_is_there(self, run: Run, imported: str) -> None:

@@ -14,7 +14,9 @@ def markdown_table() -> str:
 def _row(rule: Rule) -> str:
     turns = "once" if rule.sustained_turns == 1 else f"{rule.sustained_turns} turns"
     off = "" if rule.enabled else " (off by default)"
-    return f"| `{rule.name}` | {rule.severity} | {rule.title.lower()}{_level(rule)}{off} | {turns} | {rule.todo} |"
+    return (
+        f"| `{rule.name}` | {rule.severity} | {rule.title.lower()}{_level(rule)}{off} | {turns} | {rule.todo} |"
+    )
 
 
 def _level(rule: Rule) -> str:

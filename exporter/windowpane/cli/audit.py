@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from windowpane.cli.options import (
     EXIT_FAILED,
     json_option,
+    open_to_read,
     open_to_write,
     pick_session,
     plain_errors,
     print_json,
     store_option,
 )
+
+if TYPE_CHECKING:
+    from windowpane.store.export import ExportFormat
 
 
 @click.group("audit")
@@ -84,3 +89,22 @@ def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> Non
         return
     for entry in entries:
         click.echo("  ".join(str(value) for value in asdict(entry).values()))
+
+
+@command.command("export")
+@click.argument("session", required=False)
+@click.option("--format", "kind", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), required=True)
+@store_option
+@plain_errors
+def export(session: str | None, kind: ExportFormat, output: Path, store_path: Path | None) -> None:
+    """Write the stored events of SESSION, or all, with their sequence numbers and hashes.
+
+    \b
+    Example:
+      windowpane audit export 198393f2 --output session.jsonl
+    """
+    with open_to_read(store_path) as store:
+        chosen = None if session is None else pick_session(store, session).session_id
+        count = store.export(output, form=kind, session_id=chosen)
+    click.echo(f"wrote {count:,} events to {output}")
