@@ -19,7 +19,7 @@ def with_tables(text: str) -> str:
     for name, table in (("metrics", metrics.markdown_table()), ("alerts", alerts.markdown_table())):
         pattern = rf"(<!-- {name}: [^>]*-->\n).*?(<!-- /{name} -->)"
         text, found = re.subn(
-            pattern, lambda match, table=table: f"{match[1]}\n{table}\n{match[2]}", text, flags=re.S
+            pattern, lambda match, table=table: f"{match[1]}\n{table}\n{match[2]}", text, flags=re.DOTALL
         )
         if found != 1:
             raise SystemExit(f"README.md has no place for the table of {name}")
