@@ -50,12 +50,13 @@ class Lane:
         return self._attempt(batch, divisible=getattr(self.sink, "atomic", False))
 
     def _account(self, events: Sequence[Event]) -> list[Event]:
-        """What explains the gaps, in the words of events that go on where there are any: those can be written."""
-        contexts = {event.context.stream_id: event.context for event in reversed(events)}
-        return [
-            told._replace(context=contexts.get(told.context.stream_id, told.context))
-            for told in self._gaps.tell_all()
-        ]
+        """What explains the gaps, with context and time of events that go on where there are any."""
+        going_on = {event.context.stream_id: event for event in reversed(events)}
+        told = []
+        for account in self._gaps.tell_all():
+            event = going_on.get(account.context.stream_id, account)
+            told.append(account._replace(context=event.context, at=event.at))
+        return told
 
     def _attempt(self, batch: Sequence[Event], *, divisible: bool) -> Failure | None:
         try:

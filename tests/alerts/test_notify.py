@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import signal
 import sqlite3
@@ -552,10 +553,10 @@ def test_an_outbox_that_is_locked_delays_but_does_not_lose(tmp_path: Path) -> No
 
 
 def test_an_alert_that_cannot_be_written_holds_up_no_other() -> None:
-    """A name that no encoding can express costs its own message only."""
+    """An event that cannot be encoded costs its own message only."""
     channel, clock = Memory(), Clock()
     notifier = by_hand(channel, clock, group_seconds=0)
-    broken = fired()._replace(context=context("s1", "agent \ud800"))
+    broken = fired()._replace(at=math.nan)
 
     notifier.write([fired(session="s2"), broken, fired(session="s3")])
     notifier.write([fired(session="s4")])
