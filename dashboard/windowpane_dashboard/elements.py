@@ -16,10 +16,14 @@ from windowpane_dashboard.theme import Palette, palette
 
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@^=/])")
 
+_AUTOLINK: Final = re.compile(r"(https?|ftp|www|mailto|xmpp)(?=[:.])", re.IGNORECASE)
+"""What Markdown makes a link of without any sign, even after backslashes; a word joiner breaks it."""
+
 
 def escaped(text: str) -> str:
     """Text that Streamlit's Markdown shows letter by letter: no link, markup, colour, formula or `:name:`."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    joined = _AUTOLINK.sub("\\1\u2060", " ".join(text.split())).replace("@", "\u2060@")
+    return _MARKDOWN.sub(r"\\\1", joined)
 
 
 def current_palette() -> Palette:

@@ -161,11 +161,12 @@ _TURN_WORDS: Final = ("model", "count_source", "zone")
 
 
 def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
-    """One row a turn: figures as floats, missing as NaN.
+    """One row a measured turn: figures as floats, missing as NaN, words as text or None.
 
     `used` is the final size, else the latest known; `input_tokens` is all that a call sent, `fresh_tokens` the
     part that was neither read from nor written to the prompt cache.
     """
+    rows = [row for row in rows if _used(row) is not None]
     data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
     data["window_id"] = pd.array([row.window_id for row in rows], dtype="int64")
     data["used"] = pd.array([_used(row) for row in rows], dtype="float64")
@@ -177,17 +178,15 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     for name in ("added_tokens", "stale_tokens", "duplicate_tokens"):
         data[name] = pd.array([getattr(row, name) for row in rows], dtype="float64")
     for name in _TURN_WORDS:
-        data[name] = pd.array([getattr(row, name) for row in rows], dtype="object")
+        data[name] = pd.Series([getattr(row, name) for row in rows], dtype="object")
     frame = pd.DataFrame(data)
     cached = frame["cache_read_tokens"].fillna(0) + frame["cache_write_tokens"].fillna(0)
     return frame.assign(fresh_tokens=(frame["input_tokens"] - cached).clip(lower=0))
 
 
-def _used(row: TurnRow) -> float:
-    for value in (row.used_final, row.used_after, row.used_before):
-        if value is not None:
-            return float(value)
-    return float(sum(row.components.values()))
+def _used(row: TurnRow) -> int | None:
+    known = (value for value in (row.used_final, row.used_after, row.used_before) if value is not None)
+    return next(known, None)
 
 
 def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:

@@ -150,6 +150,16 @@ def _evict(session: SessionTracker, block_ids: list[str], at: float) -> None:
     session.evict(BlocksEvicted("hybrid", tuple(gone), removed, removed - 20 * len(gone), 12_000), stand_ins, at)
 
 
+def _drop(session: SessionTracker, at: float) -> None:
+    gone = tuple(
+        EvictedBlock(block.id, block.content_type, block.tokens, "drop", "over the target", 0.2)
+        for block in session.window
+        if not block.pinned
+    )
+    removed = sum(block.tokens for block in gone)
+    session.evict(BlocksEvicted("hybrid", gone, removed, removed, 12_000), (), at)
+
+
 def _fetch_again(session: SessionTracker, at: float) -> None:
     session.add("tool_call", "read(file_16.py)", 30, tool_call_id="again", tool_name="read", at=at)
     session.add(
@@ -158,7 +168,7 @@ def _fetch_again(session: SessionTracker, at: float) -> None:
 
 
 def plain_events(
-    session_id: str, *, start: float, turns: int, limit_tokens: int | None, end: bool
+    session_id: str, *, start: float, turns: int, limit_tokens: int | None, end: bool, open_turn: bool = False
 ) -> list[Event]:
     """A quiet session of *turns* turns."""
     emitted: list[Event] = []
@@ -169,6 +179,8 @@ def plain_events(
         session.add("user_message", f"chapter {turn}", 40, at=start + turn)
         session.add("assistant_response", f"text {turn}", 120, at=start + turn)
         session.end_turn(Usage(input_tokens=500 + 160 * turn, output_tokens=120), at=start + turn)
+    if open_turn:
+        session.add("user_message", "not answered yet", 40, at=start + turns + 1)
     if end:
         session.end("completed", start + turns + 1)
     session.flush()
@@ -181,13 +193,11 @@ def long_events(session_id: str, *, start: float, turns: int) -> list[Event]:
     session = tracker(emitted, session_id=session_id, agent="marathon", limit_tokens=128_000)
     session.start(start)
     session.add("system_prompt", "Go on.", 900, pinned=True, at=start)
-    results: list[str] = []
     for turn in range(1, turns + 1):
         at = start + 4.0 * turn
         if turn % 60 == 0:
-            _evict(session, results, at)
-            results = []
-        results.append(work(session, turn, at, tool_tokens=50_000 if turn == 1_234 else 1_000))
+            _drop(session, at)
+        work(session, turn, at, tool_tokens=50_000 if turn == 1_234 else 1_000)
     session.flush()
     return emitted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -228,6 +229,17 @@ def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -
     assert not before.captured
     assert list(facts["outcome"])[:3] == ["lost"] * 3
     assert facts["text"].isna().all()
+
+
+def test_a_turn_that_was_not_measured_is_not_drawn_as_empty(empty_store: SqliteStore, builders: Any) -> None:
+    """An open last turn without a measurement leaves the picture at the turn before."""
+    empty_store.append(builders.plain("open", start=0.0, turns=3, limit_tokens=9_000, end=False, open_turn=True))
+    turns = queries.timeline(empty_store, "open").turns
+
+    assert len(empty_store.turns("open")) == 4
+    assert list(turns["turn"]) == [1, 2, 3]
+    assert list(turns["zone"]) == ["green"] * 3
+    assert turns["used"].gt(0).all()
 
 
 def test_the_fleet_table_knows_live_from_recorded(small_store: SqliteStore) -> None:

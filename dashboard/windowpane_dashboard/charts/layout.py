@@ -39,6 +39,7 @@ def styled(figure: go.Figure, palette: Palette, *, height: int, **layout: Any) -
             "font": {"family": FONT, "size": 12, "color": palette.text},
             "align": "left",
         },
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": palette.muted, "activecolor": palette.text},
         **{
             "margin": {"l": 64, "r": 16, "t": 8, "b": 32},
             "showlegend": False,

@@ -99,8 +99,8 @@ def _had_left(left: pd.DataFrame) -> None:
         height=TABLE_PIXELS if len(left) > 9 else "content",
         column_config={
             "what": st.column_config.TextColumn(width=140),
-            "why": st.column_config.TextColumn(width=210),
-            "needed again": st.column_config.TextColumn(width=140),
+            "why": st.column_config.TextColumn(width=196),
+            "needed again": st.column_config.TextColumn(width=156),
             "left": st.column_config.NumberColumn("turn", width=48, help="turn in which it left"),
             "block": st.column_config.TextColumn(width=64),
             "tokens": st.column_config.NumberColumn(format="localized", width=64),

@@ -187,7 +187,13 @@ def _paging(filters: AuditFilters, following: int | None) -> None:
     left, right = st.columns(2)
     if left.button("Earlier", icon=":material/chevron_left:", disabled=not filters.after, width="stretch"):
         _turn_page(filters, trail.pop() if trail else 0)
-    if right.button("Later", icon=":material/chevron_right:", disabled=following is None, width="stretch"):
+    if right.button(
+        "Later",
+        icon=":material/chevron_right:",
+        icon_position="right",
+        disabled=following is None,
+        width="stretch",
+    ):
         trail.append(filters.after)
         _turn_page(filters, following or 0)
 

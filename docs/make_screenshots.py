@@ -1,0 +1,151 @@
+"""Takes the pictures of the README: starts the dashboard on a store and photographs its pages.
+
+    python docs/make_screenshots.py ~/demo/windowpane.db [--session ID] [--turn N] [--out docs/images]
+
+Needs the development dependencies and a Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlencode
+
+from playwright.sync_api import Browser, sync_playwright
+
+from windowpane.store.base import SessionFilter
+from windowpane.store.sqlite import SqliteStore
+
+MAXIMUM_BYTES = 300_000
+SERVE = """
+import sys
+from pathlib import Path
+from windowpane_dashboard.launch import run
+run(Path(sys.argv[1]), int(sys.argv[2]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One picture: which page, in which theme, how large."""
+
+    name: str
+    path: str
+    scheme: Literal["light", "dark"] = "light"
+    height: int = 800
+    scroll: int = 0
+
+
+def main() -> None:
+    """Take every picture, and fail where one would be too large."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("--session")
+    parser.add_argument("--turn", type=int)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "images")
+    asked = parser.parse_args()
+    query = {"session": asked.session or eventful_session(asked.store)}
+    if asked.turn is not None:
+        query["turn"] = str(asked.turn)
+    session = f"session?{urlencode(query)}"
+    shots = [
+        Shot("fleet", ""),
+        Shot("session", session, height=1000),
+        Shot("session-dark", session, scheme="dark", height=1000),
+        Shot("window", session, scroll=860),
+        Shot("audit", "audit"),
+    ]
+    asked.out.mkdir(parents=True, exist_ok=True)
+    with serving(asked.store) as url, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        for shot in shots:
+            print(take(browser, url, shot, asked.out))
+        browser.close()
+
+
+def eventful_session(path: Path) -> str:
+    """The session in which most happened: compressions, evictions, regrets, alerts."""
+    store = SqliteStore(path)
+    rows = store.sessions(SessionFilter(limit=500))
+    store.close()
+    if not rows:
+        raise SystemExit(f"{path} holds no sessions; fill it with: windowpane demo")
+    return max(
+        rows,
+        key=lambda row: (
+            bool(row.compressions) + bool(row.evicted_blocks) + bool(row.regrets) + bool(row.worst_severity),
+            row.turns,
+        ),
+    ).session_id
+
+
+def chromium() -> str:
+    """Where Chromium is."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        raise SystemExit("no Chromium found; on Debian: apt-get install chromium")
+    return found
+
+
+@contextmanager
+def serving(store: Path) -> Iterator[str]:
+    """The dashboard's address, while it runs."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, "-c", SERVE, str(store), str(port)], stdin=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while not answers(url):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit("the dashboard did not start")
+            time.sleep(0.2)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=15)
+
+
+def answers(url: str) -> bool:
+    """Whether the dashboard is up."""
+    try:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
+    """Take one picture; returns its path and size in words."""
+    context = browser.new_context(viewport={"width": 1280, "height": shot.height}, color_scheme=shot.scheme)
+    page = context.new_page()
+    page.goto(f"{url}/{shot.path}")
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=60_000)
+    drawn = ".js-plotly-plot .main-svg" if shot.path.startswith("session") else "[data-testid=stDataFrame] canvas"
+    page.locator(drawn).first.wait_for(timeout=60_000)
+    if shot.scroll:
+        page.evaluate(f"document.querySelector('[data-testid=stMain]').scrollTo(0, {shot.scroll})")
+    page.wait_for_timeout(2_000)  # fonts, tables and the last chart settle without a sign of their own
+    path = folder / f"{shot.name}.png"
+    page.screenshot(path=path)
+    context.close()
+    size = path.stat().st_size
+    if size > MAXIMUM_BYTES:
+        raise SystemExit(f"{path} is {size:,} bytes, more than {MAXIMUM_BYTES:,}")
+    return f"{path} {size:,} bytes"
+
+
+if __name__ == "__main__":
+    main()

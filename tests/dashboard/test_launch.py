@@ -1,0 +1,49 @@
+"""Starting the dashboard: on loopback, quiet, with a clear message when it cannot."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from windowpane_dashboard.launch import APP, DEFAULT_ADDRESS, DashboardError, check_port, server_config
+
+
+def test_a_busy_port_is_named_with_a_way_out() -> None:
+    """The message says which port and how to choose another."""
+    with socket.socket() as taken:
+        taken.bind((DEFAULT_ADDRESS, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        with pytest.raises(DashboardError, match=rf"port {port} .* windowpane dashboard --port {port + 1}"):
+            check_port(port, DEFAULT_ADDRESS)
+
+
+def test_a_free_port_is_accepted(free_port: Callable[[], int]) -> None:
+    """Looking does not keep the port."""
+    port = free_port()
+    check_port(port, DEFAULT_ADDRESS)
+    check_port(port, DEFAULT_ADDRESS)
+
+
+def test_the_server_asks_nothing_and_tells_nobody() -> None:
+    """Loopback, headless, no usage statistics, no question for an address, constants never printed."""
+    config = server_config(8501, DEFAULT_ADDRESS)
+
+    assert config["server.address"] == "127.0.0.1"
+    assert config["server.port"] == 8501
+    assert config["server.headless"] is True
+    assert config["browser.gatherUsageStats"] is False
+    assert config["server.showEmailPrompt"] is False
+    assert config["runner.magicEnabled"] is False
+    assert config["theme.light.textColor"] != config["theme.dark.textColor"]
+
+
+def test_streamlit_knows_every_setting() -> None:
+    """A misspelt option would only be reported at the start of the server."""
+    from streamlit import config
+
+    assert {name for name in server_config(1, "::1") if name not in config.get_config_options()} == set()
+    assert APP.exists()
