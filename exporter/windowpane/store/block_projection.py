@@ -21,7 +21,7 @@ IN_WINDOW: Final = 2**62
 AT_THE_END: Final = -1
 
 _INSERT: Final = (
-    "INSERT OR REPLACE INTO blocks (session, block_id, event_seq, entered_seq, left_seq, position) "
+    "INSERT OR IGNORE INTO blocks (session, block_id, event_seq, entered_seq, left_seq, position) "
     "VALUES (?, ?, ?, ?, ?, ?)"
 )
 _PLACE: Final = "SELECT position FROM blocks WHERE session = ? AND block_id = ? AND left_seq = ?"
@@ -156,9 +156,9 @@ def referenced(operations: Operations, state: SessionState, event: Event) -> Non
     """Later content used these blocks."""
     assert isinstance(event.data, BlocksReferenced)
     for block_id in event.data.block_ids:
-        operations.add(_REFER, (event.context.turn, state.key, block_id))
+        operations.defer(_REFER, (event.context.turn, state.key, block_id))
 
 
 def regretted(operations: Operations, state: SessionState, block_id: str, turn: int) -> None:
     """A block that had left was needed again; the first time is kept."""
-    operations.add(_REGRET, (turn, state.key, block_id))
+    operations.defer(_REGRET, (turn, state.key, block_id))

@@ -14,6 +14,7 @@ class Operations:
         self.connection = connection
         self._statement = ""
         self._rows: list[tuple[Value, ...]] = []
+        self._deferred: dict[str, list[tuple[Value, ...]]] = {}
 
     def add(self, statement: str, row: tuple[Value, ...]) -> None:
         """Run *statement* with *row* after everything added before."""
@@ -21,6 +22,17 @@ class Operations:
             self.run()
             self._statement = statement
         self._rows.append(row)
+
+    def defer(self, statement: str, row: tuple[Value, ...]) -> None:
+        """Run *statement* with *row* at the end: for changes that nothing else in the batch reads or writes."""
+        self._deferred.setdefault(statement, []).append(row)
+
+    def finish(self) -> None:
+        """Hand over everything, the deferred statements last."""
+        self.run()
+        for statement, rows in self._deferred.items():
+            self.connection.executemany(statement, rows)
+        self._deferred.clear()
 
     def one(self, statement: str, row: tuple[Value, ...]) -> tuple[Value, ...] | None:
         """The first row of a query."""

@@ -73,9 +73,10 @@ class Projection:
                 state.started_at = at
         turn = event.context.turn
         if turn < state.last_turn:
-            self._operations.add(_LATE, (state.key, turn, seq))
-        else:
+            self._operations.defer(_LATE, (state.key, turn, seq))
+        elif turn > state.last_turn:
             state.last_turn = turn
+            self._turns.begin(state.key, event, seq)
         if isinstance(data, BlockAdded):
             if blocks.begins_reply(state, data.block, turn):
                 self._called(state, event, seq)
@@ -99,7 +100,7 @@ class Projection:
     def save(self) -> None:
         """Hand over everything that is not a session row."""
         self._turns.save()
-        self._operations.run()
+        self._operations.finish()
 
     # -- by event ---------------------------------------------------------------------------------------------
 

@@ -102,6 +102,13 @@ class TurnDrafts:
         self._operations = operations
         self._drafts: dict[tuple[int, int], TurnDraft] = {}
 
+    def begin(self, session: int, event: Event, seq: int) -> None:
+        """The session's first event of a turn, so there is no row to look for."""
+        context = event.context
+        self._drafts[session, context.turn] = TurnDraft(
+            session, context.turn, seq, None, context.window_id, event.at, context.model
+        )
+
     def of(self, session: int, event: Event, seq: int) -> TurnDraft:
         """The row of the event's turn, begun here when the event is its first."""
         turn = event.context.turn
@@ -111,8 +118,8 @@ class TurnDrafts:
             if row is not None:
                 draft = TurnDraft(*row)  # type: ignore[arg-type]  # columns and fields are one list
             else:
-                context = event.context
-                draft = TurnDraft(session, turn, seq, None, context.window_id, event.at, context.model)
+                self.begin(session, event, seq)
+                return self._drafts[session, turn]
             self._drafts[session, turn] = draft
         if draft.at is None:
             draft.at = event.at
