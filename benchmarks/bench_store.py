@@ -1,7 +1,7 @@
 """The store against a bare sqlite3 batch insert, and what pages ask of it.
 
-Run it with `python benchmarks/bench_store.py`. The floor inserts the very rows that the store wrote (events,
-blocks and turns), already made, into tables with the same indexes, by `executemany` in the same batches; the
+Run it with `python benchmarks/bench_store.py`. The floor inserts the very rows that the store wrote (events and
+projections), already made, into tables with the same indexes, by `executemany` in the same batches; the
 store starts from `Event` objects and so encodes, hashes and projects as well. Both commit every batch (WAL,
 synchronous=NORMAL). Times are the best of several rounds, so that a busy machine does not decide.
 """
@@ -27,7 +27,7 @@ from windowpane.store.registry import digester
 from windowpane.store.sqlite import SqliteStore
 from windowpane.tracking import SessionInfo, SessionTracker
 
-TABLES = ("events", "blocks", "turns")
+TABLES = ("events", "blocks", "turns", "sessions", "late_events")
 BATCH_EVENTS = 1_000
 FLOOR_RATIO = 0.60
 RATE = ">= 10,000/s"

@@ -95,6 +95,8 @@ def _plan(cls: type[Payload]) -> _Plan:
 
 
 _PLANS: Final = {name: _plan(cls) for name, cls in PAYLOADS.items()}
+_CONTEXT_MIRROR: Final = _mirror("EventContext", _CONTEXT[0])
+_read_context: Final = _CONTEXT[1]
 _FACT_MIRROR: Final = _mirror("FactOutcome", _FACT[0])
 _read_fact: Final = _FACT[1]
 
@@ -174,7 +176,7 @@ def _encode(event: Event) -> bytes:
 def _remember(context: EventContext) -> bytes:
     """The context's fields, open at the end; the last is remembered, for the events of a turn share theirs."""
     global _last_context  # noqa: PLW0603  # replaced whole, so that threads see one pair or another
-    head = _encoder.encode(_present(_CONTEXT, context))[:-1]
+    head = _encoder.encode(_CONTEXT_MIRROR(*_read_context(context)))[:-1]
     _last_context = (context, head)
     return head
 

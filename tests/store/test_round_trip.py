@@ -111,3 +111,19 @@ def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
         SqliteReader(tmp_path / "none.db")
 
     assert not (tmp_path / "none.db").exists()
+
+
+def test_half_a_surrogate_pair_in_a_name_costs_no_event(store, make_session):
+    """What is no UTF-8 becomes a question mark, in the record as in the rows."""
+    events = make_session(turns=2)
+    broken = type(events[0].context)(*[
+        "agent \ud83d" if name == "agent" else getattr(events[0].context, name)
+        for name in events[0].context.__dataclass_fields__
+    ])  # fmt: skip
+    renamed = [event._replace(context=broken) for event in events]
+
+    store.append(renamed[:5])
+    assert store.session("s1").agent == "agent ?"
+    store.import_session(lambda: renamed)
+    assert store.session("s1").events == len(events)
+    assert store.verify().intact

@@ -85,5 +85,8 @@ def event_id(stream_id: str, n: int, at: float | None) -> str:
 @lru_cache(maxsize=64)
 def _time_digits(at: float | None) -> str:
     """Ten digits of base 32: the 48 bits of a ULID's milliseconds. A turn's events often share them."""
-    milliseconds = int(max(at or 0.0, 0.0) * 1000) & (1 << 48) - 1
-    return "".join(_PAIRS[milliseconds >> shift & 1023] for shift in range(40, -1, -10))
+    time, pairs = int(max(at or 0.0, 0.0) * 1000) & (1 << 48) - 1, _PAIRS
+    return (
+        f"{pairs[time >> 40]}{pairs[time >> 30 & 1023]}{pairs[time >> 20 & 1023]}"
+        f"{pairs[time >> 10 & 1023]}{pairs[time & 1023]}"
+    )

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from windowpane.codec import decode, encode
 from windowpane.events import Event
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.protocols import Clock
@@ -61,15 +62,28 @@ class SqliteStore(SqliteReader):
 
     def append(self, batch: Sequence[Event]) -> None:
         """Store events in order, or none of them. Raises `StoreError`."""
-        if batch:
-            with self._writing() as writer:
-                writer.append(batch)
+        if not batch:
+            return
+        try:
+            self._append(batch)
+        except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
+            self._append([decode(encode(event)) for event in batch])
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         """Store a recorded session; nothing when it is there already, the rest when it grew, all or nothing.
 
         *events* is called once, and again only where the recording's past has changed.
         """
+        try:
+            return self._import(events)
+        except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
+            return self._import(lambda: (decode(encode(event)) for event in events()))
+
+    def _append(self, batch: Sequence[Event]) -> None:
+        with self._writing() as writer:
+            writer.append(batch)
+
+    def _import(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         with self._pool.lend() as connection:
             capture = None if self._capture is None else self._capture.beside()
             comparison = importing.compare(connection, iter(events()), capture)
