@@ -32,19 +32,21 @@ MAXIMUM_CLASSIFIED: Final = 50_000
 TOKEN: Final = re.compile(r"[\w.\-/@~$%+]*[\w%]|[=:]")
 """Words, names, paths and numbers whole, without the punctuation that ends them; `=` and `:` for keys."""
 
-_NUMBER: Final = re.compile(r"[-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3})")
-_IDENTIFIER: Final = re.compile(
-    r"[A-Za-z$_][\w$]*(?:_[\w$]+|(?<=[a-z0-9])[A-Z][\w$]*)|(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+|[A-Z]{2,}-\d+"
-    r"|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}"
-)
-_PATH: Final = re.compile(
-    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]+|/[\w.@+-]{2,}"
+_CLASS: Final = re.compile(
+    r"(?P<number>[-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3}))"
+    r"|(?P<error>\w*(?:Error|Exception|Failure)|error|ERROR|failed|FAILED|Traceback|panic|fatal|FATAL)"
+    r"|(?P<path>(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]+|/[\w.@+-]{2,}"
     r"|[\w-]+\.(?:py|ts|tsx|js|jsx|go|rs|c|h|cpp|java|rb|php|sh|sql|md|txt|json|jsonl|ya?ml|toml|cfg|ini|lock"
-    r"|html|css|csv|xml|log|db|proto|ipynb)"
+    r"|html|css|csv|xml|log|db|proto|ipynb))"
+    r"|(?P<identifier>[A-Za-z$_][\w$]*(?:_[\w$]+|(?<=[a-z0-9])[A-Z][\w$]*)|(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+"
+    r"|[A-Z]{2,}-\d+|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})"
 )
-_ERROR: Final = re.compile(
-    r"\w*(?:Error|Exception|Failure)|error|ERROR|failed|FAILED|Traceback|panic|fatal|FATAL"
-)
+_KINDS: Final[dict[str | None, FactKind]] = {
+    "number": "number",
+    "error": "error",
+    "path": "path",
+    "identifier": "identifier",
+}
 
 _CUES: Final[dict[str, FactKind]] = {
     **dict.fromkeys(
@@ -138,13 +140,11 @@ def _classify(token: str) -> FactKind | None:
     cue = _CUES.get(token.lower())
     if cue is not None:
         return cue
-    if _NUMBER.fullmatch(token):
-        return "number"
-    if _ERROR.fullmatch(token):
-        return "error"
-    if _PATH.fullmatch(token):
-        return "path"
-    return "identifier" if len(token) > 3 and _IDENTIFIER.fullmatch(token) else None
+    match = _CLASS.fullmatch(token)
+    if match is None:
+        return None
+    kind = _KINDS[match.lastgroup]
+    return kind if kind != "identifier" or len(token) > 3 else None
 
 
 class _Finder:
