@@ -1,0 +1,220 @@
+"""Archive and checkpoints on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.archive import FileArchive, FileCheckpoints
+from windowpane.control.checkpoint import bootstrap, checksum, decode, encode
+from windowpane.events import CheckpointRejected, CheckpointSaved
+from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
+from windowpane.managing import ContextWindowManager, default_seams
+from windowpane.redaction import redact
+from windowpane.testing import ManualClock, RecordingSink, chat_reply, in_memory_seams
+
+
+def plain(text: str) -> str:
+    return text
+
+
+def document(version: int, *, window: int = 1, goal: str = "Migrate") -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "schema": 1,
+        "session_id": "s1",
+        "agent": "a",
+        "model": "m",
+        "window_id": window,
+        "version": version,
+        "turn": 3,
+        "goal": goal,
+        "constraints_given": ["never touch config.ts"],
+        "used_tokens": 10,
+        "limit_tokens": 100,
+        "sections": {"state": ["next: auth.ts"], "decisions": ["use fetch"]},
+        "handles": [],
+    }
+    made["checksum"] = checksum(made)
+    return made
+
+
+def test_an_original_comes_back_as_it_was(tmp_path: Path) -> None:
+    """Line ends and unusual characters included."""
+    archive = FileArchive(tmp_path, redact=plain, clock=ManualClock())
+    text = "first\r\nsecond\n\ttab ☃ \ud800"
+    archive.put("session", "wp:b1", text)
+
+    assert archive.get("session", "wp:b1") == text
+    assert archive.get("session", "wp:b2") is None
+    assert archive.get("other", "wp:b1") is None
+
+
+def test_originals_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    """Files have mode 0600, folders 0700."""
+    archive = FileArchive(tmp_path / "archive", redact=plain, clock=ManualClock())
+    archive.put("session", "wp:b1", "text")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files] == [0o600]
+    assert stat.S_IMODE(files[0].parent.stat().st_mode) == 0o700
+
+
+def test_secrets_are_redacted_before_they_are_kept(tmp_path: Path) -> None:
+    """What comes back says that something was taken out."""
+    archive = FileArchive(tmp_path, redact=lambda text: redact(text).text, clock=ManualClock())
+    archive.put("s", "h", "token ghp_" + "a1B2" * 9 + " end")
+    kept = archive.get("s", "h")
+
+    assert kept is not None
+    assert "ghp_" not in kept
+    assert "[redacted:" in kept
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "", "a/b", ".", "x" * 500, "\x00"])
+def test_a_name_from_outside_never_leaves_the_folder(tmp_path: Path, name: str) -> None:
+    """Session ids and handles come from anywhere; files stay where they belong."""
+    archive = FileArchive(tmp_path / "in", redact=plain, clock=ManualClock())
+    archive.put(name, name, "text")
+
+    assert archive.get(name, name) == "text"
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_originals_are_deleted_a_day_after_the_last_was_written(tmp_path: Path) -> None:
+    """Older sessions go, newer stay."""
+    archive = FileArchive(tmp_path, redact=plain, clock=ManualClock(1_000_000.0))
+    for session, written in (("old", 1_000_000 - 90_000), ("new", 1_000_000 - 80_000)):
+        archive.put(session, "h", "text")
+        os.utime(tmp_path / session, (written, written))
+
+    assert archive.prune() == 1
+    assert archive.get("old", "h") is None
+    assert archive.get("new", "h") == "text"
+
+
+def test_scenario_115_an_older_generation_is_rejected(tmp_path: Path) -> None:
+    """A checkpoint that is not newer than the one there is refused; nothing changes."""
+    store = FileCheckpoints(tmp_path, redact=plain)
+    store.save(document(2), "# two")
+    with pytest.raises(StaleCheckpointError):
+        store.save(document(1), "# one")
+    with pytest.raises(StaleCheckpointError):
+        store.save(document(2, goal="another writer"), "# two again")
+
+    loaded = store.load("s1")
+    assert loaded is not None
+    assert (loaded["version"], loaded["goal"]) == (2, "Migrate")
+
+
+def test_a_later_window_is_newer_whatever_its_version(tmp_path: Path) -> None:
+    """Window and version order checkpoints together."""
+    store = FileCheckpoints(tmp_path, redact=plain)
+    store.save(document(9, window=1), "")
+    store.save(document(10, window=2), "")
+
+    assert (store.load("s1") or {})["window_id"] == 2
+
+
+def test_scenario_116_a_crash_while_writing_leaves_the_previous_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the disk fills during the write, the generation before is loaded and no rubbish stays."""
+    store = FileCheckpoints(tmp_path, redact=plain)
+    store.save(document(1), "# one")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("windowpane.archive.os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        store.save(document(2), "# two")
+    monkeypatch.undo()
+
+    assert (store.load("s1") or {})["version"] == 1
+    assert not list(tmp_path.glob(".writing-*"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 99}'])
+def test_scenario_117_a_corrupt_checkpoint_gives_way_to_the_generation_before(
+    tmp_path: Path, damage: bytes
+) -> None:
+    """Damage is noticed and the previous generation used; with none left the error says so."""
+    store = FileCheckpoints(tmp_path, redact=plain)
+    store.save(document(1), "# one")
+    store.save(document(2), "# two")
+    (tmp_path / "s1.json").write_bytes(damage)
+
+    assert (store.load("s1") or {})["version"] == 1
+    (tmp_path / "s1.previous.json").write_bytes(damage)
+    with pytest.raises(CorruptCheckpointError):
+        store.load("s1")
+
+
+@given(st.integers(0, 10_000), st.integers(0, 255))
+def test_any_changed_byte_is_noticed(position: int, value: int) -> None:
+    """The checksum covers everything but itself."""
+    raw = bytearray(encode(document(3)))
+    position %= len(raw)
+    if raw[position] == value:
+        return
+    raw[position] = value
+    try:
+        decoded = decode(bytes(raw))
+    except CorruptCheckpointError:
+        return
+
+    assert decoded == document(3)
+
+
+def test_scenario_121_a_bootstrap_is_bounded_with_goal_and_constraints_word_for_word() -> None:
+    """However small it has to be, the task is whole."""
+    made = document(1, goal="The whole goal, word for word.\nSecond line.")
+    made["sections"]["artifacts"] = [f"src/file_{n}.py" for n in range(5_000)]
+    text = bootstrap(made, max_characters=600)
+
+    assert "The whole goal, word for word.\nSecond line." in text
+    assert "- never touch config.ts" in text
+    assert "next: auth.ts" in text
+    assert len(text) <= 600
+
+
+def test_the_markdown_is_for_people(tmp_path: Path) -> None:
+    """Goal, constraints and state under headings, without secrets."""
+    sink = RecordingSink()
+    store = FileCheckpoints(tmp_path, redact=plain)
+    from dataclasses import replace
+
+    seams = replace(in_memory_seams(sink), checkpoints=store)
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, session_id="s1", task_goal="Migrate it", seams=seams
+    ) as window:
+        window.add_user("Next: migrate src/auth.ts. You must never touch config.ts.")
+        for n in range(12):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(f"step_{n} " * 100, calls=[(f"c{n}", "run", "{}")]))
+            window.on_tool_result("run", "output " * 1_400, f"c{n}")
+    text = (tmp_path / "s1.md").read_text()
+
+    assert "## Goal\nMigrate it" in text
+    assert "never touch config.ts" in text
+    assert sink.of(CheckpointSaved)
+    assert sink.of(CheckpointRejected) == []
+    assert json.loads((tmp_path / "s1.json").read_text())["goal"] == "Migrate it"
+
+
+def test_the_default_seams_keep_everything_under_one_folder(tmp_path: Path) -> None:
+    """A manager made with names alone works, with files only where it was told."""
+    seams = default_seams("gpt-4o", data_folder=tmp_path)
+    with ContextWindowManager(agent="a", model="gpt-4o", seams=seams) as window:
+        window.add_user("hello")
+        decision = window.on_turn_start()
+
+    assert decision.status.limit_tokens == 128_000
+    assert decision.status.zone == "green"

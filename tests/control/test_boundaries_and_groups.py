@@ -1,0 +1,215 @@
+"""Where a history may be cut, and how a broken one is mended. Numbers name the scenarios of the research page.
+
+Not here: 21, 24 and 26 (fitting by dropping whole turns is what policies and compaction do, tested with the
+manager); 61's pending approvals and 64 to 65 (reasoning that is kept or dropped apart from its tool cycle) do not
+apply: a group of this engine always holds its reasoning, and leaves with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from message_rules import openai_faults
+
+from windowpane.window.boundaries import exchange_starts, is_exchange_boundary, is_pair_safe, safe_boundary
+from windowpane.window.groups import ABORTED, groups, repair
+
+U = {"role": "user", "content": "u"}
+A = {"role": "assistant", "content": "a"}
+
+
+def call(*ids: str, text: str | None = None) -> dict[str, Any]:
+    calls = [{"id": one, "type": "function", "function": {"name": "f", "arguments": "{}"}} for one in ids]
+    return {"role": "assistant", "content": text, "tool_calls": calls}
+
+
+def result(call_id: str, text: str = "r") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+C, T = call("1"), result("1")
+
+
+@pytest.mark.parametrize(
+    ("history", "starts"),
+    [
+        pytest.param([], [], id="scenario_001_empty"),
+        pytest.param([U, A, U, A], [0, 2], id="scenario_002_two_exchanges"),
+        pytest.param([U, C, T, A, U, A], [0, 4], id="scenario_003_tools_in_the_first"),
+        pytest.param([U, C, T, C, T, A], [0], id="scenario_004_several_tool_rounds"),
+        pytest.param([A, C, T], [], id="scenario_005_no_user"),
+        pytest.param([C, T, A, U, A], [3], id="scenario_006_leading_tools"),
+    ],
+)
+def test_exchanges_begin_at_user_messages(history: list[Any], starts: list[int]) -> None:
+    """An exchange begins with a user message and with nothing else."""
+    assert exchange_starts(history) == starts
+
+
+@pytest.mark.parametrize("index", [-1, 0, 4, 9])
+def test_scenario_007_the_ends_of_a_history_are_safe(index: int) -> None:
+    """Cutting nothing or everything parts nothing."""
+    assert is_exchange_boundary([U, C, T, A], index)
+    assert is_exchange_boundary([], index)
+
+
+def test_scenario_008_only_a_user_message_begins_a_safe_cut() -> None:
+    """Before an answer, a call or a result a cut would split an exchange."""
+    assert [is_exchange_boundary([U, A, C, T, U], index) for index in range(1, 5)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("history", "target", "cut"),
+    [
+        pytest.param([], 0, 0, id="scenario_009_empty"),
+        pytest.param([U, A], 0, 0, id="scenario_009_target_0"),
+        pytest.param([U, A], 5, 2, id="scenario_010_beyond_the_end"),
+        pytest.param([U, A, U, A], 2, 2, id="scenario_011_on_a_user"),
+        pytest.param([U, A, U, A], 3, 2, id="scenario_012_on_the_answer"),
+        pytest.param([U, A, U, call("1", "2"), T, result("2"), A], 5, 2, id="scenario_013_among_results"),
+        pytest.param([C, T, A, U], 1, 3, id="scenario_014_forward"),
+        pytest.param([U, A, U, C, T, C, T, A], 5, 2, id="scenario_015_chain"),
+        pytest.param([A, A, C, T, A], 3, 2, id="scenario_016_no_user_stays_pair_safe"),
+        pytest.param([U, C, T, A], 2, 0, id="scenario_017_single_exchange"),
+        pytest.param([U, A, U, C, T, C, T, C, T, A], 6, 2, id="scenario_018_long_chain"),
+        pytest.param([U, A, U, C, T, A, U, A], 4, 2, id="scenario_019_three_exchanges"),
+        pytest.param([U, C, T, C, T, A, U, A], 3, 6, id="scenario_020_chained_first"),
+    ],
+)
+def test_a_cut_snaps_to_a_safe_place(history: list[Any], target: int, cut: int) -> None:
+    """The last exchange start at or before the target, else the first after it, else none."""
+    assert safe_boundary(history, target) == cut
+
+
+@pytest.mark.parametrize(
+    ("history", "expected", "repairs"),
+    [
+        pytest.param([], [], {}, id="scenario_040_empty"),
+        pytest.param([U, C, T], [U, C, T], {}, id="scenario_041_single_pair"),
+        pytest.param(
+            [U, call("1", "2"), result("2"), T],
+            [U, call("1", "2"), T, result("2")],
+            {},
+            id="scenario_042_several_calls",
+        ),
+        pytest.param([T, U, A], [U, A], {"orphan_result": 1}, id="scenario_043_leading_orphan"),
+        pytest.param([U, T, A], [U, A], {"orphan_result": 1}, id="scenario_044_after_a_user"),
+        pytest.param([U, A, T], [U, A], {"orphan_result": 1}, id="scenario_045_after_a_plain_answer"),
+        pytest.param([U, A, C, T], [U, A, C, T], {}, id="scenario_047_calls_after_an_answer_are_kept"),
+        pytest.param([U, C, T, C, T], [U, C, T, C, T], {}, id="scenario_048_two_rounds"),
+        pytest.param(
+            [U, call("1", "2"), T, result("2"), call("3", "4"), result("3"), result("4")],
+            [U, call("1", "2"), T, result("2"), call("3", "4"), result("3"), result("4")],
+            {},
+            id="scenario_049_several_rounds_of_several",
+        ),
+        pytest.param(
+            [U, C, result("1", "first"), result("1", "second")],
+            [U, C, result("1", "first")],
+            {"duplicate_result": 1},
+            id="scenario_050_first_result_wins",
+        ),
+        pytest.param([U, C, T, A, C, T], [U, C, T, A, C, T], {}, id="scenario_051_id_used_again"),
+        pytest.param([U, C, T, result("")], [U, C, T], {"orphan_result": 1}, id="scenario_052_empty_id"),
+        pytest.param(
+            [U, call("1", "2"), T],
+            [U, call("1", "2"), T, result("2", ABORTED)],
+            {"aborted_result": 1},
+            id="scenario_053_one_of_two_answered",
+        ),
+        pytest.param(
+            [U, C, A], [U, C, result("1", ABORTED), A], {"aborted_result": 1}, id="scenario_054_unanswered"
+        ),
+        pytest.param(
+            [U, C, T, call("2"), A, call("3"), result("3")],
+            [U, C, T, call("2"), result("2", ABORTED), A, call("3"), result("3")],
+            {"aborted_result": 1},
+            id="scenario_055_gap_in_the_middle",
+        ),
+        pytest.param(
+            [U, call("1"), call("2"), result("2"), T],
+            [U, call("1"), T, call("2"), result("2")],
+            {},
+            id="scenario_062_run_of_two_answers",
+        ),
+    ],
+)
+def test_a_history_is_mended(history: list[Any], expected: list[Any], repairs: dict[str, int]) -> None:
+    """Every call gets one result directly after it, no result is without its call, and each repair is counted."""
+    mended = repair(history)
+
+    assert mended.messages == expected
+    assert mended.repairs == repairs
+    assert openai_faults(mended.messages) == []
+
+
+def test_scenario_046_leading_calls_can_be_left_out() -> None:
+    """Where a provider wants a user message first, calls before it are removed with their results."""
+    mended = repair([C, T, U, A], leading_calls=False)
+
+    assert mended.messages == [U, A]
+    assert mended.repairs == {"leading_call": 1, "orphan_result": 1}
+
+
+def test_scenario_053_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
+    """The other stated policy: the whole group goes, what the model said beside it is kept."""
+    mended = repair([U, call("1", "2", text="let me look"), T], unanswered="drop")
+
+    assert mended.messages == [U, {"role": "assistant", "content": "let me look"}]
+    assert mended.repairs == {"dropped_call": 1}
+
+
+def test_scenario_057_a_removed_call_takes_its_result_along() -> None:
+    """Where the call was cut off its result goes; where the result was, the call does."""
+    assert repair([T, A, U]).messages == [A, U]
+    assert repair([U, C], unanswered="drop").messages == [U]
+
+
+MESSAGES = st.lists(
+    st.one_of(
+        st.just(U),
+        st.just(A),
+        st.lists(st.sampled_from("1234"), min_size=1, max_size=3, unique=True).map(lambda ids: call(*ids)),
+        st.sampled_from(["1", "2", "3", "4", "", "9"]).map(result),
+    ),
+    max_size=14,
+)
+
+
+@given(MESSAGES, st.sampled_from(["answer", "drop"]), st.booleans())
+def test_scenario_056_any_history_is_mended_into_a_valid_one_and_only_once(
+    history: list[Any], unanswered: Any, leading: bool
+) -> None:
+    """What comes out is valid, a second repair finds nothing, and the input is not touched."""
+    before = [dict(message) for message in history]
+    mended = repair(history, unanswered=unanswered, leading_calls=leading)
+    again = repair(mended.messages, unanswered=unanswered, leading_calls=leading)
+
+    assert openai_faults(mended.messages) == []
+    assert again.messages == mended.messages
+    assert again.repairs == {}
+    assert history == before
+
+
+@given(MESSAGES, st.integers(-1, 16))
+def test_scenario_059_a_cut_at_a_safe_boundary_leaves_no_orphan(history: list[Any], target: int) -> None:
+    """Both sides of the cut are valid by themselves when the whole was."""
+    whole = repair(history).messages
+    cut = safe_boundary(whole, target)
+
+    assert is_pair_safe(whole, cut)
+    assert openai_faults(whole[:cut]) == []
+    assert openai_faults(whole[cut:]) == []
+
+
+@given(MESSAGES)
+def test_groups_cover_a_valid_history_and_keep_results_with_their_calls(history: list[Any]) -> None:
+    """Groups are contiguous, cover everything, and only a group's first message is not a result."""
+    whole = repair(history).messages
+    found = groups(whole)
+
+    assert [index for group in found for index in group] == list(range(len(whole)))
+    assert all(whole[index]["role"] == "tool" for group in found for index in list(group)[1:])

@@ -1,0 +1,300 @@
+"""Eviction plans: pure functions of a window snapshot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.control.eviction.engine import plan_eviction
+from windowpane.control.eviction.placeholders import finding_of, placeholder_text
+from windowpane.control.eviction.policies import POLICIES, TERMS, Policy, policy_named
+from windowpane.control.protection import GRADES, Grade, protected
+from windowpane.control.snapshot import Item, Snapshot
+from windowpane.exceptions import ConfigurationError
+from windowpane.settings import DEFAULT_LIFETIMES, WindowLimits
+from windowpane.testing import CharacterCounter
+from windowpane.vocabulary import ContentType
+from windowpane.window.blocks import Block
+
+LIMITS = WindowLimits.of(100_000, "given")
+COUNTER = CharacterCounter()
+
+
+def item(
+    name: str,
+    content_type: ContentType,
+    tokens: int,
+    turn: int,
+    *,
+    group: str = "",
+    digest: str = "",
+    **more: Any,
+) -> Item:
+    block = Block(
+        name, content_type, tokens, turn, group or name, more.pop("exchange", 1), digest or name, tokens * 4,
+        "exact", f"text of {name}", tool_name="search" if content_type == "tool_result" else None,
+        pinned=more.pop("pinned", False),
+    )  # fmt: skip
+    return Item(block, more.get("referenced"), more.get("references", 0), more.get("stale", False))
+
+
+def tool_group(n: int, tokens: int, turn: int, **more: Any) -> list[Item]:
+    return [
+        item(f"call{n}", "tool_call", 20, turn, group=f"g{n}", **dict(more)),
+        item(f"result{n}", "tool_result", tokens, turn + 1, group=f"g{n}", **dict(more)),
+    ]
+
+
+def snapshot(items: list[Item], *, turn: int, exchange: int = 1, **more: Any) -> Snapshot:
+    return Snapshot(
+        1, turn, exchange, LIMITS, tuple(items), DEFAULT_LIFETIMES, goal_block="goal", **more
+    )  # fmt: skip
+
+
+def window(results: int = 20, tokens: int = 3_000) -> Snapshot:
+    items = [item("sys", "system_prompt", 500, 1), item("goal", "user_message", 50, 1)]
+    for n in range(results):
+        items += tool_group(n, tokens, n + 1)
+    return snapshot(items, turn=results + 1)
+
+
+def plan(snap: Snapshot, needed: int, *, policy: str = "hybrid", grade: Grade = "exchanges") -> Any:
+    return plan_eviction(snap, needed, policy=POLICIES[policy], counter=COUNTER, grade=grade)
+
+
+def gone(found: Any) -> list[str]:
+    return [block.id for step in found.steps for block in step.blocks]
+
+
+def test_the_smallest_adequate_set_leaves() -> None:
+    """For a small need one result goes, not the newest and not the largest half of the window."""
+    found = plan(window(), 500)
+
+    assert gone(found) == ["result0"]
+    assert found.shortfall_tokens == 0
+
+
+def test_a_target_that_cannot_be_met_reports_its_shortfall() -> None:
+    """What is protected stays, and the plan says how much is missing."""
+    found = plan(window(6), 90_000)
+
+    assert found.shortfall_tokens == 90_000 - found.freed_tokens > 0
+
+
+def test_the_last_three_tool_groups_of_a_single_exchange_stay() -> None:
+    """However much is needed."""
+    left = gone(plan(window(12), 10**6, grade="tool_groups"))
+
+    assert not {"result9", "result10", "result11"} & set(left)
+    assert "result0" in left
+
+
+def test_the_last_two_exchanges_stay() -> None:
+    """With several exchanges the newest two are not touched by the mildest grade."""
+    items = [item("goal", "user_message", 50, 1, exchange=1)]
+    for n in range(12):
+        items += tool_group(n, 4_000, n + 1, exchange=1 + n // 4)
+    found = plan(snapshot(items, turn=14, exchange=3), 10**6)
+
+    assert set(gone(found)) <= {f"result{n}" for n in range(4)}
+
+
+def test_a_result_that_stands_again_later_goes_before_its_equals() -> None:
+    """Of equal age and size the duplicate leaves first, and the reason says so."""
+    items = [item("goal", "user_message", 50, 1)]
+    for n in range(10):
+        items += tool_group(n, 6_000, 1)
+    twin = items[8]
+    items[8] = twin._replace(block=Block(**{**_fields(twin.block), "digest": "same"}))
+    last = items[-1]
+    items[-1] = last._replace(block=Block(**{**_fields(last.block), "digest": "same"}))
+    found = plan(snapshot(items, turn=8), 1_000)
+
+    assert gone(found) == [twin.block.id]
+    assert found.steps[0].reason == "stands again later"
+
+
+def _fields(block: Block) -> dict[str, Any]:
+    return {name: getattr(block, name) for name in Block.__slots__}
+
+
+def test_lru_keeps_what_was_used_last() -> None:
+    """A result just referred to outlives one that was not for twenty turns."""
+    items = [item("goal", "user_message", 50, 1)]
+    for n in range(12):
+        items += tool_group(n, 4_000, 1, referenced=20 if n == 0 else None)
+    found = plan(snapshot(items, turn=21), 4_000, policy="lru")
+
+    assert gone(found)[0] != "result0"
+
+
+def test_references_count_only_where_something_tracks_them() -> None:
+    """Without tracking the term is left out and its weight goes to the others."""
+    found = plan(window(), 3_000)
+    tracked = plan_eviction(
+        snapshot(list(window().items), turn=21, references_known=True), 3_000,
+        policy=POLICIES["hybrid"], counter=COUNTER,
+    )  # fmt: skip
+
+    assert "references" not in found.steps[0].terms
+    assert "references" in tracked.steps[0].terms
+
+
+def test_scenario_095_a_placeholder_that_is_not_smaller_is_not_used() -> None:
+    """Tiny results stay: masking them would make the window larger."""
+    found = plan(window(20, tokens=15), 10**6)
+
+    assert not [step for step in found.steps if step.form == "mask"]
+
+
+def test_fifo_drops_whole_groups_and_hybrid_leaves_talk_to_compaction() -> None:
+    """A policy that may drop anything does; the default drops only what expired."""
+    items = [item("goal", "user_message", 50, 1)]
+    items += [item(f"a{n}", "assistant_response", 3_000, n) for n in range(1, 25)]
+    snap = snapshot(items, turn=26)
+
+    assert gone(plan(snap, 5_000, policy="fifo", grade="tool_groups")) == ["a1", "a2"]
+    assert gone(plan(snap, 5_000, grade="tool_groups")) == []
+
+
+def test_what_is_expired_is_dropped_whole_by_the_default() -> None:
+    """A group of only stale content is of no use and may leave without a trace."""
+    items = [item("goal", "user_message", 50, 1)]
+    items += [item(f"m{n}", "memory_injection", 4_000, n, stale=n < 4) for n in range(1, 12)]
+    found = plan(snapshot(items, turn=40), 6_000, grade="tool_groups")
+
+    assert gone(found) == ["m1", "m2"]
+    assert {step.form for step in found.steps} == {"drop"}
+
+
+def test_the_plan_states_its_cache_cost_and_the_next_candidates() -> None:
+    """Tokens behind the first edit are no longer cached; the next 20 candidates follow in order."""
+    snap = window(40, tokens=2_000)
+    found = plan(snap, 1_500)
+    position = next(at for at, one in enumerate(snap.items) if one.block.id == gone(found)[0])
+
+    assert found.cache_cost_tokens == sum(one.block.tokens for one in snap.items[position + 1 :])
+    assert len(found.candidates) == 20
+    assert [c.score for c in found.candidates] == sorted(c.score for c in found.candidates)
+
+
+def test_a_placeholder_says_what_left_in_at_most_fifty_tokens() -> None:
+    """Turn, tool, finding and handle, whatever their length."""
+    block = item("b7", "tool_result", 3_000, 7).block
+    text = placeholder_text(block, "23 files reference axios in user-service/src/", "wp:b7", COUNTER)
+    long = placeholder_text(block, "x" * 5_000, "wp:b7", COUNTER)
+
+    assert "turn 7" in text
+    assert "search" in text
+    assert "23 files reference axios" in text
+    assert "wp:b7" in text
+    assert COUNTER.count(long) <= 50
+    assert "wp:b7" in long
+
+
+@pytest.mark.parametrize(
+    ("output", "finding"),
+    [
+        (
+            "compiling\nsrc/a.ts(3,1): error TS2304: Cannot find name\ndone",
+            "src/a.ts(3,1): error TS2304: Cannot find name",
+        ),
+        ("listing\n\nFound 23 matches in 4 files\n", "Found 23 matches in 4 files"),
+        ("{\n  \n}\nplain words here", "plain words here"),
+        ("", ""),
+        ("noise\n" * 10_000 + "3 failed, 10 passed", "3 failed, 10 passed"),
+    ],
+)
+def test_the_finding_of_a_result_is_its_failure_count_or_first_words(output: str, finding: str) -> None:
+    """One line that is worth keeping, wherever it stands in the output."""
+    assert finding_of(output) == finding
+
+
+@pytest.mark.parametrize(
+    "weights", [{"recency": 0.0}, {"recency": -0.1}, {"age": 1.0}, {"recency": float("nan")}]
+)
+def test_weights_that_cannot_be_right_are_refused(weights: dict[str, float]) -> None:
+    """Unknown terms, negative weights, and weights that sum to nothing."""
+    with pytest.raises(ConfigurationError):
+        Policy("own", weights)
+
+
+def test_an_unknown_policy_is_an_error_that_names_the_known_ones() -> None:
+    """Nothing is kept silently."""
+    with pytest.raises(ConfigurationError, match="hybrid"):
+        policy_named("newest")
+
+
+KINDS: list[ContentType] = ["user_message", "assistant_response", "memory_injection", "media", "summary"]
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    items = [item("sys", "system_prompt", 100, 1), item("goal", "user_message", 40, 1)]
+    turn = 1
+    for n in range(draw(st.integers(0, 25))):
+        turn += draw(st.integers(0, 3))
+        tokens = draw(st.integers(0, 9_000))
+        common = {
+            "stale": draw(st.booleans()),
+            "pinned": draw(st.integers(0, 9)) == 0,
+            "exchange": 1 + n // draw(st.integers(1, 8)),
+            "digest": draw(st.sampled_from(["", "d1", "d2"])),
+        }
+        if draw(st.booleans()):
+            items += tool_group(n, tokens, turn, **common)
+        else:
+            items.append(item(f"x{n}", draw(st.sampled_from(KINDS)), tokens, turn, **common))
+    return snapshot(
+        items,
+        turn=turn + draw(st.integers(0, 12)),
+        exchange=max(one.block.exchange for one in items),
+        references_known=draw(st.booleans()),
+    )
+
+
+@given(
+    snapshots(),
+    st.integers(0, 200_000),
+    st.sampled_from(sorted(POLICIES)),
+    st.sampled_from(GRADES),
+)
+def test_no_plan_touches_what_is_protected_or_splits_a_group(
+    snap: Snapshot, needed: int, policy: str, grade: Grade
+) -> None:
+    """Nothing protected leaves, groups leave whole, each block once, and the figures add up."""
+    found = plan(snap, needed, policy=policy, grade=grade)
+    left = gone(found)
+    kept = protected(snap, grade)
+    by_id = {one.block.id: one.block for one in snap.items}
+
+    assert len(set(left)) == len(left)
+    assert not {by_id[name].group for name in left} & kept
+    assert not any(by_id[name].pinned or by_id[name].content_type == "system_prompt" for name in left)
+    for step in found.steps:
+        assert 0 <= step.score <= 1
+        assert set(step.terms) <= set(TERMS)
+        if step.form == "mask":
+            assert [block.content_type for block in step.blocks] == ["tool_result"]
+            assert 0 < step.placeholder_tokens < step.blocks[0].tokens
+        else:
+            group = step.blocks[0].group
+            assert {b.id for b in step.blocks} == {b.id for b in by_id.values() if b.group == group}
+    assert found.freed_tokens == sum(by_id[name].tokens for name in left) - sum(
+        step.placeholder_tokens for step in found.steps
+    )
+    assert found.shortfall_tokens == max(0, needed - found.freed_tokens)
+    if needed == 0:
+        assert left == []
+    assert plan(snap, needed, policy=policy, grade=grade) == found
+
+
+@given(snapshots())
+def test_protection_gives_way_only_grade_by_grade(snap: Snapshot) -> None:
+    """Each milder grade protects at least what the harder one does."""
+    exchanges, tools, cycle = (protected(snap, grade) for grade in GRADES)
+
+    assert cycle <= tools <= exchanges

@@ -1,0 +1,136 @@
+"""Replies of every provider's shape, as objects and as dictionaries."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from windowpane.control.replies import Reply, read_reply, read_usage
+from windowpane.events import Usage
+
+CHAT = {
+    "id": "x",
+    "model": "gpt-5-2025-08-07",
+    "choices": [
+        {
+            "finish_reason": "tool_calls",
+            "message": {
+                "role": "assistant",
+                "content": "I will look.",
+                "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}
+                ],
+            },
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 1_000,
+        "completion_tokens": 50,
+        "prompt_tokens_details": {"cached_tokens": 200},
+        "completion_tokens_details": {"reasoning_tokens": 30},
+    },
+}
+RESPONSES = {
+    "model": "gpt-5",
+    "status": "completed",
+    "output": [
+        {"type": "reasoning", "id": "r", "summary": []},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I will look."}]},
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"path": "a"}'},
+    ],
+    "usage": {
+        "input_tokens": 1_000,
+        "input_tokens_details": {"cached_tokens": 200},
+        "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 30},
+    },
+}
+ANTHROPIC = {
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-opus-4-5",
+    "stop_reason": "tool_use",
+    "content": [
+        {"type": "thinking", "thinking": "hm", "signature": "sig"},
+        {"type": "text", "text": "I will look."},
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
+    ],
+    "usage": {
+        "input_tokens": 500,
+        "cache_read_input_tokens": 200,
+        "cache_creation_input_tokens": 300,
+        "output_tokens": 50,
+    },
+}
+
+
+def as_object(value: Any) -> Any:
+    if isinstance(value, dict):
+        return SimpleNamespace(
+            **{key: item if key == "input" else as_object(item) for key, item in value.items()}
+        )
+    return [as_object(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("shape", [CHAT, RESPONSES, ANTHROPIC], ids=["chat", "responses", "anthropic"])
+@pytest.mark.parametrize("form", [dict, as_object], ids=["dictionary", "object"])
+def test_text_and_calls_are_read_from_every_shape(shape: dict[str, Any], form: Any) -> None:
+    """The same reply gives the same text and the same call, whoever made it."""
+    reply = read_reply(form(shape))
+    spoken = [part.text for part in reply.parts if part.kind == "assistant_response"]
+    calls = [(part.tool_call_id, part.tool_name) for part in reply.parts if part.kind == "tool_call"]
+
+    assert spoken == ["I will look."]
+    assert calls == [("c1", "read")]
+    assert reply.usage is not None
+    assert reply.usage.input_total == 1_000
+    assert reply.model == shape["model"]
+
+
+def test_scenario_076_cached_input_is_counted_once() -> None:
+    """1,000 input tokens of which 200 were cached are 800 and 200; with writes 500, 200 and 300."""
+    assert read_usage(CHAT["usage"]) == Usage(800, 50, 200, 0, 30)
+    assert read_usage(RESPONSES["usage"]) == Usage(800, 50, 200, 0, 30)
+    assert read_usage(ANTHROPIC["usage"]) == Usage(500, 50, 200, 300)
+
+
+def test_signed_thinking_is_kept_as_it_came() -> None:
+    """Anthropic wants its thinking back byte for byte."""
+    thinking = read_reply(ANTHROPIC).parts[0]
+
+    assert thinking.kind == "thinking"
+    assert thinking.raw == {"type": "thinking", "thinking": "hm", "signature": "sig"}
+
+
+def test_reasoning_that_is_not_sent_back_is_not_kept() -> None:
+    """What will not be sent again takes no room in the window; it is named as unread."""
+    assert read_reply(RESPONSES).unread == ("reasoning",)
+
+
+@pytest.mark.parametrize("reply", ["hello", {"role": "assistant", "content": "hello"}])
+def test_a_plain_text_or_message_will_do(reply: Any) -> None:
+    """Agents without reply objects can pass the message or the text."""
+    assert [part.text for part in read_reply(reply).parts] == ["hello"]
+
+
+def test_an_empty_reply_has_no_parts() -> None:
+    """A reply without content is a reply."""
+    assert read_reply("") == Reply()
+    assert read_reply({"choices": [{"message": {"role": "assistant", "content": None}}]}).parts == ()
+
+
+@pytest.mark.parametrize("reply", [object(), 42, {"answer": "hello"}])
+def test_anything_else_is_refused(reply: Any) -> None:
+    """A shape nobody has is an error that names its type."""
+    with pytest.raises(TypeError, match=type(reply).__name__):
+        read_reply(reply)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -5}, {"input_tokens": "many"}])
+def test_impossible_usage_counts_nothing(usage: Any) -> None:
+    """Negative or textual counts are no counts."""
+    found = read_usage(usage)
+
+    assert found is None or found.input_total == 0
