@@ -6,7 +6,6 @@ process, where there is one. Any of them can be replaced through `seams`.
 
 from __future__ import annotations
 
-import importlib
 import os
 import secrets
 import time
@@ -183,12 +182,9 @@ def default_seams(model: str, *, data_folder: Path | None = None) -> Seams:
 
 def running_pipeline() -> RunningPipeline | None:
     """The outputs that `windowpane.start()` set up in this process, if it did."""
-    try:
-        runtime = importlib.import_module("windowpane.runtime")
-    except ModuleNotFoundError:
-        return None
-    current: RunningPipeline | None = runtime.current()
-    return current
+    from windowpane import runtime
+
+    return runtime.current()
 
 
 @cache

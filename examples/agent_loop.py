@@ -1,0 +1,110 @@
+"""An agent loop that keeps its own context window healthy, against a model that follows a script.
+
+Run it with `python examples/agent_loop.py`. With a real model only `ScriptedProvider` goes: pass
+`messages=window.messages()` to the client and its reply to `on_turn_end`. With `--outputs` metrics are served
+and events stored while it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import windowpane
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "read_file",
+            "description": "Read a file of the project.",
+            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+        },
+    }
+]
+
+
+class ScriptedProvider:
+    """Answers like a chat completions client: reads one file after the other, then says that it is done."""
+
+    def __init__(self, files: int) -> None:
+        self._files = files
+        self._turn = 0
+
+    def create(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The next reply, with the usage a provider would report."""
+        self._turn += 1
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        if self._turn <= self._files:
+            arguments = json.dumps({"path": f"src/module_{self._turn}.py"})
+            message["content"] = f"Decided to keep module_{self._turn} as it is, because its callers rely on it."
+            function = {"name": "read_file", "arguments": arguments}
+            message["tool_calls"] = [{"id": f"call_{self._turn}", "type": "function", "function": function}]
+        else:
+            message["content"] = "All modules are reviewed."
+        sent = len(json.dumps(messages)) // 4
+        return {
+            "object": "chat.completion",
+            "model": "scripted",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": sent, "completion_tokens": 40},
+        }
+
+
+def read_file(path: str) -> str:
+    """A tool whose output is large, as tools' outputs are."""
+    lines = [f"def function_{n}():  # {path}, line {n}\n    return {n}" for n in range(60)]
+    return f"{len(lines)} functions in {path}\n" + "\n".join(lines)
+
+
+def review(
+    files: int, *, limit_tokens: int, say: Callable[[str], None] = print
+) -> windowpane.ContextWindowManager:
+    """Review *files* modules in a window of *limit_tokens*; returns the closed manager."""
+    provider = ScriptedProvider(files)
+    with windowpane.ContextWindowManager(
+        agent="reviewer",
+        model="scripted",
+        limit_tokens=limit_tokens,
+        task_goal="Review every module under src and report what must change.",
+        constraints=["Never change a public name."],
+    ) as window:
+        window.add_system("You review Python code.")
+        window.add_tool_definitions(TOOLS)
+        window.add_user("Review src, one module after the other.")
+        while True:
+            decision = window.on_turn_start()
+            for line in decision.done:
+                say(f"turn {decision.status.turn}: {line}")
+            reply = provider.create(window.messages())
+            window.on_turn_end(reply)
+            calls = reply["choices"][0]["message"].get("tool_calls")
+            if not calls:
+                break
+            for call in calls:
+                output = read_file(**json.loads(call["function"]["arguments"]))
+                window.on_tool_result(call["function"]["name"], output, call["id"])
+        say(str(window.status()))
+    return window
+
+
+def main() -> None:
+    """Parse the arguments and run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=40, help="modules to review")
+    parser.add_argument("--limit", type=int, default=16_384, help="size of the context window in tokens")
+    parser.add_argument("--outputs", action="store_true", help="serve metrics and store events while it runs")
+    arguments = parser.parse_args()
+    if arguments.outputs:
+        with windowpane.start() as outputs:
+            print(f"metrics at {outputs.url}/metrics")
+            review(arguments.files, limit_tokens=arguments.limit)
+            input("Enter ends it. ")
+    else:
+        review(arguments.files, limit_tokens=arguments.limit)
+
+
+if __name__ == "__main__":
+    main()
