@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from windowpane.archive import FileArchive, FileCheckpoints
 from windowpane.control import manager
 from windowpane.control.core import ControlSettings
-from windowpane.control.eviction.policies import policy_named
+from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.managed import Seams, Task
 from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.exceptions import ConfigurationError
-from windowpane.settings import DEFAULT_BUDGET, Thresholds, TrackerSettings, WindowLimits
+from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo
 
 if TYPE_CHECKING:
+    from windowpane.config import Config
     from windowpane.events import Event
-    from windowpane.protocols import Digester, LimitCatalogue
+    from windowpane.protocols import Digester, LimitCatalogue, LimitSource
     from windowpane.vocabulary import Component
 
+HYBRID: Final = "hybrid"
+"""The policy whose weights are configured."""
 MINIMUM_LIMIT_TOKENS: Final = 256
 """A window smaller than this cannot hold a placeholder and a question."""
 
@@ -46,6 +49,11 @@ class RunningPipeline(Protocol):
         """The store's keyed digester."""
         ...
 
+    @property
+    def config(self) -> Config:
+        """The settings it was started with."""
+        ...
+
     def hook(self, name: str, seconds: float) -> None:
         """Note how long a hook kept the agent waiting."""
         ...
@@ -60,7 +68,7 @@ class Options:
     limit_tokens: int | None = None
     requested_output_tokens: int = 0
     thresholds: Thresholds | None = None
-    policy: str = "hybrid"
+    policy: str | None = None
     weights: Mapping[str, float] | None = None
     budget: Mapping[Component, float] | None = None
     enforce: Literal["global", "component"] = "global"
@@ -115,6 +123,7 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
     """Keyword arguments of the core's managers."""
     if not agent:
         raise ConfigurationError("agent", "the agent has no name", expected="a short name")
+    config = settings()
     seams = options.seams or default_seams(model, data_folder=options.data_folder)
     if options.language_model is not None:
         seams = replace(seams, model=options.language_model)
@@ -130,28 +139,60 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
         ),
         "seams": seams,
         "task": Task(options.task_goal, tuple(options.constraints)),
-        "limits": _limits(model, options),
+        "limits": _limits(model, options, config),
         "settings": ControlSettings(
-            policy=policy_named(options.policy, weights=options.weights), enforce=options.enforce
+            policy=_policy(options, config),
+            enforce=options.enforce,
+            checkpoint_ratio=config.cross_window.auto_save_threshold,
         ),
-        "tracking": TrackerSettings(budget=dict(options.budget or DEFAULT_BUDGET)),
+        "tracking": _tracking(options, config),
     }
 
 
-def _limits(model: str, options: Options) -> WindowLimits | None:
-    """The window's size: as given, else from the catalogue, else unknown."""
-    if options.limit_tokens is not None:
-        limit, source = options.limit_tokens, "given"
-    else:
+def settings() -> Config:
+    """What holds in this process where no argument says otherwise: the running outputs', else read now."""
+    from windowpane.config import load_config
+
+    running = running_pipeline()
+    return load_config() if running is None else running.config
+
+
+def _policy(options: Options, config: Config) -> Policy:
+    name = options.policy or config.eviction.policy
+    if options.weights is not None or name != HYBRID:
+        return policy_named(name, weights=options.weights)
+    weights = config.eviction.weights
+    return policy_named(
+        name,
+        weights={
+            "recency": weights.recency,
+            "priority": weights.priority,
+            "lifetime": weights.type_ttl,
+            "references": weights.reference_freq,
+            "duplication": weights.semantic_duplication,
+        },
+    )
+
+
+def _tracking(options: Options, config: Config) -> TrackerSettings:
+    tracking = config.tracker_settings()
+    return tracking if options.budget is None else replace(tracking, budget=dict(options.budget))
+
+
+def _limits(model: str, options: Options, config: Config) -> WindowLimits | None:
+    """The window's size: as given, else as configured, else from the catalogue, else unknown."""
+    given = options.limit_tokens or config.max_context_tokens
+    source: LimitSource = "catalogue" if given is None else "given"
+    if given is None:
         info = catalogue().lookup(model)
-        if info is None or info.limit_tokens is None:
-            return None
-        limit, source = info.limit_tokens, "catalogue"
+        given = None if info is None else info.limit_tokens
+    if given is None:
+        return None
     return WindowLimits.of(
-        limit,
-        "given" if source == "given" else "catalogue",
+        given,
+        source,
         requested_output_tokens=options.requested_output_tokens,
-        thresholds=options.thresholds,
+        thresholds=options.thresholds or config.thresholds(),
     )
 
 

@@ -19,7 +19,7 @@ from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import finding_of, handle_of
 from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.payloads import Payload
-from windowpane.control.pressure import Levels
+from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
 from windowpane.control.replies import ReplyPart
 from windowpane.control.requests import KeepOriginals, Program
 from windowpane.control.snapshot import Snapshot, items_of
@@ -49,6 +49,8 @@ class ControlSettings:
     """Turns the prompt cache is expected to be read again; decides whether an edit pays for itself."""
     archive: bool = True
     checkpoint: bool = True
+    checkpoint_ratio: float = CHECKPOINT_RATIO
+    """Utilization from which checkpoints are saved."""
     model: str = ""
     """Name of the language model that may write summaries; empty for none."""
     image_tokens: int = IMAGE_TOKENS
@@ -107,7 +109,9 @@ class Core:
     def set_limits(self, limits: WindowLimits | None) -> None:
         """Derive levels and budgets from the window's size."""
         self.limits = limits
-        self.levels = None if limits is None else Levels.of(limits)
+        self.levels = (
+            None if limits is None else Levels.of(limits, checkpoint_ratio=self.settings.checkpoint_ratio)
+        )
         self.budget = None if limits is None else Budget(self.tracker.settings.budget, limits.limit_tokens)
 
     def follow_limits(self) -> None:

@@ -34,14 +34,14 @@ class Levels:
     minimum_saving: int
 
     @classmethod
-    def of(cls, limits: WindowLimits) -> Levels:
+    def of(cls, limits: WindowLimits, *, checkpoint_ratio: float = CHECKPOINT_RATIO) -> Levels:
         """The levels of a window; each threshold z acts at min(z × limit, z / 0.90 × usable)."""
         zones = limits.thresholds
         return cls(
             prepare=limits.at(zones.yellow),
             target=limits.at(zones.orange * TARGET_SHARE),
             evict=limits.at(zones.orange),
-            checkpoint=limits.at(max(CHECKPOINT_RATIO, zones.orange)),
+            checkpoint=limits.at(max(checkpoint_ratio, zones.orange)),
             compact=limits.at(zones.red),
             roll=min(limits.at(ROLL_RATIO), limits.overflow_tokens),
             ceiling=limits.overflow_tokens,

@@ -64,11 +64,52 @@ class EvictionPlan:
         return max(0, self.needed_tokens - self.freed_tokens)
 
 
-@dataclass(slots=True)
-class _Rated:
-    item: Item
-    score: float
-    terms: dict[str, float]
+class _Ranking:
+    """Candidates with their scores, evict first ones first; equal ones oldest first."""
+
+    def __init__(self, items: Sequence[Item], snapshot: Snapshot, policy: Policy) -> None:
+        self.items = items
+        self._columns = [
+            (term, weight, TERMS[term](items, snapshot)) for term, weight in policy.weights.items() if weight > 0
+        ]
+        self.scores = _weighted(len(items), [(weight, column) for _, weight, column in self._columns])
+        self.order = sorted(range(len(items)), key=self.scores.__getitem__)
+        self._rows: dict[str, int] | None = None
+
+    def terms(self, row: int) -> dict[str, float]:
+        """What the score of a candidate is made of."""
+        found: dict[str, float] = {}
+        for term, _, column in self._columns:
+            value = column[row]
+            if value is not None:
+                found[term] = value
+        return found
+
+    def row(self, block_id: str) -> int:
+        """Where a candidate is."""
+        if self._rows is None:
+            self._rows = {item.block.id: row for row, item in enumerate(self.items)}
+        return self._rows[block_id]
+
+
+def _weighted(count: int, columns: Sequence[tuple[float, Sequence[float | None]]]) -> list[float]:
+    """The weighted mean of each row over the columns that can rate it; 0 where none can."""
+    totals = [0.0] * count
+    weights = [0.0] * count
+    everywhere = 0.0
+    for weight, column in columns:
+        if None in column:
+            for row, value in enumerate(column):
+                if value is not None:
+                    totals[row] += weight * value
+                    weights[row] += weight
+        else:
+            everywhere += weight
+            totals = [total + weight * value for total, value in zip(totals, column, strict=True)]  # type: ignore[operator]  # no None
+    return [
+        total / (own + everywhere) if own + everywhere else 0.0
+        for total, own in zip(totals, weights, strict=True)
+    ]
 
 
 def plan_eviction(
@@ -87,17 +128,17 @@ def plan_eviction(
     groups = groups_of(snapshot.items)
     kept = protected(snapshot, grade, groups)
     free = [group for group in groups if group.id not in kept]
-    rated = _rate([item for group in free for item in group.items], snapshot, policy)
+    ranking = _Ranking([item for group in free for item in group.items], snapshot, policy)
     steps: list[Step] = []
     freed = 0
     if needed_tokens > 0 and policy.masks:
-        for step in _masks(rated, snapshot, counter, handles=handles):
+        for step in _masks(ranking, snapshot, counter, handles=handles):
             steps.append(step)
             freed += step.freed
             if freed >= needed_tokens:
                 break
     if freed < needed_tokens:
-        steps = _drop(steps, needed_tokens, free=free, rated=rated, snapshot=snapshot, policy=policy)
+        steps = _drop(steps, needed_tokens, free=free, ranking=ranking, snapshot=snapshot, policy=policy)
     steps = _without_surplus(steps, needed_tokens)
     taken = {block.id for step in steps for block in step.blocks}
     return EvictionPlan(
@@ -107,42 +148,23 @@ def plan_eviction(
         needed_tokens=needed_tokens,
         steps=tuple(steps),
         cache_cost_tokens=_behind(snapshot, taken),
-        candidates=_candidates(rated, taken),
+        candidates=_candidates(ranking, taken),
     )
 
 
-def _rate(items: Sequence[Item], snapshot: Snapshot, policy: Policy) -> list[_Rated]:
-    """Candidates with their scores, evict first ones first; equal ones oldest first."""
-    weights = {term: weight for term, weight in policy.weights.items() if weight > 0}
-    columns = [(term, weight, TERMS[term](items, snapshot)) for term, weight in weights.items()]
-    rated = []
-    for row, item in enumerate(items):
-        total = weight_sum = 0.0
-        terms: dict[str, float] = {}
-        for term, weight, column in columns:
-            value = column[row]
-            if value is not None:
-                terms[term] = value
-                total += weight * value
-                weight_sum += weight
-        rated.append(_Rated(item, total / weight_sum if weight_sum else 0.0, terms))
-    rated.sort(key=lambda entry: entry.score)
-    return rated
-
-
-def _masks(
-    rated: Sequence[_Rated], snapshot: Snapshot, counter: TokenCounter, *, handles: bool
-) -> Iterator[Step]:
+def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, handles: bool) -> Iterator[Step]:
     """Masks in order of score, each worked out only when it is asked for; none that would not save anything."""
-    for entry in rated:
-        block = entry.item.block
+    for row in ranking.order:
+        item = ranking.items[row]
+        block = item.block
         if block.content_type != "tool_result":
             continue
         handle = (block.handle or handle_of(block.id)) if handles else None
         text = placeholder_text(block, snapshot.findings.get(block.id, ""), handle, counter)
         tokens = counter.count(text)
         if tokens < block.tokens:
-            yield Step("mask", (block,), entry.score, entry.terms, _why(entry.item, entry.terms), text, tokens)
+            terms = ranking.terms(row)
+            yield Step("mask", (block,), ranking.scores[row], terms, _why(item, terms), text, tokens)
 
 
 def _drop(
@@ -150,15 +172,14 @@ def _drop(
     needed_tokens: int,
     *,
     free: Sequence[Group],
-    rated: Sequence[_Rated],
+    ranking: _Ranking,
     snapshot: Snapshot,
     policy: Policy,
 ) -> list[Step]:
     """The steps with whole groups dropped on top, least worth keeping first, until enough is freed."""
-    by_block = {entry.item.block.id: entry for entry in rated}
     later = {item.block.digest: item.block.id for item in snapshot.items if item.block.digest}
     droppable = [
-        (_group_score(group, by_block), group)
+        (_group_score(group, ranking), group)
         for group in free
         if policy.drops == "any" or _spent(group, later, snapshot)
     ]
@@ -170,18 +191,20 @@ def _drop(
         members = {item.block.id for item in group.items}
         freed -= sum(step.freed for step in steps if step.blocks[0].id in members)
         steps = [step for step in steps if step.blocks[0].id not in members]
-        terms = by_block[group.items[0].block.id].terms
+        terms = ranking.terms(ranking.row(group.items[0].block.id))
         reason = "oldest and least used" if policy.drops == "any" else "expired"
         steps.append(Step("drop", tuple(item.block for item in group.items), score, terms, reason))
         freed += group.tokens
     return steps
 
 
-def _group_score(group: Group, by_block: Mapping[str, _Rated]) -> float:
+def _group_score(group: Group, ranking: _Ranking) -> float:
     """The token-weighted mean of its blocks' scores."""
-    total = sum(item.block.tokens for item in group.items)
-    weighted = sum(by_block[item.block.id].score * item.block.tokens for item in group.items)
-    return weighted / total if total else min(by_block[item.block.id].score for item in group.items)
+    scores = [ranking.scores[ranking.row(item.block.id)] for item in group.items]
+    total = group.tokens
+    if not total:
+        return min(scores)
+    return sum(score * item.block.tokens for score, item in zip(scores, group.items, strict=True)) / total
 
 
 def _spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> bool:
@@ -227,12 +250,12 @@ def _behind(snapshot: Snapshot, taken: set[str]) -> int:
     return sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken)
 
 
-def _candidates(rated: Sequence[_Rated], taken: set[str]) -> tuple[Candidate, ...]:
+def _candidates(ranking: _Ranking, taken: set[str]) -> tuple[Candidate, ...]:
     listed: list[Candidate] = []
-    for entry in rated:
-        block = entry.item.block
+    for row in ranking.order:
+        block = ranking.items[row].block
         if block.id not in taken:
-            listed.append(Candidate(block.id, block.content_type, block.tokens, entry.score))
+            listed.append(Candidate(block.id, block.content_type, block.tokens, ranking.scores[row]))
             if len(listed) == LISTED_CANDIDATES:
                 break
     return tuple(listed)
