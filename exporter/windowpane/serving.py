@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import windowpane
-from windowpane.alerts.rules import configured
+from windowpane.config import Config
 from windowpane.limits import PriceCatalogue
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.labels import LabelPolicy, catalogue_model
 from windowpane.metrics.prometheus import StateSource, registry_of
 from windowpane.server import Health, Routes, Target
 from windowpane.state import AlertKey, MetricState
+from windowpane.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from windowpane.state import AsOf
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS: Final = 1.0
 """How often the store is asked for new events."""
-VERIFY_SECONDS: Final = 3_600.0
-"""How often the audit chain is checked."""
+UPKEEP_SECONDS: Final = 3_600.0
+"""How often the audit chain is checked and old sessions are let go."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,17 +35,21 @@ _log = logging.getLogger(__name__)
 class StoreServer:
     """Folds a store into metrics and keeps up with it on a thread of its own."""
 
-    def __init__(self, store: SqliteStore, *, as_of: AsOf = "now", top_sessions: int = 0) -> None:
+    def __init__(
+        self, store: SqliteStore, *, config: Config | None = None, as_of: AsOf = "now", top_sessions: int = 0
+    ) -> None:
         self._store = store
-        self._as_of = as_of
+        self._config = config or Config()
         self._after_seq = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure = ""
         self._verified: Verification | None = None
-        self._verified_at = 0.0
+        self._upkeep_at = time.monotonic()
         labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
-        alerts = [AlertKey(rule.name, rule.severity) for rule in configured()]
+        rules = self._config.alert_rules()
+        self._upkeep = Upkeep(store, rules=rules, labels=labels)
+        alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
         self.state = MetricState(labels=labels, alerts=alerts)
         base = store.load_metric_base()
         if base is not None:
@@ -108,18 +113,19 @@ class StoreServer:
 
     def verify_chain(self) -> Verification:
         """Check the audit chain now; the verdict shows in `health`."""
-        self._verified = self._store.verify()
-        self._verified_at = time.monotonic()
-        for link in self._verified.broken:
-            _log.critical("audit chain broken: session %s, event %s: %s", link.session_id, link.seq, link.problem)
+        self._verified = self._upkeep.verify()
         return self._verified
 
     def _follow(self) -> None:
         while not self._stop.wait(FOLLOW_SECONDS):
             try:
                 self.catch_up()
-                if time.monotonic() - self._verified_at >= VERIFY_SECONDS:
+                if time.monotonic() - self._upkeep_at >= UPKEEP_SECONDS:
+                    self._upkeep_at = time.monotonic()
                     self.verify_chain()
+                    self._upkeep.prune(
+                        days=self._config.store.retention_days, max_bytes=self._config.store.retention_bytes
+                    )
                 self._failure = ""
             except Exception as error:  # noqa: BLE001  # whatever it is, serving goes on and says so
                 if str(error) != self._failure:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from pathlib import Path
 
 import click
 
 from windowpane.cli.options import open_to_write, plain_errors, store_option
-
-DAY_SECONDS = 86_400
+from windowpane.config import load_config
+from windowpane.limits import PriceCatalogue
+from windowpane.metrics.labels import LabelPolicy, catalogue_model
+from windowpane.upkeep import Upkeep
 
 
 @click.command("prune")
@@ -27,5 +29,7 @@ def command(older_than: int, max_bytes: int | None, *, store_path: Path | None) 
       windowpane prune --older-than 14
     """
     with open_to_write(store_path) as store:
-        deleted = store.prune(before=time.time() - older_than * DAY_SECONDS, max_bytes=max_bytes)
+        labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
+        upkeep = Upkeep(store, rules=load_config().alert_rules(), labels=labels)
+        deleted = upkeep.prune(days=older_than, max_bytes=max_bytes or sys.maxsize)
     click.echo(f"deleted {deleted} session{'' if deleted == 1 else 's'}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windowpane.cli.options import open_to_write, plain_errors, store_option
+from windowpane.config import load_config
 from windowpane.server import DEFAULT_PORT, LOOPBACK, TlsOptions, start_http_server
 from windowpane.serving import StoreServer
 
@@ -63,7 +64,7 @@ def command(
         tls = TlsOptions(tls_certificate, tls_key, tls_client_ca)
     token = bearer_token_file.read_text(encoding="utf-8").strip() if bearer_token_file else None
     with open_to_write(store_path) as store:
-        serving = StoreServer(store, as_of=as_of, top_sessions=session_label)
+        serving = StoreServer(store, config=load_config(), as_of=as_of, top_sessions=session_label)
         folded = serving.catch_up()
         verified = serving.verify_chain()
         with start_http_server(serving.routes(bearer_token=token), host=address, port=port, tls=tls) as server:
