@@ -48,7 +48,7 @@ class StoreServer:
         self._upkeep_at = time.monotonic()
         labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
         rules = self._config.alert_rules()
-        self._upkeep = Upkeep(store, rules=rules, labels=labels)
+        self.upkeep = Upkeep(store, rules=rules, labels=labels)
         alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
         self.state = MetricState(labels=labels, alerts=alerts)
         base = store.load_metric_base()
@@ -113,7 +113,7 @@ class StoreServer:
 
     def verify_chain(self) -> Verification:
         """Check the audit chain now; the verdict shows in `health`."""
-        self._verified = self._upkeep.verify()
+        self._verified = self.upkeep.verify()
         return self._verified
 
     def _follow(self) -> None:
@@ -123,7 +123,7 @@ class StoreServer:
                 if time.monotonic() - self._upkeep_at >= UPKEEP_SECONDS:
                     self._upkeep_at = time.monotonic()
                     self.verify_chain()
-                    self._upkeep.prune(
+                    self.upkeep.prune(
                         days=self._config.store.retention_days, max_bytes=self._config.store.retention_bytes
                     )
                 self._failure = ""

@@ -174,6 +174,8 @@ def _verify_session(  # noqa: PLR0911  # each return names another way to be bro
     previous = genesis(session.session_id, session.revision)
     streams, count, last_seq = _Streams(), 0, 0
     for seq, _key, turn, kind, at, body, stored in connection.execute(_EVENTS, (session.key,)):
+        if not isinstance(body, bytes) or not isinstance(stored, bytes):
+            return session.broken(seq, "the event's bytes were replaced by something else"), 0
         previous, count, last_seq = link(previous, body), count + 1, seq
         if previous != stored:
             return session.broken(seq, "the event or one before it was changed, moved or removed"), 0

@@ -1,0 +1,159 @@
+"""The demo: one command from packaged recordings to metrics a real Prometheus can query."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import pytest
+from click.testing import CliRunner
+
+from windowpane.cli import main
+from windowpane.demo import load
+from windowpane.redaction import redact
+from windowpane.store.base import SessionFilter
+from windowpane.store.reads import SqliteReader
+from windowpane.store.sqlite import SqliteStore
+
+QUERIES = (
+    "context_window_utilization_ratio",
+    "context_window_velocity_tokens_per_turn",
+    "context_window_eviction_rate_blocks_per_turn",
+    "context_window_compression_ratio",
+    "context_window_burn_rate_tokens_per_turn",
+    "context_window_fidelity_ratio",
+    "context_window_turns_until_red",
+)
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteReader]:
+    """The demo's sessions, loaded once."""
+    path = tmp_path_factory.mktemp("demo") / "demo.db"
+    with closing(SqliteStore(path, capture=True, redact=lambda text: redact(text).text)) as store:
+        load(store, now=NOW, progress=lambda _what: None)
+    with closing(SqliteReader(path)) as reader:
+        yield reader
+
+
+class TestWhatIsLoaded:
+    def test_every_packaged_recording_and_both_reruns_are_there(self, demo: SqliteReader) -> None:
+        """Four files give thirteen sessions, the long one is there three times."""
+        rows = demo.sessions(SessionFilter(limit=100))
+
+        assert len(rows) == 15
+        assert sorted({row.source for row in rows}) == ["claude_code", "demo", "pi", "swe_agent", "tau_bench"]
+
+    def test_times_are_of_today(self, demo: SqliteReader) -> None:
+        """The last event of every session is moments before the time given."""
+        assert all(NOW - 900 <= (row.last_at or 0) <= NOW for row in demo.sessions())
+
+    def test_the_reruns_act_and_raise_alerts(self, demo: SqliteReader) -> None:
+        """In an 8K window the long session is evicted from, compacted, measured and alerted."""
+        small = demo.session("pi-managed-8k")
+        assert small is not None
+
+        assert small.limit_tokens == 8_192
+        assert small.evicted_blocks > 0
+        assert small.compressions > 0
+        assert small.fidelity is not None
+        assert demo.alerts(session_id="pi-managed-8k")
+
+    def test_the_recorded_figures_are_the_recordings_own(self, demo: SqliteReader) -> None:
+        """The long session carries the tokens and dollars that its provider reported."""
+        long = next(row for row in demo.sessions() if row.source == "pi")
+
+        assert long.turns == 453
+        assert long.input_tokens == 1_049 + 43_229_469 + 4_296_232
+        assert long.cost_dollars == pytest.approx(30.33, abs=0.01)
+
+    def test_playing_it_twice_gives_the_same_bytes(self, demo: SqliteReader, tmp_path: Path) -> None:
+        """The same recordings at the same time give the same events, ids and alerts."""
+        with closing(SqliteStore(tmp_path / "again.db", capture=True, redact=lambda text: text)) as store:
+            load(store, now=NOW, progress=lambda _what: None)
+            again = store.size()
+
+        assert again.by_type == demo.size().by_type
+
+
+class TestTheCommand:
+    def test_once_prints_the_report_and_exits_with_0(self) -> None:
+        """`demo --once` needs no port, lists the sessions and the alerts, and succeeds."""
+        result = CliRunner().invoke(main, ["demo", "--once"])
+
+        assert result.exit_code == 0, result.output
+        assert "15 sessions" in result.output
+        assert "pi-managed-8k" in result.output
+        assert "critical" in result.output
+
+    def test_it_refuses_a_store_that_exists(self, tmp_path: Path) -> None:
+        """A file that is already there is never overwritten."""
+        mine = tmp_path / "mine.db"
+        mine.write_text("precious")
+
+        result = CliRunner().invoke(main, ["demo", "--once", "--store", str(mine)])
+
+        assert result.exit_code == 1
+        assert mine.read_text() == "precious"
+
+
+@pytest.mark.server
+def test_a_real_prometheus_scrapes_the_demo(
+    tmp_path: Path,
+    require_server: Callable[[str], Path],
+    free_port: Callable[[], int],
+    run_server: Callable[..., subprocess.Popen[bytes]],
+    wait_until: Callable[..., None],
+) -> None:
+    """The demo serves both addresses; Prometheus answers a query for every headline metric; SIGINT stops it all."""
+    prometheus = require_server("prometheus")
+    metrics, web, dashboard = free_port(), free_port(), free_port()
+
+    def answers(url: str) -> bool:
+        try:
+            with urlopen(url, timeout=5) as answer:
+                return int(answer.status) == 200
+        except OSError:
+            return False
+
+    arguments = ["demo", "--store", tmp_path / "demo.db", "--port", dashboard, "--metrics-port", metrics]
+    demo = run_server(
+        [sys.executable, "-m", "windowpane", *map(str, arguments)],
+        ready=lambda: (
+            answers(f"http://127.0.0.1:{metrics}/healthz")
+            and answers(f"http://127.0.0.1:{dashboard}/_stcore/health")
+        ),
+        timeout_seconds=120,
+    )
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        "global: {scrape_interval: 1s}\n"
+        f"scrape_configs: [{{job_name: windowpane, static_configs: [{{targets: ['127.0.0.1:{metrics}']}}]}}]\n"
+    )
+    run_server(
+        [
+            prometheus, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}",
+            f"--web.listen-address=127.0.0.1:{web}",
+        ],
+        ready=lambda: answers(f"http://127.0.0.1:{web}/-/ready"),
+    )  # fmt: skip
+
+    def result(query: str) -> list[dict[str, object]]:
+        with urlopen(f"http://127.0.0.1:{web}/api/v1/query?query={quote(query)}", timeout=5) as answer:
+            found: list[dict[str, object]] = json.load(answer)["data"]["result"]
+        return found
+
+    for query in QUERIES:
+        wait_until(lambda query=query: bool(result(query)), what=f"a value of {query}", timeout_seconds=60)
+    demo.send_signal(signal.SIGINT)
+
+    assert demo.wait(timeout=30) == 0
+    assert not answers(f"http://127.0.0.1:{dashboard}/_stcore/health")

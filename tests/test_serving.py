@@ -1,0 +1,124 @@
+"""Serving a store: fold it, follow it, look after it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.events import Event, Usage
+from windowpane.metrics.families import Family
+from windowpane.serving import StoreServer
+from windowpane.settings import WindowLimits
+from windowpane.store.base import EventFilter
+from windowpane.store.sqlite import SqliteStore
+from windowpane.tracking import SessionInfo, SessionTracker
+
+LONG_AGO = 1_600_000_000.0
+
+
+def session(session_id: str, *, agent: str = "reviewer", turns: int = 3) -> list[Event]:
+    events: list[Event] = []
+    tracker = SessionTracker(
+        SessionInfo(session_id, agent, "gpt-4o", "live", f"stream-{session_id}"),
+        emit=events.extend,
+        digest=lambda text: f"{len(text):032x}",
+        limits=WindowLimits.of(128_000, "given"),
+    )
+    tracker.start(LONG_AGO)
+    for number in range(turns):
+        at = LONG_AGO + number
+        tracker.add("user_message", f"question {number}", 50, at=at)
+        tracker.add("assistant_response", "answer", 20, at=at)
+        tracker.end_turn(Usage(100 + 70 * number, 20), at=at)
+    tracker.flush()
+    return events
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / "windowpane.db")) as opened:
+        yield opened
+
+
+def counters(server: StoreServer) -> dict[str, float]:
+    """Every counter of the state, summed over its labels."""
+    families: list[Family] = server.state.collect(now=LONG_AGO)
+    return {
+        family.metric.name: sum(point.value for point in family.points)
+        for family in families
+        if family.metric.kind == "counter"
+    }
+
+
+class TestFolding:
+    def test_it_keeps_up_with_what_is_appended(self, store: SqliteStore) -> None:
+        """What another writer stores later is folded at the next look, and only once."""
+        store.append(session("one"))
+        server = StoreServer(store)
+        server.catch_up()
+        store.append(session("two"))
+
+        assert server.catch_up() == len(session("two"))
+        assert server.catch_up() == 0
+        assert counters(server)["context_window_turns_total"] == 6
+
+    def test_gauges_as_of_last_outlive_the_clock(self, store: SqliteStore) -> None:
+        """A session of long ago has gauges when each is taken as of its last event, and none by the clock."""
+        store.append(session("one"))
+
+        def has_utilization(server: StoreServer, **how: Any) -> bool:
+            server.catch_up()
+            families = server.state.collect(now=LONG_AGO + 86_400, **how)
+            return any(
+                family.metric.name == "context_window_utilization_ratio" and family.points for family in families
+            )
+
+        assert has_utilization(StoreServer(store), as_of="last")
+        assert not has_utilization(StoreServer(store))
+
+
+class TestUpkeep:
+    def test_pruning_lets_no_counter_fall(self, store: SqliteStore) -> None:
+        """After old sessions are gone a new server counts the same as before."""
+        for number in range(3):
+            store.append(session(f"s{number}", agent=f"agent-{number}"))
+        before = StoreServer(store)
+        before.catch_up()
+
+        deleted = before.upkeep.prune(days=30, max_bytes=10**12)
+        after = StoreServer(store)
+        after.catch_up()
+
+        assert deleted == 3
+        assert store.size().sessions == 0
+        assert counters(after) == counters(before)
+
+    def test_a_whole_chain_is_healthy_and_silent(self, store: SqliteStore) -> None:
+        """Nothing fires where every link holds."""
+        store.append(session("one"))
+        server = StoreServer(store)
+
+        assert server.verify_chain().intact
+        assert server.health().ok
+        assert store.events(EventFilter(types=("alert.fired",))) == []
+
+    def test_a_broken_chain_fires_once(self, store: SqliteStore, tmp_path: Path) -> None:
+        """An altered event fails the health check and is alerted with its session, but not again at the next one."""
+        store.append(session("one"))
+        store.flush()
+        with closing(sqlite3.connect(tmp_path / "windowpane.db")) as raw, raw:
+            raw.execute("UPDATE events SET body = replace(body, 'reviewer', 'somebody') WHERE seq = 3")
+        server = StoreServer(store)
+
+        server.verify_chain()
+        server.verify_chain()
+        fired = store.events(EventFilter(types=("alert.fired",)))
+
+        assert not server.health().ok
+        assert [event.event.data.alert for event in fired] == ["audit_chain_broken"]  # type: ignore[union-attr]
+        assert fired[0].event.context.session_id == "one"
