@@ -113,7 +113,7 @@ def test_a_real_prometheus_scrapes_the_demo(
     run_server: Callable[..., subprocess.Popen[bytes]],
     wait_until: Callable[..., None],
 ) -> None:
-    """The demo serves both addresses; Prometheus answers a query for every headline metric; SIGINT stops it all."""
+    """Both addresses are served, Prometheus answers a query for every headline metric, SIGINT stops it all."""
     prometheus = require_server("prometheus")
     metrics, web, dashboard = free_port(), free_port(), free_port()
 

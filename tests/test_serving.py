@@ -108,7 +108,7 @@ class TestUpkeep:
         assert store.events(EventFilter(types=("alert.fired",))) == []
 
     def test_a_broken_chain_fires_once(self, store: SqliteStore, tmp_path: Path) -> None:
-        """An altered event fails the health check and is alerted with its session, but not again at the next one."""
+        """An altered event fails the health check and is alerted with its session, once."""
         store.append(session("one"))
         store.flush()
         with closing(sqlite3.connect(tmp_path / "windowpane.db")) as raw, raw:
