@@ -16,13 +16,15 @@ from windowpane.events import AlertFired, FidelityEvaluated, LimitChanged, Sessi
 from windowpane.formats import UNKNOWN, ago, turns_band, turns_until
 from windowpane.settings import Thresholds, WindowLimits
 from windowpane.signs import MARK_OF, event_label, zone_label
-from windowpane.store.base import EventFilter, EventReader, SessionRow, StoredEvent, TurnRow
-from windowpane.vocabulary import COMPONENTS, ZONES
+from windowpane.store.base import AlertRow, EventFilter, EventReader, SessionRow, StoredEvent, TurnRow
+from windowpane.vocabulary import COMPONENTS, ZONES, Severity
 from windowpane.words import describe
-from windowpane_dashboard.filters import FleetFilters, SessionPlace
+from windowpane_dashboard.filters import SEVERITIES, FleetFilters, SessionPlace
 
 FLEET_ROWS: Final = 500
 """Sessions the fleet page lists at most."""
+FIRINGS: Final = 2_000
+"""Latest alerts looked through for those that fire now."""
 LANE_EVENTS: Final = 5_000
 """Marked events of one session that its event lane shows at most."""
 LANE_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
@@ -38,6 +40,8 @@ class Fleet:
     rows: tuple[SessionRow, ...]
     more: bool
     """Whether there are more than are listed."""
+    firing: dict[str, Severity]
+    """The worst severity that fires now, by session; sessions where nothing fires are not in it."""
 
     @property
     def zone_counts(self) -> dict[str, int]:
@@ -64,12 +68,24 @@ class Fleet:
 def fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
     """The sessions that match, by pressure."""
     rows = reader.sessions(filters.to_store(limit=FLEET_ROWS + 1))
-    return Fleet(tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS)
+    return Fleet(tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS, firing_now(reader.alerts(limit=FIRINGS)))
 
 
-def fleet_frame(rows: Sequence[SessionRow], now: float) -> pd.DataFrame:
+def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Severity]:
+    """The worst severity among each session's unresolved alerts."""
+    worst: dict[str, Severity] = {}
+    for alert in alerts:
+        known = worst.get(alert.session_id)
+        if alert.resolved_turn is None and (
+            known is None or SEVERITIES.index(alert.severity) > SEVERITIES.index(known)
+        ):
+            worst[alert.session_id] = alert.severity
+    return worst
+
+
+def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
     """One row a session, in the fleet table's columns and words."""
-    records = [_fleet_record(row, now) for row in rows]
+    records = [_fleet_record(row, now, listed.firing.get(row.session_id)) for row in listed.rows]
     return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
 
 
@@ -79,7 +95,7 @@ _FLEET_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _fleet_record(row: SessionRow, now: float) -> dict[str, Any]:
+def _fleet_record(row: SessionRow, now: float, severity: Severity | None) -> dict[str, Any]:
     letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
     return {
         "zone": zone_label(row.zone),
@@ -94,7 +110,7 @@ def _fleet_record(row: SessionRow, now: float) -> dict[str, Any]:
         "turns": row.turns,
         "cost": row.cost_dollars,
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
-        "alerts": f"{row.firing} {row.worst_severity}" if row.firing else "",
+        "alerts": f"{row.firing} {severity or 'firing'}" if row.firing else "",
     }
 
 

@@ -5,13 +5,13 @@ Pure functions of what the store lists, shared by the dashboard, the report and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from windowpane.formats import count, percent, tokens
 from windowpane.store.base import SessionRow
-from windowpane.vocabulary import Zone
+from windowpane.vocabulary import Severity, Zone
 
 LIVE_SECONDS: Final = 15 * 60.0
 """A session without an end is live while its last event is at most this old."""
@@ -85,8 +85,11 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     return f"{what} lost {gone:,} of {count(facts.total, 'fact')}"
 
 
-def fleet_answer(rows: Sequence[SessionRow], now: float) -> str:
-    """Which of the sessions need a person now; where none is live, what the recorded ones came to."""
+def fleet_answer(rows: Sequence[SessionRow], now: float, *, firing: Mapping[str, Severity]) -> str:
+    """Which of the sessions need a person now; where none is live, what the recorded ones came to.
+
+    *firing* has the worst severity that fires now, by session.
+    """
     live = [row for row in rows if is_live(row, now)]
     if not live:
         high = sum(row.worst_zone in ("red", "overflow") for row in rows)
@@ -94,7 +97,7 @@ def fleet_answer(rows: Sequence[SessionRow], now: float) -> str:
         reached = f"{high:,} of them reached red" if high else "none of them reached red"
         again = f"; {regrets:,} needed content again that had left" if regrets else ""
         return f"No session is live. {count(len(rows), 'session')} recorded, {reached}{again}."
-    critical = sum(bool(row.firing) and row.worst_severity == "critical" for row in live)
+    critical = sum(firing.get(row.session_id) == "critical" for row in live)
     full = sum(row.zone in ("red", "overflow") for row in live)
     soon = sum(is_red_soon(row) and row.zone not in ("red", "overflow") for row in live)
     needy = sum(bool(row.firing) or row.zone in ("red", "overflow") or is_red_soon(row) for row in live)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from windowpane.signs import COMPONENT_WORDS
+from windowpane.store.base import AlertRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard import queries, window_queries
 from windowpane_dashboard.charts import cache_chart, cost_chart, facts_bar, session_picture, window_strip
 from windowpane_dashboard.charts.layout import CONFIG, plain
 from windowpane_dashboard.charts.picture import STACKING, natural_scale
 from windowpane_dashboard.charts.strip import MAXIMUM_BLOCKS, segments
+from windowpane_dashboard.filters import FleetFilters
 from windowpane_dashboard.queries import Timeline
 from windowpane_dashboard.reduction import MAXIMUM_POINTS, kept_rows
 from windowpane_dashboard.theme import DARK, LIGHT, Palette, contrast
@@ -242,10 +245,20 @@ def test_a_turn_that_was_not_measured_is_not_drawn_as_empty(empty_store: SqliteS
     assert turns["used"].gt(0).all()
 
 
+def test_only_what_fires_now_colours_a_session() -> None:
+    """A resolved critical alert does not make a session critical while a warning fires."""
+    plain = AlertRow("s", "a", "x", "warning", 3, 4, None, None, None, 1.0, 1.0, "")
+    resolved = replace(plain, severity="critical", resolved_turn=9)
+
+    assert queries.firing_now([plain, resolved]) == {"s": "warning"}
+    assert queries.firing_now([resolved]) == {}
+    assert queries.firing_now([plain, replace(resolved, resolved_turn=None)]) == {"s": "critical"}
+
+
 def test_the_fleet_table_knows_live_from_recorded(small_store: SqliteStore) -> None:
     """A forecast is given for live sessions only, and unknown figures stay empty."""
-    rows = small_store.sessions()
-    frame = queries.fleet_frame(rows, time.time()).set_index("agent")
+    listed = queries.fleet(small_store, FleetFilters())
+    frame = queries.fleet_frame(listed, time.time()).set_index("agent")
 
     assert frame.loc["reviewer", "red in"] not in ("not live", "–")
     assert set(frame.loc["writer", "red in"]) == {"not live"}

@@ -186,14 +186,17 @@ def test_an_unknown_limit_is_not_called_green() -> None:
 def test_the_answer_of_the_fleet_counts_who_needs_a_person() -> None:
     """Live sessions in red, red soon or with a firing alert are counted once each."""
     rows = [
-        row(zone="red", firing=1, worst_severity="critical"),
+        row(session_id="worst", zone="red", firing=1),
         row(turns_until_red=2.0),
         row(),
         row(last_at=-5_000.0, zone="red"),
     ]
 
-    assert fleet_answer(rows, now=1_100.0) == (
+    assert fleet_answer(rows, now=1_100.0, firing={"worst": "critical"}) == (
         "2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon)."
     )
-    assert fleet_answer(rows[2:3], now=1_100.0) == "1 live session, none needs you."
-    assert fleet_answer(rows, now=99_999.0) == "No session is live. 4 sessions recorded, 4 of them reached red."
+    assert fleet_answer(rows[2:3], now=1_100.0, firing={}) == "1 live session, none needs you."
+    assert (
+        fleet_answer(rows, now=99_999.0, firing={})
+        == "No session is live. 4 sessions recorded, 4 of them reached red."
+    )

@@ -54,6 +54,7 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, pal
     lettered = len(of_kind) <= LETTERED
     colours = [_colour(severity, palette) for severity in of_kind["severity"]]
     seen = {"marker": {"opacity": 1}}
+    rim = {"color": palette.background, "width": 1}  # marks that overlap stay apart
     figure.add_scatter(
         x=of_kind["turn"].to_numpy(),
         y=np.full(len(of_kind), row),
@@ -61,7 +62,7 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, pal
         name=mark.word,
         showlegend=False,
         mode="markers+text" if lettered else "markers",
-        marker={"size": 17 if lettered else 8, "color": colours, "symbol": "circle", "opacity": 1},
+        marker={"size": 17 if lettered else 8, "color": colours, "symbol": "circle", "opacity": 1, "line": rim},
         text=[mark.letter] * len(of_kind) if lettered else None,
         textfont={"color": palette.on_event, "size": 10, "weight": 700},
         selected={**seen, "textfont": {"color": palette.on_event}},

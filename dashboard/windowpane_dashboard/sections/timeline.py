@@ -43,6 +43,7 @@ def _picture(row: SessionRow, timeline: Timeline, selected: int) -> None:
     figure = session_picture(
         timeline.turns, timeline.spans, timeline.marks, elements.current_palette(), selected=selected, scale=scale
     )
+    figure.update_layout(uirevision=row.session_id)  # a zoom survives new turns, not another session
     elements.chart(
         figure,
         key=PICTURE,

@@ -33,7 +33,7 @@ def main() -> None:
         listed = access.fleet(snapshot, filters)
     now = time.time()
     with head:
-        elements.answer(fleet_answer(listed.rows, now))
+        elements.answer(fleet_answer(listed.rows, now, firing=listed.firing))
         summary(listed)
     session_table(listed, now)
     access.follow(snapshot)
@@ -106,7 +106,7 @@ def session_table(listed: Fleet, now: float) -> None:
         return
     config = st.column_config
     elements.table(
-        coloured(fleet_frame(listed.rows, now), elements.current_palette()),
+        coloured(fleet_frame(listed, now), elements.current_palette()),
         key=TABLE,
         alt="Sessions, the one under most pressure first",
         on_select=lambda: None,
