@@ -98,15 +98,22 @@ def fleet_answer(rows: Sequence[SessionRow], now: float, *, firing: Mapping[str,
         again = f"; {regrets:,} needed content again that had left" if regrets else ""
         return f"No session is live. {count(len(rows), 'session')} recorded, {reached}{again}."
     critical = sum(firing.get(row.session_id) == "critical" for row in live)
+    warned = sum(firing.get(row.session_id) == "warning" for row in live)
     full = sum(row.zone in ("red", "overflow") for row in live)
     soon = sum(is_red_soon(row) and row.zone not in ("red", "overflow") for row in live)
-    needy = sum(bool(row.firing) or row.zone in ("red", "overflow") or is_red_soon(row) for row in live)
+    needy = sum(
+        firing.get(row.session_id) in ("warning", "critical")
+        or row.zone in ("red", "overflow")
+        or is_red_soon(row)
+        for row in live
+    )
     if not needy:
         return f"{count(len(live), 'live session')}, none needs you."
     parts = [
         text
         for number, text in (
             (critical, f"{critical:,} with a critical alert"),
+            (warned, f"{warned:,} with a warning"),
             (full, f"{full:,} in red"),
             (soon, f"{soon:,} red soon"),
         )

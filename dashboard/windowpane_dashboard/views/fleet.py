@@ -111,7 +111,7 @@ def session_table(listed: Fleet, now: float) -> None:
         alt="Sessions, the one under most pressure first",
         on_select=lambda: None,
         selection_mode="single-row",
-        height="content" if len(listed.rows) <= 14 else 560,
+        height="content" if len(listed.rows) <= 16 else 560,
         column_config={
             "zone": config.TextColumn(width=92),
             "session": config.LinkColumn(width=190, display_text=r"session=([^&]+)", alignment="left"),
