@@ -6,12 +6,18 @@ python grafana/build.py --check    write nothing; exit with 1 when a file is not
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from generator import promtool
+from generator.exporter import exporter
+from generator.fleet import fleet
+from generator.reduction import reduction
+from generator.session import session
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from windowpane.alerts import runbook
 from windowpane.alerts.rulefile import prometheus_rules, to_yaml
@@ -27,6 +33,9 @@ def files() -> Iterator[tuple[str, str]]:
     yield "prometheus/rules/windowpane.yml", _yaml(prometheus_rules())
     yield "prometheus/tests/alerts.yml", _yaml(promtool.alert_tests())
     yield "prometheus/tests/recordings.yml", _yaml(promtool.recording_tests())
+    for dashboard in (fleet(), session(), reduction(), exporter()):
+        text = json.dumps(dashboard, cls=JSONEncoder, indent=2, ensure_ascii=False)
+        yield f"dashboards/{dashboard.uid}.json", text + "\n"
 
 
 def _yaml(document: Mapping[str, Any]) -> str:

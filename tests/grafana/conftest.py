@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))  # for `lens`; importlib mode leaves a test's own folder out
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

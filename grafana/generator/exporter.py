@@ -1,0 +1,111 @@
+"""The exporter's own health: is everything scraped, stored, delivered, and how long did agents wait for us."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grafana_foundation_sdk.models import dashboard as models
+
+from generator.board import Row, board
+from generator.look import CALM, SEVERITY_COLOURS
+from generator.panels import Look, Query, about, figure, lines, rows, total
+from generator.queries import TARGET, gauge, grown, per_minute, quantile
+from windowpane.alerts.timed import OLD_EVENT_SECONDS, TIMED_RULES
+from windowpane.metrics import catalog as c
+
+UID = "windowpane-exporter"
+WHERE = "{{instance}}"
+
+
+def exporter() -> models.Dashboard:
+    """The dashboard."""
+    return board(
+        UID,
+        "Windowpane / Exporter",
+        "Windowpane about itself: scrapes, hooks, the store, the queue, notifications.",
+        [Row("Now", _now()), Row("Agents' time", _time()), Row("Events and messages", _events())],
+        of_sessions=False,
+    )
+
+
+def _now() -> list[Any]:
+    small: dict[str, Any] = {"width": 6, "height": 5}
+    up = Look(
+        "Targets up",
+        "Targets that answered the last scrape.\n\nMetric: up",
+        "short",
+        steps=[models.Threshold(color=SEVERITY_COLOURS["critical"]), models.Threshold(value=1, color=CALM)],
+        **small,
+    )
+    old = next(rule for rule in TIMED_RULES if rule.name == "events_old")
+    age_steps = [
+        models.Threshold(color=CALM),
+        models.Threshold(value=OLD_EVENT_SECONDS, color=SEVERITY_COLOURS[old.severity]),
+    ]
+    lost = [models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLOURS["warning"])]
+    return [
+        figure(up, Query(f"sum (up{{{TARGET}}})")),
+        figure(
+            about(c.LAST_EVENT_AGE, "Last event age", "Of the quietest process.", steps=age_steps, **small),
+            Query(gauge(c.LAST_EVENT_AGE)),
+        ),
+        total(
+            about(c.DROPPED_EVENTS, "Dropped in this range", steps=lost, **small), Query(grown(c.DROPPED_EVENTS))
+        ),
+        rows(
+            about(c.BUILD_INFO, "Releases", **small),
+            Query(gauge(c.BUILD_INFO, "version", "python", "instance"), "processes"),
+        ),
+    ]
+
+
+def _time() -> list[Any]:
+    return [
+        lines(
+            about(c.HOOK_SECONDS, "Hooks, 99th percentile", "By hook.", no_value="no managed agent"),
+            Query(quantile(0.99, c.HOOK_SECONDS, "hook"), "{{hook}}"),
+        ),
+        lines(
+            about(c.STORE_WRITE_SECONDS, "Store writes"),
+            Query(quantile(0.5, c.STORE_WRITE_SECONDS), "p50"),
+            Query(quantile(0.99, c.STORE_WRITE_SECONDS), "p99"),
+        ),
+        lines(
+            Look(
+                "Duration of scrapes",
+                "How long Prometheus waited for each target.\n\nMetric: scrape_duration_seconds",
+                "s",
+            ),
+            Query(f"max by (instance) (scrape_duration_seconds{{{TARGET}}})", WHERE),
+        ),
+    ]
+
+
+def _events() -> list[Any]:
+    small: dict[str, Any] = {"width": 6}
+    return [
+        lines(about(c.QUEUE_EVENTS, "Queued events", **small), Query(gauge(c.QUEUE_EVENTS, "instance"), WHERE)),
+        lines(
+            about(c.DROPPED_EVENTS, "Dropped events a minute", "By sink and reason.", **small),
+            Query(per_minute(c.DROPPED_EVENTS, "sink", "reason"), "{{sink}} {{reason}}"),
+        ),
+        lines(
+            about(
+                c.NOTIFICATIONS,
+                "Notifications a minute",
+                "By channel and outcome.",
+                no_value="no channel",
+                **small,
+            ),
+            Query(per_minute(c.NOTIFICATIONS, "channel", "outcome"), "{{channel}} {{outcome}}"),
+        ),
+        lines(
+            Look(
+                "Series a scrape",
+                "Samples each target gave.\n\nMetric: scrape_samples_scraped",
+                "short",
+                **small,
+            ),
+            Query(f"max by (instance) (scrape_samples_scraped{{{TARGET}}})", WHERE),
+        ),
+    ]

@@ -1,0 +1,176 @@
+"""Fleet overview: which agents need a person, how full their windows are, what they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grafana_foundation_sdk.models import dashboard as models
+
+from generator.board import Row, board, link
+from generator.look import SEVERITY_COLOURS
+from generator.panels import Look, Query, about, bars, figure, lines, rows, states, total, unit_override
+from generator.queries import gauge, grown, per_minute, rate
+from windowpane.metrics import catalog as c
+
+UID = "windowpane-fleet"
+WHO = "{{agent}} {{model}}"
+
+
+def fleet() -> models.Dashboard:
+    """The dashboard."""
+    return board(
+        UID,
+        "Windowpane / Fleet",
+        "Context windows of all agents: what needs a person first, then how it came to that.",
+        [
+            Row("Now", _now()),
+            Row("Agents", [_agents()]),
+            Row("Windows", _windows()),
+            Row("Alerts", _alerts()),
+            Row("Tokens and cost", _cost()),
+        ],
+    )
+
+
+def _now() -> list[Any]:
+    median = 'bound="p50"'
+    firing = about(c.ALERTS_FIRING, "Alerts firing", "All severities.", width=4, height=5, no_value="0")
+    firing.steps.append(models.Threshold(value=1, color=SEVERITY_COLOURS["warning"]))
+    small = {"width": 4, "height": 5}
+    return [
+        figure(about(c.UTILIZATION, "Fullest window", **small), Query(gauge(c.UTILIZATION))),
+        figure(
+            about(c.TURNS_UNTIL_RED, "Turns until red", "The nearest of all; infinite when flat.", **small),
+            Query(gauge(c.TURNS_UNTIL_RED, matching=median)),
+        ),
+        figure(firing, Query(gauge(c.ALERTS_FIRING))),
+        figure(about(c.SESSIONS, "Live sessions", no_value="0", **small), Query(gauge(c.SESSIONS))),
+        figure(about(c.CACHE_HIT, "Prompt cache", **small), Query(gauge(c.CACHE_HIT))),
+        total(about(c.COST, "Cost in this range", **small), Query(grown(c.COST))),
+    ]
+
+
+def _agents() -> Any:
+    utilization, forecast = about(c.UTILIZATION, "Utilization"), about(c.TURNS_UNTIL_RED, "Turns until red")
+    page = link("Sessions of this agent", "${dashboard_url}/?agent=${__data.fields.agent}").build()
+    drill = link(
+        "Session drill-down", "/d/windowpane-session?var-agent=${__data.fields.agent}&${__url_time_range}"
+    ).build()
+    look = Look(
+        "Agents",
+        "One row an agent and model: the fullest window, the nearest red, sessions and alerts. A click on the "
+        "agent opens its sessions in the Windowpane dashboard.",
+        "short",
+        width=24,
+        height=9,
+    )
+    both = ("agent", "model")
+    panel = rows(
+        look,
+        Query(gauge(c.UTILIZATION, *both), "Utilization"),
+        Query(gauge(c.TURNS_UNTIL_RED, *both, matching='bound="p50"'), "Turns until red"),
+        Query(gauge(c.VELOCITY, *both), "Tokens a turn"),
+        Query(gauge(c.SESSIONS, *both), "Live sessions"),
+        Query(gauge(c.ALERTS_FIRING, *both), "Alerts firing"),
+        links={"agent": page, "model": drill},
+    )
+    unit_override(panel, "Utilization", utilization)
+    unit_override(panel, "Turns until red", forecast)
+    return panel
+
+
+def _windows() -> list[Any]:
+    both = ("agent", "model")
+    return [
+        lines(
+            about(c.UTILIZATION, "Utilization", "The fullest window of each agent."),
+            Query(gauge(c.UTILIZATION, *both), WHO),
+        ),
+        lines(
+            about(c.TURNS_UNTIL_RED, "Turns until red, median", "Infinite where nothing grows: no line."),
+            Query(gauge(c.TURNS_UNTIL_RED, *both, matching='bound="p50"'), WHO),
+        ),
+        lines(
+            about(
+                c.TURNS_UNTIL_RED, "Turns until red, band of the nearest", "The 10 to 90 band: narrow is steady."
+            ),
+            Query(gauge(c.TURNS_UNTIL_RED, "bound"), "{{bound}}"),
+        ),
+        lines(about(c.SESSIONS, "Sessions by zone"), Query(gauge(c.SESSIONS, "zone"), "{{zone}}"), stacked=True),
+        lines(
+            about(c.USED_TOKENS, "Used tokens by component", "All live sessions together."),
+            Query(gauge(c.USED_TOKENS, "component"), "{{component}}"),
+            stacked=True,
+        ),
+        lines(
+            about(c.LIMIT_TOKENS, "Used and limit", "The distance is what is free in all windows together."),
+            Query(gauge(c.LIMIT_TOKENS), "limit"),
+            Query(gauge(c.USED_TOKENS), "used"),
+        ),
+        lines(
+            about(c.USABLE_UTILIZATION, "Utilization of what is usable"),
+            Query(gauge(c.USABLE_UTILIZATION, *both), WHO),
+        ),
+        lines(
+            about(c.VELOCITY, "Velocity and burn rate", "Velocity is the mean of 5 turns, burn rate of 20."),
+            Query(gauge(c.VELOCITY), "velocity"),
+            Query(gauge(c.BURN_RATE), "burn rate"),
+        ),
+        lines(
+            about(c.TURNS_UNTIL_EXHAUSTED, "Turns until exhausted"),
+            Query(gauge(c.TURNS_UNTIL_EXHAUSTED, *both), WHO),
+        ),
+    ]
+
+
+def _alerts() -> list[Any]:
+    guide = link("Runbook", "${runbook_url}").build()
+    look = about(
+        c.ALERTS_FIRING, "Firing now", "A click on the alert opens the runbook.", no_value="nothing fires"
+    )
+    panel = rows(
+        look,
+        Query(f"{gauge(c.ALERTS_FIRING, 'alert', 'severity', 'agent', 'model')} > 0", "sessions"),
+        links={"alert": guide},
+    )
+    return [
+        panel,
+        states(
+            about(c.ALERTS_FIRING, "When alerts fired", no_value="nothing fired"),
+            Query(f"{gauge(c.ALERTS_FIRING, 'alert', 'severity')} > 0", "{{severity}} {{alert}}"),
+        ),
+        lines(
+            about(c.ALERT_TRANSITIONS, "Alerts a minute", "By severity, when they began."),
+            Query(per_minute(c.ALERT_TRANSITIONS, "severity", matching='state="firing"'), "{{severity}}"),
+        ),
+    ]
+
+
+def _cost() -> list[Any]:
+    return [
+        lines(
+            about(c.COST, "Cost an hour", "By agent."),
+            Query(f"3600 * {rate(c.COST, 'agent')}", "{{agent}}"),
+            stacked=True,
+        ),
+        lines(
+            about(c.MODEL_TOKENS, "Billed tokens a second", "By kind."),
+            Query(rate(c.MODEL_TOKENS, "type"), "{{type}}"),
+            stacked=True,
+        ),
+        lines(
+            about(c.CARRIED_TOKENS, "Carried tokens a second", "Stale and duplicate ones are paid for in vain."),
+            Query(rate(c.CARRIED_TOKENS, "state"), "{{state}}"),
+            stacked=True,
+        ),
+        lines(about(c.TURNS, "Turns a minute"), Query(per_minute(c.TURNS, "agent"), "{{agent}}")),
+        lines(
+            about(c.ADDED_TOKENS, "Added tokens a second", "By component."),
+            Query(rate(c.ADDED_TOKENS, "component"), "{{component}}"),
+            stacked=True,
+        ),
+        bars(
+            about(c.ZONE_TRANSITIONS, "Zones entered in this range"),
+            Query(grown(c.ZONE_TRANSITIONS, "to"), "{{to}}"),
+        ),
+    ]

@@ -1,0 +1,65 @@
+"""How a metric looks in Grafana: its unit, its thresholds, its colours; from the catalogue and the alerts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from grafana_foundation_sdk.models.dashboard import Threshold
+
+from windowpane.alerts.rules import RULES, Rule
+from windowpane.metrics.metric import Metric
+from windowpane.report.palette import COMPONENT_TONES, ZONE_TONES
+from windowpane.vocabulary import Severity
+
+CALM: Final = "#63A4E8"
+SEVERITY_COLOURS: Final[dict[Severity, str]] = {
+    "info": ZONE_TONES["yellow"].dark,
+    "warning": ZONE_TONES["orange"].dark,
+    "critical": ZONE_TONES["red"].dark,
+}
+SERIES_COLOURS: Final[dict[str, str]] = {
+    **{zone: tone.dark for zone, tone in ZONE_TONES.items()},
+    **{component: tone.dark for component, tone in COMPONENT_TONES.items()},
+    **SEVERITY_COLOURS,
+    "unknown": COMPONENT_TONES["unattributed"].dark,
+    "fresh": COMPONENT_TONES["message_history"].dark,
+    "stale": ZONE_TONES["orange"].dark,
+    "duplicate": ZONE_TONES["red"].dark,
+}
+"""Colour of a series by its name, where the name has a meaning of its own."""
+
+_UNITS: Final = {"1": "percentunit", "s": "s", "{USD}": "currencyUSD"}
+_NO_SHARES: Final = {"context_window_compression_ratio"}
+"""Ratios that are factors: 3 means a third, not 300%."""
+
+
+def unit_of(metric: Metric) -> str:
+    """Grafana's name of the metric's unit."""
+    if metric.name in _NO_SHARES:
+        return "none"
+    return _UNITS.get(metric.unit, "short")
+
+
+def thresholds_of(metric: Metric) -> list[Threshold]:
+    """Steps at the thresholds of the alerts that judge this gauge, coloured by severity."""
+    rules = [rule for rule in RULES if _judges(rule, metric)]
+    return steps(rules) if rules else [Threshold(color=CALM)]
+
+
+def _judges(rule: Rule, metric: Metric) -> bool:
+    comparable = rule.unit in ("ratio", "times", "turns", "blocks_per_turn")
+    return metric.kind == "gauge" and rule.metric == metric.name and comparable and rule.enabled
+
+
+def steps(rules: list[Rule]) -> list[Threshold]:
+    """Grafana's steps for rules that judge one quantity in one direction. Raises `ValueError` for other rules."""
+    above = {rule.comparison in ("at_least", "above") for rule in rules}
+    if len(above) != 1:
+        raise ValueError(f"rules of one quantity look in two directions: {[rule.name for rule in rules]}")
+    ordered = sorted(
+        (rule.threshold, SEVERITY_COLOURS[rule.severity]) for rule in rules if rule.threshold is not None
+    )
+    values = [value for value, _ in ordered]
+    colours = [colour for _, colour in ordered]
+    colours = [CALM, *colours] if above.pop() else [*colours, CALM]
+    return [Threshold(value=value, color=colour) for value, colour in zip([None, *values], colours, strict=True)]

@@ -1,0 +1,189 @@
+"""Panels: a metric of the catalogue, one or more queries, and a way of drawing them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    heatmap,
+    prometheus,
+    stat,
+    statetimeline,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.models import common as options
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from generator.look import CALM, SERIES_COLOURS, thresholds_of, unit_of
+from windowpane.metrics import catalog
+from windowpane.metrics.metric import Metric
+
+DATASOURCE: Final = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
+LETTERS: Final = "ABCDEFGHIJKLMNOP"
+
+
+@dataclass(frozen=True)
+class Query:
+    """One expression and the name of its series."""
+
+    expression: str
+    legend: str = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a panel shows besides its data."""
+
+    title: str
+    description: str
+    unit: str
+    width: int = 8
+    height: int = 7
+    steps: list[models.Threshold] = field(default_factory=lambda: [models.Threshold(color=CALM)])
+    maximum: float | None = None
+    no_value: str = "none"
+
+
+def about(metric: Metric, title: str, note: str = "", **changed: Any) -> Look:
+    """How *metric* looks, by its catalogue entry and the alerts that judge it."""
+    text = f"{metric.help} {note}".strip()
+    share = unit_of(metric) == "percentunit" and metric.kind == "gauge"
+    given: dict[str, Any] = {
+        "unit": unit_of(metric),
+        "steps": thresholds_of(metric),
+        "maximum": 1 if share else None,
+    }
+    return Look(title, f"{text}\n\nMetric: {metric.name}", **(given | changed))
+
+
+def lines(look: Look, *drawn: Query, stacked: bool = False) -> timeseries.Panel:
+    """Series over time; the alert's thresholds as dashed lines."""
+    panel = _common(timeseries.Panel(), look, drawn)
+    panel.fill_opacity(60 if stacked else 8).line_width(1).show_points(options.VisibilityMode.NEVER)
+    panel.legend(_legend()).tooltip(_tooltip()).min(0).axis_soft_max(look.maximum or 0)
+    panel.color_scheme(builders.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
+    if stacked:
+        panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL).group("A"))
+    if len(look.steps) > 1:
+        dashed = common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.DASHED)
+        panel.thresholds_style(dashed)
+    return _coloured(panel, drawn)
+
+
+def figure(look: Look, query: Query, *, spark: bool = True) -> stat.Panel:
+    """One number, coloured by the alert's thresholds."""
+    panel = _common(stat.Panel(), look, (query,))
+    panel.graph_mode(options.BigValueGraphMode.AREA if spark else options.BigValueGraphMode.NONE)
+    panel.color_mode(options.BigValueColorMode.VALUE)
+    panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+    return panel
+
+
+def total(look: Look, query: Query) -> stat.Panel:
+    """One number for the range that is shown."""
+    panel = figure(look, query, spark=False)
+    panel.targets([_target(0, query, instant=True)])
+    return panel
+
+
+def bars(look: Look, query: Query) -> bargauge.Panel:
+    """One bar a series, at the end of the range."""
+    panel = _common(bargauge.Panel(), look, (query,), instant=True)
+    panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"])).min(0)
+    panel.orientation(options.VizOrientation.HORIZONTAL)
+    return _coloured(panel, (query,))
+
+
+def states(look: Look, query: Query) -> statetimeline.Panel:
+    """When each series was above zero."""
+    panel = _common(statetimeline.Panel(), look, (query,))
+    panel.show_value(options.VisibilityMode.NEVER).legend(_legend())
+    return panel
+
+
+def heat(look: Look, query: Query) -> heatmap.Panel:
+    """A histogram over time."""
+    panel = _common(heatmap.Panel(), look, ())
+    panel.targets([_target(0, query, form=PromQueryFormat.HEATMAP)])
+    panel.calculate(False)
+    return panel
+
+
+def rows(look: Look, *columns: Query, links: dict[str, models.DashboardLink] | None = None) -> table.Panel:
+    """A table: instant queries joined by their labels; a query's legend is its column's heading."""
+    panel = _common(table.Panel(), look, ())
+    panel.targets([_target(i, one, instant=True, form=PromQueryFormat.TABLE) for i, one in enumerate(columns)])
+    panel.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
+    names = {f"Value #{LETTERS[i]}": one.legend for i, one in enumerate(columns)} if len(columns) > 1 else {}
+    names = names or {"Value": columns[0].legend}
+    hidden = {"Time": True, "job": False}
+    organised = {"excludeByName": hidden, "renameByName": names}
+    panel.with_transformation(models.DataTransformerConfig(id_val="organize", options=organised))
+    for column, link in (links or {}).items():
+        panel.override_by_name(column, [models.DynamicConfigValue(id_val="links", value=[link])])
+    return panel
+
+
+def unit_override(panel: Any, column: str, look: Look) -> None:
+    """Give a column of a table its own unit and thresholds, as *look* has them."""
+    panel.override_by_name(
+        column,
+        [
+            models.DynamicConfigValue(id_val="unit", value=look.unit),
+            models.DynamicConfigValue(
+                id_val="thresholds", value=models.ThresholdsConfig(models.ThresholdsMode.ABSOLUTE, look.steps)
+            ),
+            models.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-text"}),
+        ],
+    )
+
+
+def _common(panel: Any, look: Look, drawn: tuple[Query, ...], *, instant: bool = False) -> Any:
+    panel.title(look.title).description(look.description).unit(look.unit).datasource(DATASOURCE)
+    panel.span(look.width).height(look.height).no_value(look.no_value)
+    panel.thresholds(builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(look.steps))
+    if look.maximum is not None and not isinstance(panel, timeseries.Panel):
+        panel.max(look.maximum)
+    if drawn:
+        panel.targets([_target(i, one, instant=instant) for i, one in enumerate(drawn)])
+    return panel
+
+
+def _target(
+    index: int, query: Query, *, instant: bool = False, form: PromQueryFormat = PromQueryFormat.TIME_SERIES
+) -> prometheus.Dataquery:
+    target = prometheus.Dataquery().expr(query.expression).ref_id(LETTERS[index]).datasource(DATASOURCE)
+    target.format(form)
+    if query.legend:
+        target.legend_format(query.legend)
+    return target.instant() if instant else target.range()
+
+
+def _coloured(panel: Any, drawn: tuple[Query, ...]) -> Any:
+    """Give series their colour where a panel draws them by one label whose values have one."""
+    for label in ("zone", "component", "severity", "state"):
+        if any(one.legend == f"{{{{{label}}}}}" for one in drawn):
+            for name in catalog.LABELS[label].values:
+                if name in SERIES_COLOURS:
+                    fixed = {"mode": "fixed", "fixedColor": SERIES_COLOURS[name]}
+                    panel.override_by_name(name, [models.DynamicConfigValue(id_val="color", value=fixed)])
+    return panel
+
+
+def _legend() -> common.VizLegendOptions:
+    return (
+        common.VizLegendOptions()
+        .display_mode(options.LegendDisplayMode.LIST)
+        .placement(options.LegendPlacement.BOTTOM)
+        .show_legend(True)
+    )
+
+
+def _tooltip() -> common.VizTooltipOptions:
+    return common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI).sort(options.SortOrder.DESCENDING)

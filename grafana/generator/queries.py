@@ -1,0 +1,73 @@
+"""PromQL from the metric catalogue: how a metric is selected and how its series over processes become one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.metrics.catalog import USED_TOKENS
+from windowpane.metrics.metric import IDENTITY, Metric
+
+TARGET: Final = 'job=~"$job", instance=~"$instance"'
+SESSIONS: Final = 'agent=~"$agent", model=~"$model"'
+
+_OPERATORS: Final = {"max": "max", "min": "min", "sum": "sum", "count": "sum", "max_abs": "max"}
+
+
+def select(metric: Metric, matching: str = "", *, suffix: str = "", window: str = "") -> str:
+    """The metric's series that the dashboard's variables choose."""
+    chosen = [TARGET]
+    if metric.labels[: len(IDENTITY)] == IDENTITY:
+        chosen.append(SESSIONS)
+    if matching:
+        chosen.append(matching)
+    return f"{metric.name}{suffix}{{{', '.join(chosen)}}}" + (f"[{window}]" if window else "")
+
+
+def gauge(metric: Metric, *by: str, matching: str = "") -> str:
+    """A gauge over all chosen processes, joined as the catalogue joins sessions."""
+    series = select(metric, matching)
+    if metric.aggregate == "weighted_mean":
+        return _weighted(by, series)
+    if metric.aggregate == "max_abs":
+        series = f"abs({series})"
+    return _over(_OPERATORS[metric.aggregate or "max"], by, series)
+
+
+def _weighted(by: tuple[str, ...], series: str) -> str:
+    """The mean, each process's value weighing as many tokens as it has in use."""
+    on = ", ".join(("job", "instance", *IDENTITY))
+    weight = f"sum by ({on}) ({select(USED_TOKENS)})"
+    return (
+        f"{_over('sum', by, f'{series} * on ({on}) group_left () {weight}')}\n"
+        f"/ {_over('sum', by, f'{series} * 0 + on ({on}) group_left () {weight}')}"
+    )
+
+
+def rate(metric: Metric, *by: str, matching: str = "", suffix: str = "") -> str:
+    """Growth a second."""
+    return _over("sum", by, f"rate({select(metric, matching, suffix=suffix, window='$__rate_interval')})")
+
+
+def per_minute(metric: Metric, *by: str, matching: str = "") -> str:
+    """Growth a minute, for what happens seldom."""
+    return f"60 * {rate(metric, *by, matching=matching)}"
+
+
+def grown(metric: Metric, *by: str, matching: str = "", window: str = "$__range") -> str:
+    """Growth over the range that is shown."""
+    return _over("sum", by, f"increase({select(metric, matching, window=window)})")
+
+
+def quantile(at: float, metric: Metric, *by: str) -> str:
+    """A quantile of a histogram's recent observations."""
+    return f"histogram_quantile({at}, {rate(metric, 'le', *by, suffix='_bucket')})"
+
+
+def buckets(metric: Metric) -> str:
+    """A histogram's observations by bucket, for a heat map."""
+    return _over("sum", ("le",), f"increase({select(metric, suffix='_bucket', window='$__rate_interval')})")
+
+
+def _over(operator: str, by: tuple[str, ...], expression: str) -> str:
+    grouping = f" by ({', '.join(by)})" if by else ""
+    return f"{operator}{grouping} ({expression})"

@@ -1,0 +1,82 @@
+"""Session drill-down: the fullest sessions by name, with links into the session page.
+
+Session ids are exported only behind an opt-in cap; without it this dashboard says how to turn it on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grafana_foundation_sdk.models import dashboard as models
+
+from generator.board import Row, board, choice, link
+from generator.panels import Look, Query, about, lines, rows, unit_override
+from generator.queries import SESSIONS, TARGET, gauge
+from windowpane.metrics import catalog as c
+
+UID = "windowpane-session"
+CHOSEN = 'session=~"$session"'
+OFF = "no session label: start with session_label=20, or serve --session-label 20"
+OPT_IN = "Needs the opt-in session label; the N fullest live sessions have one."
+
+
+def session() -> models.Dashboard:
+    """The dashboard."""
+    named = f"label_values({c.SESSION_UTILIZATION.name}{{{TARGET}, {SESSIONS}}}, session)"
+    return board(
+        UID,
+        "Windowpane / Sessions",
+        "The fullest sessions one by one, and the agents they belong to. A click on a session opens its page in "
+        f"the Windowpane dashboard. {OPT_IN}",
+        [Row("Sessions", _sessions()), Row("Their agents", _agents())],
+        variables=[choice("session", named)],
+    )
+
+
+def _sessions() -> list[Any]:
+    by = ("session", "agent", "model")
+    page = link("Open the session", "${dashboard_url}/session?session=${__value.raw:percentencode}").build()
+    column = about(c.SESSION_UTILIZATION, "Utilization", steps=about(c.UTILIZATION, "").steps)
+    look = Look("Sessions", f"{OPT_IN}\n\nA click on a session opens its page.", "short", width=24, no_value=OFF)
+    panel = rows(
+        look,
+        Query(gauge(c.SESSION_UTILIZATION, *by, matching=CHOSEN), "Utilization"),
+        Query(gauge(c.SESSION_USED_TOKENS, *by, matching=CHOSEN), "Used tokens"),
+        links={"session": page},
+    )
+    unit_override(panel, "Utilization", column)
+    wide: dict[str, Any] = {"width": 12, "height": 9, "no_value": OFF}
+    series = link("Open the session", "${dashboard_url}/session?session=${__field.labels.session:percentencode}")
+    charts = [
+        lines(
+            about(
+                c.SESSION_UTILIZATION,
+                "Utilization by session",
+                OPT_IN,
+                steps=about(c.UTILIZATION, "").steps,
+                **wide,
+            ),
+            Query(gauge(c.SESSION_UTILIZATION, *by, matching=CHOSEN), "{{session}}"),
+        ),
+        lines(
+            about(c.SESSION_USED_TOKENS, "Used tokens by session", OPT_IN, **wide),
+            Query(gauge(c.SESSION_USED_TOKENS, *by, matching=CHOSEN), "{{session}}"),
+        ),
+    ]
+    return [panel, *(chart.data_links([series]) for chart in charts)]
+
+
+def _agents() -> list[Any]:
+    both, who = ("agent", "model"), "{{agent}} {{model}}"
+    return [
+        lines(
+            about(c.TURNS_UNTIL_RED, "Turns until red", "Early end, median and late end of the forecast."),
+            Query(gauge(c.TURNS_UNTIL_RED, "bound"), "{{bound}}"),
+        ),
+        lines(about(c.VELOCITY, "Velocity"), Query(gauge(c.VELOCITY, *both), who)),
+        lines(
+            about(c.USED_TOKENS, "Used tokens by component", "Live sessions of the chosen agents."),
+            Query(gauge(c.USED_TOKENS, "component"), "{{component}}"),
+            stacked=True,
+        ),
+    ]

@@ -1,0 +1,293 @@
+"""The dashboards: what the dashboard-linter asks, what the SDK's types keep, and where their words come from.
+
+The linter is a Go program that cannot be installed here; its rules are written down again as tests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import units
+from grafana_foundation_sdk.models.dashboard import Dashboard
+from lens import SELECTOR, annotation_queries, boards, panel_queries, panels, variables
+
+from windowpane.alerts.rules import RULES, RULES_BY_NAME
+from windowpane.alerts.runbook import html
+from windowpane.metrics.catalog import BY_NAME, CATALOGUE
+
+BOARDS = boards()
+QUERIES = [
+    query
+    for name, board in BOARDS.items()
+    for query in (*panel_queries(name, board), *annotation_queries(name, board))
+]
+KNOWN_UNITS = {
+    value for name, value in vars(units).items() if isinstance(value, str) and not name.startswith("_")
+}
+SCRAPE_METRICS = {"up", "scrape_duration_seconds", "scrape_samples_scraped"}
+SUFFIXES = ("_bucket", "_sum", "_count")
+
+each_board = pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+
+
+def each_panel() -> Iterator[Any]:
+    for name, board in BOARDS.items():
+        for panel in panels(board):
+            yield pytest.param(panel, id=f"{name}: {panel['title']}")
+
+
+def metric_of(name: str) -> str:
+    for suffix in SUFFIXES:
+        base = name.removesuffix(suffix)
+        if base in BY_NAME and BY_NAME[base].kind == "histogram":
+            return base
+    return name
+
+
+def keys(value: Any, path: str = "") -> Iterator[str]:
+    """The path of every key of a document."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield f"{path}.{key}"
+            yield from keys(below, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from keys(below, f"{path}[{index}]")
+
+
+def test_there_are_four_with_stable_identities() -> None:
+    """Links from elsewhere keep working: the identity is the file's name, and nothing else decides it."""
+    assert list(BOARDS) == [
+        "windowpane-exporter",
+        "windowpane-fleet",
+        "windowpane-reduction",
+        "windowpane-session",
+    ]
+    assert {name: board["uid"] for name, board in BOARDS.items()} == {name: name for name in BOARDS}
+    assert all("id" not in board and "version" not in board for board in BOARDS.values())
+
+
+@each_board
+def test_round_trip_through_the_sdk_loses_no_key(board: dict[str, Any]) -> None:
+    """What the types do not know would vanish here, a misspelt key included."""
+    again = json.loads(json.dumps(Dashboard.from_json(board).to_json(), cls=JSONEncoder))
+
+    assert set(keys(board)) - set(keys(again)) == set()
+    assert again["panels"] == board["panels"]
+    assert again["templating"] == board["templating"]
+
+
+def test_the_round_trip_notices_a_misspelt_key() -> None:
+    """The check above is worth something."""
+    board = json.loads(json.dumps(BOARDS["windowpane-fleet"]))
+    board["panels"][1]["fieldConfig"]["defaults"]["untit"] = "short"
+    again = json.loads(json.dumps(Dashboard.from_json(board).to_json(), cls=JSONEncoder))
+
+    assert set(keys(board)) - set(keys(again)) == {".panels[1].fieldConfig.defaults.untit"}
+
+
+@each_board
+def test_template_rules(board: dict[str, Any]) -> None:
+    """One data source variable, job and instance as multi-value queries of it, reloaded with the time range."""
+    found = variables(board)
+    sources = [variable for variable in found.values() if variable["type"] == "datasource"]
+
+    assert [(one["name"], one["label"], one["query"]) for one in sources] == [
+        ("datasource", "Data source", "prometheus")
+    ]
+    for name in ("job", "instance"):
+        assert (found[name]["type"], found[name]["label"]) == ("query", name.capitalize())
+    for variable in found.values():
+        if variable["type"] == "query":
+            assert variable["datasource"]["uid"] == "${datasource}"
+            assert (variable["multi"], variable["includeAll"], variable["allValue"]) == (True, True, ".+")
+            assert variable["refresh"] == 2
+            assert re.fullmatch(r"label_values\([a-z_]+(\{[^}]*\})?, [a-z]+\)", variable["query"])
+
+
+@each_board
+def test_a_dashboard_is_not_editable_and_bounded(board: dict[str, Any]) -> None:
+    """Provisioned dashboards are changed in code; the refresh is not faster than scrapes."""
+    assert board["editable"] is False
+    assert board["refresh"] == "30s"
+    assert "windowpane" in board["tags"]
+
+
+@pytest.mark.parametrize("panel", list(each_panel()))
+def test_panel_rules(panel: dict[str, Any]) -> None:
+    """Title, description, a known unit, the templated data source and at least one query."""
+    assert panel["title"]
+    assert len(panel["description"]) > 20
+    assert panel["fieldConfig"]["defaults"]["unit"] in KNOWN_UNITS
+    assert panel["datasource"]["uid"] == "${datasource}"
+    assert panel["targets"]
+    assert all(target["datasource"]["uid"] == "${datasource}" for target in panel["targets"])
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_target_rules(query: Any) -> None:
+    """Every selector is templated, rates use the rate interval, counters are never shown raw."""
+    expression = query.expression
+    selectors = SELECTOR.findall(expression)
+
+    assert selectors
+    for name, matchers in selectors:
+        assert 'job=~"$job"' in matchers
+        assert 'instance=~"$instance"' in matchers
+        metric = BY_NAME.get(metric_of(name))
+        assert metric is not None or name in SCRAPE_METRICS, f"{name} is in no catalogue"
+        if (
+            metric is not None
+            and metric.labels[:2] == ("agent", "model")
+            and query.board != "windowpane-exporter"
+        ):
+            assert 'agent=~"$agent", model=~"$model"' in matchers
+        if name.endswith(("_total", *SUFFIXES)):
+            before = expression[: expression.index(f"{name}{{{matchers}}}")]
+            assert before.endswith(("rate(", "increase(")), f"{name} is not in a rate"
+    for function, window in re.findall(r"(rate|increase)\([a-z_]+\{[^}]*\}\[([^\]]+)\]", expression):
+        assert window == "$__rate_interval" or (function == "increase" and window == "$__range")
+    bare = re.sub(r"\{[^}]*\}", "{}", expression)
+    assert not re.search(r"\b(?:context_window|windowpane)_\w+(?![\w{])", bare), "a selector without matchers"
+
+
+def test_every_metric_is_on_a_dashboard() -> None:
+    """What is measured can be seen; the one exception exists only in OpenTelemetry."""
+    shown = {metric_of(name) for query in QUERIES for name, _ in SELECTOR.findall(query.expression)}
+
+    assert {metric.name for metric in CATALOGUE} - shown == {"gen_ai_client_token_usage"}
+
+
+def test_labels_that_are_asked_for_exist() -> None:
+    """Every label a query groups by or matches belongs to its metric, or is the scrape's own."""
+    scrape = {"job", "instance", "le"}
+    for query in QUERIES:
+        for name, matchers in SELECTOR.findall(query.expression):
+            metric = BY_NAME.get(metric_of(name))
+            allowed = scrape | set(metric.labels if metric else ())
+            matched = set(re.findall(r"(\w+)=", matchers))
+            assert matched <= allowed, f"{query}: {name} has no {matched - allowed}"
+        grouped = {
+            label for group in re.findall(r"by \(([^)]*)\)", query.expression) for label in group.split(", ")
+        }
+        known = scrape | {
+            label
+            for name, _ in SELECTOR.findall(query.expression)
+            for label in (BY_NAME[metric_of(name)].labels if metric_of(name) in BY_NAME else ())
+        }
+        assert grouped <= known, f"{query}: {grouped - known}"
+
+
+def test_legends_name_labels_that_the_query_keeps() -> None:
+    """A legend with a label that was summed away would be blank."""
+    for name, board in BOARDS.items():
+        for panel in panels(board):
+            for target in panel["targets"]:
+                used = set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")))
+                kept = {
+                    one for group in re.findall(r"by \(([^)]*)\)", target["expr"]) for one in group.split(", ")
+                }
+                assert used <= kept, f"{name}: {panel['title']} names {used - kept}"
+
+
+@pytest.mark.parametrize("panel", list(each_panel()))
+def test_words_come_from_the_catalogue(panel: dict[str, Any]) -> None:
+    """A panel that names its metric begins with that metric's help and names the metric it queries."""
+    named = re.search(r"Metric: (\w+)$", panel["description"])
+    if named and named[1] in BY_NAME:
+        assert panel["description"].startswith(BY_NAME[named[1]].help)
+        assert any(named[1] in target["expr"] for target in panel["targets"])
+    assert re.search(r"Metrics?: ", panel["description"]) or panel["type"] == "table"
+
+
+@pytest.mark.parametrize(
+    ("title", "alerts"),
+    [
+        ("Fullest window", ["utilization"]),
+        ("Utilization", ["utilization"]),
+        ("Turns until red", ["red_imminent", "red_soon"]),
+        ("Lowest fidelity", ["fidelity"]),
+        ("Lowest compression ratio", ["compression_ratio"]),
+        ("Tool results", ["tool_results"]),
+        ("Eviction rate", ["eviction_rate"]),
+        ("Estimate error", ["estimate_off"]),
+        ("Regret", ["regret"]),
+    ],
+)
+def test_thresholds_come_from_the_alerts(title: str, alerts: list[str]) -> None:
+    """The steps of a panel are the thresholds of the alerts that judge what it shows."""
+    found = next(panel for board in BOARDS.values() for panel in panels(board) if panel["title"] == title)
+    drawn = [step["value"] for step in found["fieldConfig"]["defaults"]["thresholds"]["steps"]]
+
+    assert drawn == [None, *(RULES_BY_NAME[name].threshold for name in alerts)]
+
+
+def test_every_judged_gauge_draws_its_threshold() -> None:
+    """No gauge with an alert of its own is shown without the line at which it fires."""
+    judged = {
+        rule.metric
+        for rule in RULES
+        if rule.enabled
+        and rule.kind in ("level", "sample")
+        and rule.unit in ("ratio", "times", "turns", "blocks_per_turn")
+    }
+    for board in BOARDS.values():
+        for panel in panels(board):
+            named = re.search(r"Metric: (\w+)$", panel["description"])
+            if named and named[1] in judged and BY_NAME[named[1]].kind == "gauge":
+                assert len(panel["fieldConfig"]["defaults"]["thresholds"]["steps"]) > 1, panel["title"]
+
+
+@each_board
+def test_links_lead_somewhere(board: dict[str, Any]) -> None:
+    """Every dashboard links to the others, to the application and the runbook that Prometheus serves."""
+    links = {link["title"]: link for link in board["links"]}
+    addresses = variables(board)
+
+    assert links["Windowpane"]["tags"] == ["windowpane"]
+    assert (links["Sessions in the browser"]["url"], links["Runbook"]["url"]) == (
+        "${dashboard_url}",
+        "${runbook_url}",
+    )
+    assert addresses["dashboard_url"]["query"] == "http://127.0.0.1:8501"
+    assert addresses["runbook_url"]["query"].endswith("/user/runbook.html")
+    assert 'id="utilization"' in html()
+
+
+def test_sessions_link_to_their_page_in_the_browser() -> None:
+    """The session's id reaches the page as the address the application itself uses."""
+    board = BOARDS["windowpane-session"]
+    text = json.dumps(board)
+
+    assert "${dashboard_url}/session?session=${__value.raw:percentencode}" in text
+    assert "${dashboard_url}/session?session=${__field.labels.session:percentencode}" in text
+
+
+def test_annotations_tell_alerts_compactions_and_rolls() -> None:
+    """The marks on every chart are those a person looks for first."""
+    for name in ("windowpane-fleet", "windowpane-reduction", "windowpane-session"):
+        marked = [annotation["name"] for annotation in BOARDS[name]["annotations"]["list"]]
+        assert marked == ["Alerts", "Compactions", "Window rolls"]
+
+
+@each_board
+def test_panels_fill_rows_without_overlap(board: dict[str, Any]) -> None:
+    """No panel covers another or leaves the grid."""
+    taken: set[tuple[int, int]] = set()
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert place["x"] + place["w"] <= 24
+        assert not cells & taken, panel["title"]
+        taken |= cells
+    identities = [panel["id"] for panel in board["panels"]]
+    assert len(identities) == len(set(identities))
