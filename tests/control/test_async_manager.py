@@ -146,6 +146,42 @@ def test_a_model_that_fails_never_reaches_the_agent() -> None:
     assert "RuntimeError" in accepted[0].reason
 
 
+def test_large_tool_results_are_summarised_where_masking_is_not_enough() -> None:
+    """Recent results that eviction may not touch are summarised before the conversation is compacted."""
+    sink = RecordingSink()
+    seams = in_memory_seams(sink, model=ScriptedModel(["Found value_of_interest in src/deep.py"]))
+    with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, seams=seams) as window:
+        window.add_user("go")
+        for n in range(6):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
+            window.on_tool_result("run", f"value_of_interest in src/deep.py {n} " * 900, f"c{n}")
+        window.on_turn_start()
+        assert openai_faults(window.messages()) == []
+        assert "[summary; original: wp:" in json.dumps(window.messages())
+
+    summarised = [e for e in sink.of(ContentCompressed) if e.strategy == "tool_result_summarization"]
+    assert summarised
+    assert all(event.outcome == "accepted" and (event.ratio or 0) > 10 for event in summarised)
+
+
+def test_a_model_that_is_down_is_not_asked_for_every_result() -> None:
+    """One failed call a turn at most, and after three the breaker is open."""
+    sink = RecordingSink()
+    model = ScriptedModel([RuntimeError("down")])
+    seams = in_memory_seams(sink, model=model)
+    with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, seams=seams) as window:
+        window.add_user("go")
+        for n in range(8):
+            before = len(model.asked)
+            window.on_turn_start()
+            assert len(model.asked) - before <= 3
+            window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
+            window.on_tool_result("run", f"row_{n} of src/deep.py " * 1_460, f"c{n}")
+
+    assert model.asked
+
+
 def test_scenario_038_what_comes_in_while_a_summary_is_written_survives() -> None:
     """A tool result that arrives from another thread during the model call is still there afterwards."""
     sink = RecordingSink()

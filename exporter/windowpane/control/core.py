@@ -37,9 +37,15 @@ RESULT_RATIO: Final = 0.50
 IMAGE_TOKENS: Final = 1_000
 
 
+LADDER: Final = ("eviction", "tool_result_summarization", "compaction", "roll", "hard_eviction", "truncation")
+"""The rungs of `control.cascade` in the order they are taken."""
+
+
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
     """How a session is managed."""
+
+    ladder: tuple[str, ...] = LADDER
 
     policy: Policy = POLICIES["hybrid"]
     enforce: Literal["global", "component"] = "global"

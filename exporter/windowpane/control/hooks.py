@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from windowpane.control.breaker import NO_PROGRESS
-from windowpane.control.checkpoint import checkpoint_of
+from windowpane.control.cascade import Tally, climb
 from windowpane.control.compacting import compact
 from windowpane.control.core import Core
-from windowpane.control.decisions import Action, Decision, due
+from windowpane.control.crossing import checkpoint_if_due, save_checkpoint
+from windowpane.control.decisions import Decision, due
 from windowpane.control.overflow import classify
 from windowpane.control.pressure import Levels
 from windowpane.control.protection import GRADES
-from windowpane.control.reduction import NOTHING, Outcome, cut_within_turn, evict
+from windowpane.control.reduction import cut_within_turn, evict
 from windowpane.control.replies import Reply
-from windowpane.control.requests import Program, SaveCheckpoint
-from windowpane.events import (
-    BreakerOpened,
-    CheckpointRejected,
-    CheckpointSaved,
-    OverflowDetected,
-)
+from windowpane.control.requests import Program
+from windowpane.events import OverflowDetected
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.settings import WindowLimits
-from windowpane.window.blocks import Block
 
-CHECKPOINT_TURNS: Final = 5
-"""Turns between checkpoints while the window stays above their level."""
 RETRY_SHARE: Final = 0.80
 """A retry after an overflow sends at most this share of what overflowed."""
-
-
-class _Tally:
-    """What a hook has done so far."""
-
-    def __init__(self) -> None:
-        self.action: Action = "none"
-        self.done: list[str] = []
-        self.freed = 0
-
-    def note(self, action: Action, outcome: Outcome) -> None:
-        if outcome:
-            self.action = action
-            self.done.append(outcome.done)
-            self.freed += outcome.freed_tokens
 
 
 def turn_start(core: Core) -> Program[Decision]:
@@ -57,9 +33,10 @@ def turn_start(core: Core) -> Program[Decision]:
     action = due(before.used_tokens, levels)
     if action in ("none", "prepare"):
         return Decision(action, core.status())
-    tally = _Tally()
-    yield from _checkpoint_if_due(core, levels, before.used_tokens)
-    yield from _reduce(core, limits, levels, tally)
+    tally = Tally()
+    yield from checkpoint_if_due(core, levels, before.used_tokens)
+    if core.standing() <= levels.ceiling:
+        yield from climb(core, limits, levels, tally)
     return _settle(core, levels, tally, overflowed=before.used_tokens > levels.ceiling)
 
 
@@ -98,9 +75,9 @@ def overflow(core: Core, error: object) -> Program[Decision]:
         tracker.record(OverflowDetected("provider", "failed", used, None))
         return Decision("none", core.status(), reason="the size of the window is unknown")
     before = core.used()
-    tally = _Tally()
+    tally = Tally()
     smaller = min(levels.target, int(RETRY_SHARE * before))
-    yield from _checkpoint(core, "overflow")
+    yield from save_checkpoint(core, "overflow")
     yield from _shrink(core, limits, levels, tally, target_used=smaller)
     fits = core.used() < before and core.used() <= levels.ceiling
     core.retried_turn = tracker.turn
@@ -110,30 +87,7 @@ def overflow(core: Core, error: object) -> Program[Decision]:
     return Decision(tally.action, core.status(), tuple(tally.done), tally.freed, retry=fits)
 
 
-def _reduce(core: Core, limits: WindowLimits, levels: Levels, tally: _Tally) -> Program[None]:
-    """The ladder: evict, then compact on a shortfall, then go on in a new window, then cut within the turn.
-
-    Not tried at all where what is sent with every call fills the window by itself.
-    """
-    if core.standing() > levels.ceiling:
-        return
-    used = core.used()
-    if used >= levels.compact or not _was_fruitless(core, levels):
-        outcome = yield from evict(core, limits, levels, grades=GRADES[:2], minimum_tokens=levels.minimum_saving)
-        tally.note("evict", outcome)
-    if levels.evict <= core.used() < levels.roll:
-        tally.note("compact", (yield from _compact(core, limits, levels, trigger="pressure")))
-    if core.used() >= levels.roll:
-        tally.note("roll", (yield from _roll(core, limits, levels)))
-    if core.used() > levels.ceiling:
-        tally.note("evict", (yield from evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1)))
-    if core.used() > levels.ceiling:
-        tally.note("evict", (yield from cut_within_turn(core, target_used=limits.usable_tokens)))
-
-
-def _shrink(
-    core: Core, limits: WindowLimits, levels: Levels, tally: _Tally, *, target_used: int
-) -> Program[None]:
+def _shrink(core: Core, limits: WindowLimits, levels: Levels, tally: Tally, *, target_used: int) -> Program[None]:
     """Get below *target_used* whatever the zone says: the provider counts more than we do."""
     tally.note(
         "evict",
@@ -145,63 +99,7 @@ def _shrink(
         tally.note("evict", (yield from cut_within_turn(core, target_used=target_used)))
 
 
-def _was_fruitless(core: Core, levels: Levels) -> bool:
-    """Whether the last plan was not worth applying and little has come since."""
-    before = core.fruitless_used
-    return before is not None and core.used() < before + max(1, levels.minimum_saving // 2)
-
-
-def _compact(core: Core, limits: WindowLimits, levels: Levels, *, trigger: str) -> Program[Outcome]:
-    breaker = core.breaker
-    was_open = breaker.open
-    if not breaker.due(core.tracker.turn):
-        if not was_open:
-            core.tracker.record(BreakerOpened(breaker.reason, breaker.attempts))
-        return NOTHING
-    return (yield from compact(core, limits, levels, trigger=trigger))
-
-
-def _roll(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
-    """Compact, save a checkpoint, and go on in a new window with what is left."""
-    tracker = core.tracker
-    before = core.used()
-    if core.breaker.open and core.breaker.reason == NO_PROGRESS:
-        return NOTHING
-    outcome = yield from compact(core, limits, levels, trigger="roll")
-    if not outcome:
-        return NOTHING
-    yield from _checkpoint(core, "roll")
-    _carry_on(core, "checkpoint", [block for block in tracker.window if block.content_type != "unattributed"])
-    core.breaker.reset()
-    freed = before - core.used()
-    return Outcome(f"{outcome.done}; window {tracker.window_id} opened from a checkpoint", freed)
-
-
-def clear(core: Core) -> None:
-    """The user went on in a new, empty window: system prompt, tools and what is pinned come along."""
-    standing = ("system_prompt", "tool_definition")
-    kept = [block for block in core.tracker.window if block.content_type in standing or block.pinned]
-    core.open_calls.clear()
-    core.answered.clear()
-    _carry_on(core, "clear", kept)
-    if core.goal_block is None and not core.goal_is_given:
-        core.goal = ""
-    core.breaker.reset()
-
-
-def _carry_on(core: Core, reason: str, kept: Sequence[Block]) -> None:
-    """Open a new window with *kept*, and let everything that names blocks follow their new ids."""
-    opened = core.tracker.roll(reason, carried=kept)
-    moved = {block.replaces: block.id for block in opened}
-    groups = {old.group: new.group for old, new in zip(kept, opened, strict=True)}
-    core.payloads = {moved[old]: payload for old, payload in core.payloads.items() if old in moved}
-    core.goal_block = moved.get(core.goal_block)
-    for call in core.open_calls.values():
-        call.group = groups.get(call.group, call.group)
-    core.reindex()
-
-
-def _settle(core: Core, levels: Levels, tally: _Tally, *, overflowed: bool) -> Decision:
+def _settle(core: Core, levels: Levels, tally: Tally, *, overflowed: bool) -> Decision:
     """Measure again after a reduction; raises where what must stay does not fit."""
     used = core.used()
     limits = core.limits
@@ -217,26 +115,3 @@ def _settle(core: Core, levels: Levels, tally: _Tally, *, overflowed: bool) -> D
             required_tokens=used, usable_tokens=limits.usable_tokens, limit_tokens=limits.limit_tokens
         )
     return Decision(tally.action, core.status(), tuple(tally.done), tally.freed)
-
-
-def _checkpoint_if_due(core: Core, levels: Levels, used_tokens: int) -> Program[None]:
-    last = core.checkpoint_turn
-    if used_tokens < levels.checkpoint:
-        return
-    if last is None or core.tracker.turn - last >= CHECKPOINT_TURNS:
-        yield from _checkpoint(core, "pressure")
-
-
-def _checkpoint(core: Core, trigger: str) -> Program[None]:
-    """Save the session's state; a checkpoint that cannot be saved is reported and does not stop the session."""
-    if not core.settings.checkpoint:
-        return
-    core.checkpoint_version += 1
-    core.checkpoint_turn = core.tracker.turn
-    saved = checkpoint_of(core)
-    answer = yield SaveCheckpoint(saved.document, saved.markdown)
-    if answer.failed:
-        reason = f"{type(answer.error).__name__}: {answer.error}"[:200]
-        core.tracker.record(CheckpointRejected(core.checkpoint_version, reason))
-        return
-    core.tracker.record(CheckpointSaved(saved.version, trigger, saved.size_bytes, core.digest(saved.markdown)))

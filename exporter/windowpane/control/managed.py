@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from windowpane.control.core import ControlSettings, Core
+from windowpane.control.crossing import clear
 from windowpane.control.decisions import Decision, Status
-from windowpane.control.hooks import clear
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import Answer, KeepOriginals, Program, Request, SaveCheckpoint

@@ -1,0 +1,109 @@
+"""The cascade: an ordered ladder of reductions, cheap ones first, each taken only while the window is too full.
+
+The rungs are data. A session climbs those its settings name, in that order; another strategy joins by registering
+a rung.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.control.compacting import compact
+from windowpane.control.core import Core
+from windowpane.control.crossing import roll
+from windowpane.control.decisions import Action
+from windowpane.control.pressure import Levels
+from windowpane.control.protection import GRADES
+from windowpane.control.reduction import NOTHING, Outcome, cut_within_turn, evict
+from windowpane.control.requests import Program
+from windowpane.control.summarizing import summarize_results
+from windowpane.events import BreakerOpened
+from windowpane.exceptions import ConfigurationError
+from windowpane.settings import WindowLimits
+
+
+class Tally:
+    """What a hook has done so far."""
+
+    def __init__(self) -> None:
+        self.action: Action = "none"
+        self.done: list[str] = []
+        self.freed = 0
+
+    def note(self, action: Action, outcome: Outcome) -> None:
+        """Add what a reduction did, if it did anything."""
+        if outcome:
+            self.action = action
+            self.done.append(outcome.done)
+            self.freed += outcome.freed_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One reduction, and when it is due."""
+
+    action: Action
+    due: Callable[[Core, Levels], bool]
+    """Asked when the ladder reaches it, with what the rungs before have freed."""
+    run: Callable[[Core, WindowLimits, Levels], Program[Outcome]]
+
+
+def climb(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> Program[None]:
+    """Take each rung that is due, in the order of the session's settings."""
+    for name in core.settings.ladder:
+        rung = RUNGS.get(name)
+        if rung is None:
+            raise ConfigurationError("compression.cascade", f"{name!r} is no rung", expected=", ".join(RUNGS))
+        if rung.due(core, levels):
+            tally.note(rung.action, (yield from rung.run(core, limits, levels)))
+
+
+def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    return evict(core, limits, levels, grades=GRADES[:2], minimum_tokens=levels.minimum_saving)
+
+
+def _evict_hard(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    return evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1)
+
+
+def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    breaker = core.breaker
+    was_open = breaker.open
+    if not breaker.due(core.tracker.turn):
+        if not was_open:
+            core.tracker.record(BreakerOpened(breaker.reason, breaker.attempts))
+        return NOTHING
+    return (yield from compact(core, limits, levels, trigger="pressure"))
+
+
+def _cut(core: Core, limits: WindowLimits, _levels: Levels) -> Program[Outcome]:
+    return cut_within_turn(core, target_used=limits.usable_tokens)
+
+
+def _may_summarize(core: Core) -> bool:
+    return bool(core.settings.model) and not core.breaker.open
+
+
+def _worth_evicting(core: Core, levels: Levels) -> bool:
+    """Below red a plan that was not worth applying is not made again before something has come since."""
+    used, before = core.used(), core.fruitless_used
+    if used < levels.evict:
+        return False
+    return before is None or used >= levels.compact or used >= before + max(1, levels.minimum_saving // 2)
+
+
+RUNGS: Final[dict[str, Rung]] = {
+    "eviction": Rung("evict", _worth_evicting, _evict),
+    "tool_result_summarization": Rung(
+        "compact",
+        lambda core, levels: _may_summarize(core) and levels.evict <= core.used() < levels.roll,
+        summarize_results,
+    ),
+    "compaction": Rung("compact", lambda core, levels: levels.evict <= core.used() < levels.roll, _compact),
+    "roll": Rung("roll", lambda core, levels: core.used() >= levels.roll, roll),
+    "hard_eviction": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _evict_hard),
+    "truncation": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _cut),
+}
+"""Every rung by name. The default order is that of the settings."""

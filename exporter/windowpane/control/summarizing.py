@@ -1,0 +1,135 @@
+"""Summarises single tool results with a language model: between masking them and compacting everything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from windowpane.control.compression.prompts import TOOL_RESULT, fenced
+from windowpane.control.core import Core
+from windowpane.control.eviction.placeholders import handle_of
+from windowpane.control.facts import extract
+from windowpane.control.fidelity import evaluate
+from windowpane.control.pressure import Levels
+from windowpane.control.reduction import NOTHING, Outcome
+from windowpane.control.requests import AskModel, KeepOriginals, Program
+from windowpane.events import BreakerOpened, ContentCompressed
+from windowpane.settings import WindowLimits
+from windowpane.window.blocks import Block
+
+THRESHOLD_TOKENS: Final = 500
+"""Smaller results are not worth a call."""
+RESULTS_A_TURN: Final = 3
+"""Calls of the model before one call of the agent, at most."""
+SHARE: Final = 0.25
+"""Of the original that a summary may take."""
+SHOWN_CHARACTERS: Final = 80_000
+
+
+def summarize_results(core: Core, _limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Replace the largest tool results by what a model says they found, until the target is reached.
+
+    Results of the open cycle, pinned ones and those that were shortened before stay as they are. A model that
+    fails is not asked again in this turn, and counts against the breaker.
+    """
+    freed = count = 0
+    failures = core.breaker.attempts
+    for block in _largest(core)[:RESULTS_A_TURN]:
+        if core.used() <= levels.target or core.breaker.attempts > failures:
+            break
+        saved = yield from _summarize(core, block)
+        freed += saved
+        count += saved > 0
+    if not freed:
+        return NOTHING
+    return Outcome(f"summarised {count} tool results, {freed:,} tokens freed", freed, core.used() > levels.target)
+
+
+def _largest(core: Core) -> list[Block]:
+    open_groups = {call.group for call in core.open_calls.values()}
+    turn = core.tracker.turn
+    current = {block.group for block in core.tracker.window if block.turn >= turn}
+    found = [
+        block
+        for block in core.tracker.window
+        if block.content_type == "tool_result"
+        and block.text
+        and block.tokens > THRESHOLD_TOKENS
+        and not block.pinned
+        and block.replaces is None
+        and block.group not in open_groups | current
+    ]
+    return sorted(found, key=lambda block: -block.tokens)
+
+
+def _summarize(core: Core, block: Block) -> Program[int]:
+    tracker, started = core.tracker, core.timer()
+    text = block.text or ""
+    limit = int(SHARE * block.tokens)
+    answer = yield AskModel(TOOL_RESULT.format(tokens=limit), fenced([text[:SHOWN_CHARACTERS]]))
+    handle = block.handle
+    if handle is None and core.settings.archive:
+        kept = yield KeepOriginals(((handle_of(block.id), text),))
+        handle = None if kept.failed else handle_of(block.id)
+    if block.id not in tracker.window:
+        return 0
+    said = "" if answer.failed else str(answer.value or "").strip()
+    where = f"\n[summary; original: {handle}]" if handle else "\n[summary]"
+    short, tokens = f"{said}{where}", core.counter.count(f"{said}{where}")
+    reason = (
+        f"model failed: {type(answer.error).__name__}"
+        if answer.failed
+        else "empty"
+        if not said
+        else "not smaller"
+        if tokens >= block.tokens
+        else ""
+    )
+    stand_in = replace(
+        tracker.stand_in("tool_result", short, tokens, replaces=block.id, count_source=core.counter.source),
+        group=block.group,
+        turn=block.turn,
+        tool_call_id=block.tool_call_id,
+        tool_name=block.tool_name,
+        handle=handle,
+    )
+    if block.group == block.id:
+        stand_in = replace(stand_in, group=stand_in.id)
+    results = () if reason else (stand_in,)
+    event = tracker.compress(
+        ContentCompressed(
+            strategy="tool_result_summarization",
+            trigger="pressure",
+            outcome="failed" if answer.failed else "rejected" if reason else "accepted",
+            tokens_before=block.tokens,
+            tokens_after=tokens,
+            removed=(block.id,),
+            results=tuple(result.id for result in results),
+            removed_by_component={"tool_results": block.tokens},
+            model_calls=1,
+            duration_seconds=core.timer() - started,
+            method=core.settings.model,
+            reason=reason,
+        ),
+        results,
+    )
+    if answer.failed and core.breaker.failed():
+        tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
+    if reason:
+        return 0
+    finding = core.payloads.get(block.id)
+    core.forget([block])
+    if finding is not None:
+        core.payloads[stand_in.id] = finding
+    facts = extract([block])
+    tracker.record(
+        evaluate(
+            [block],
+            [stand_in],
+            digest=core.digest,
+            recoverable=handle is not None,
+            facts=facts,
+            of=event.event_id,
+        )
+    )
+    return block.tokens - tokens
