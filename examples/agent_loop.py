@@ -99,7 +99,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.outputs:
         with windowpane.start() as outputs:
-            print(f"metrics at {outputs.url}/metrics")
+            print(f"metrics at {outputs.url}")
             review(arguments.files, limit_tokens=arguments.limit)
             input("Enter ends it. ")
     else:
