@@ -174,10 +174,10 @@ def test_scenario_086_each_zone_has_its_action_from_its_threshold_on(used: int, 
     assert due(used, Levels.of(WindowLimits.of(100_000, "given"))) == action
 
 
-@given(st.integers(256, 2_000_000))
-def test_the_levels_of_any_window_rise(limit: int) -> None:
+@given(st.integers(256, 2_000_000), st.floats(0, 0.7))
+def test_the_levels_of_any_window_rise(limit: int, standing: float) -> None:
     """In every window the target is below where an eviction begins, and nothing acts above the ceiling."""
-    levels = Levels.of(WindowLimits.of(limit, "given"))
+    levels = Levels.of(WindowLimits.of(limit, "given")).above(int(standing * limit))
 
     assert 0 < levels.prepare <= levels.evict <= levels.compact <= levels.roll <= levels.ceiling < limit
     assert levels.target < levels.evict

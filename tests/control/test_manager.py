@@ -188,6 +188,37 @@ def test_scenario_023_what_must_stay_and_does_not_fit_is_an_error_with_numbers()
     assert sink.of(OverflowDetected)[-1].outcome == "failed"
 
 
+def test_scenario_102_a_large_system_prompt_alone_starts_no_reduction() -> None:
+    """Where what is sent with every call is over the threshold by itself, nothing is attempted for it."""
+    sink = RecordingSink()
+    with manager(sink, limit=8_192) as window:
+        window.add_system(words(4_600))
+        for n in range(6):
+            window.add_user(f"question {n}")
+            window.on_turn_start()
+            window.on_turn_end(chat_reply("short answer"))
+
+    assert sink.of(ContentCompressed) == []
+    assert sink.of(BlocksEvicted) == []
+    assert sink.of(OverflowDetected) == []
+
+
+@pytest.mark.parametrize("standing", [3_000, 4_600, 5_600, 5_900])
+def test_nothing_that_may_leave_makes_a_call_impossible(standing: int) -> None:
+    """However little room system prompt and tools leave, old talk gives way before an error is raised."""
+    sink = RecordingSink()
+    with manager(sink, limit=8_192) as window:
+        window.add_system(words(standing))
+        window.add_user("Name the capital cities.")
+        for n in range(120):
+            window.on_turn_start()
+            assert window.status().used_tokens <= 6_144
+            window.on_turn_end(chat_reply(f"answer number {n} is short"))
+            window.add_user(f"question {n}: and the next?")
+
+    assert [event for event in sink.of(OverflowDetected) if event.outcome == "failed"] == []
+
+
 def test_scenario_022_a_single_turn_too_large_is_reduced_from_within() -> None:
     """A request whose tool results alone overflow keeps the request and shortens the results."""
     sink = RecordingSink()

@@ -7,7 +7,7 @@ a rung.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.control.compacting import compact
@@ -68,6 +68,12 @@ def _evict_hard(core: Core, limits: WindowLimits, levels: Levels) -> Program[Out
     return evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1)
 
 
+def _evict_anything(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Drop whatever may be dropped: nothing that can still leave may make a call impossible."""
+    policy = replace(core.settings.policy, drops="any")
+    return evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1, policy=policy)
+
+
 def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
     breaker = core.breaker
     was_open = breaker.open
@@ -105,5 +111,6 @@ RUNGS: Final[dict[str, Rung]] = {
     "roll": Rung("roll", lambda core, levels: core.used() >= levels.roll, roll),
     "hard_eviction": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _evict_hard),
     "truncation": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _cut),
+    "last_eviction": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _evict_anything),
 }
 """Every rung by name. The default order is that of the settings."""

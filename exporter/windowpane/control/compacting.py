@@ -140,12 +140,13 @@ def _originals(blocks: Sequence[Block]) -> list[tuple[str, str]]:
 
 def _offer(core: Core, plan: CompactionPlan, text: str, target: int, *, fidelity: float | None = None) -> Offer:
     goal = _goal(core)
+    standing = core.raw(core.standing())
     return Offer(
         text=text,
         tokens_before=plan.removed_tokens,
         tokens_after=core.counter.count(text) + plan.straddler_tokens,
-        window_before=core.tracker.window.tokens,
-        target_tokens=target,
+        window_before=core.tracker.window.tokens - standing,
+        target_tokens=target - standing,
         required_sections=("goal",) if goal else (),
         pinned=(goal,) if goal else (),
         fidelity=fidelity,

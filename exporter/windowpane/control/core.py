@@ -37,7 +37,15 @@ RESULT_RATIO: Final = 0.50
 IMAGE_TOKENS: Final = 1_000
 
 
-LADDER: Final = ("eviction", "tool_result_summarization", "compaction", "roll", "hard_eviction", "truncation")
+LADDER: Final = (
+    "eviction",
+    "tool_result_summarization",
+    "compaction",
+    "roll",
+    "hard_eviction",
+    "truncation",
+    "last_eviction",
+)
 """The rungs of `control.cascade` in the order they are taken."""
 
 

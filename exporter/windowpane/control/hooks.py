@@ -33,6 +33,10 @@ def turn_start(core: Core) -> Program[Decision]:
     action = due(before.used_tokens, levels)
     if action in ("none", "prepare"):
         return Decision(action, core.status())
+    levels = levels.above(core.standing())
+    action = due(before.used_tokens, levels)
+    if action in ("none", "prepare"):
+        return Decision("prepare", core.status())
     tally = Tally()
     yield from checkpoint_if_due(core, levels, before.used_tokens)
     if core.standing() <= levels.ceiling:
@@ -75,6 +79,7 @@ def overflow(core: Core, error: object) -> Program[Decision]:
         tracker.record(OverflowDetected("provider", "failed", used, None))
         return Decision("none", core.status(), reason="the size of the window is unknown")
     before = core.used()
+    levels = levels.above(core.standing())
     tally = Tally()
     smaller = min(levels.target, int(RETRY_SHARE * before))
     yield from save_checkpoint(core, "overflow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.settings import WindowLimits
@@ -11,6 +11,9 @@ CHECKPOINT_RATIO: Final = 0.85
 ROLL_RATIO: Final = 0.95
 TARGET_SHARE: Final = 0.80
 """An eviction goes down to this share of where it begins: from 75% to 60%."""
+STANDING_EVICT_SHARE: Final = 0.60
+STANDING_TARGET_SHARE: Final = 0.35
+"""Of the room that system prompt and tools leave: where an eviction begins at the earliest, and its target."""
 MINIMUM_SAVING_RATIO: Final = 0.05
 MINIMUM_SAVING_TOKENS: Final = 20_000
 CACHE_WRITE_PRICE: Final = 1.25
@@ -46,6 +49,26 @@ class Levels:
             roll=min(limits.at(ROLL_RATIO), limits.overflow_tokens),
             ceiling=limits.overflow_tokens,
             minimum_saving=int(min(MINIMUM_SAVING_TOKENS, MINIMUM_SAVING_RATIO * limits.usable_tokens)),
+        )
+
+    def above(self, standing_tokens: int) -> Levels:
+        """The levels of a window of which *standing_tokens* are sent with every call.
+
+        Where system prompt and tools leave little room, the shares apply to that room: else a window would be
+        reduced at every turn for what no reduction can change.
+        """
+        room = max(0, self.ceiling - standing_tokens)
+        evict = max(self.evict, standing_tokens + int(STANDING_EVICT_SHARE * room))
+        if evict == self.evict:
+            return self
+        compact = max(self.compact, evict)
+        return replace(
+            self,
+            target=max(self.target, standing_tokens + int(STANDING_TARGET_SHARE * room)),
+            evict=evict,
+            checkpoint=max(self.checkpoint, evict),
+            compact=compact,
+            roll=max(self.roll, compact),
         )
 
 

@@ -14,9 +14,11 @@ from windowpane.control.compression.truncation import clip_arguments, middle_out
 from windowpane.control.core import Core
 from windowpane.control.eviction.engine import EvictionPlan, Step, plan_eviction
 from windowpane.control.eviction.placeholders import handle_of
+from windowpane.control.eviction.policies import Policy
 from windowpane.control.pressure import Levels, cache_break_even
 from windowpane.control.protection import Grade
 from windowpane.control.requests import KeepOriginals, Program
+from windowpane.control.snapshot import Snapshot
 from windowpane.events import BlocksEvicted, ContentCompressed, EvictedBlock
 from windowpane.settings import WindowLimits
 from windowpane.vocabulary import COMPONENT_OF, ContentType
@@ -59,6 +61,7 @@ def evict(
     grades: Sequence[Grade],
     minimum_tokens: int,
     target_used: int | None = None,
+    policy: Policy | None = None,
 ) -> Program[Outcome]:
     """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
     target = levels.target if target_used is None else target_used
@@ -67,7 +70,9 @@ def evict(
         excess = core.used() - target
         if excess <= 0:
             return Outcome()
-        plan = _best_plan(core, limits, core.raw(excess), grades=grades, handles=handles)
+        snapshot = core.snapshot(limits)
+        chosen = policy or core.settings.policy
+        plan = _best_plan(core, snapshot, core.raw(excess), policy=chosen, grades=grades, handles=handles)
         if plan.freed_tokens < _worth(core, levels, plan, minimum_tokens):
             core.fruitless_used = core.used()
             return NOTHING
@@ -86,15 +91,12 @@ def evict(
 
 
 def _best_plan(
-    core: Core, limits: WindowLimits, needed: int, *, grades: Sequence[Grade], handles: bool
+    core: Core, snapshot: Snapshot, needed: int, *, policy: Policy, grades: Sequence[Grade], handles: bool
 ) -> EvictionPlan:
     """The plan of the first grade of protection that meets the need, else of the last."""
-    snapshot = core.snapshot(limits)
     plan = None
     for grade in grades:
-        plan = plan_eviction(
-            snapshot, needed, policy=core.settings.policy, counter=core.counter, grade=grade, handles=handles
-        )
+        plan = plan_eviction(snapshot, needed, policy=policy, counter=core.counter, grade=grade, handles=handles)
         if not plan.shortfall_tokens:
             break
     assert plan is not None, "at least one grade"

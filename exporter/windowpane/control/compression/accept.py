@@ -23,7 +23,9 @@ class Offer:
     """Of the content it replaces."""
     tokens_after: int
     window_before: int
+    """Of the window without what is sent with every call."""
     target_tokens: int
+    """Likewise."""
     required_sections: Sequence[Section] = ()
     pinned: Sequence[str] = ()
     """Texts it has to hold word for word, such as the goal."""
