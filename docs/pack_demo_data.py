@@ -27,6 +27,9 @@ MASKS = {
     r"mariozechner": "examplescope",
     r"(?i)\bmario\b": "maker",
     r"registry\.npmjs\.org": "registry.example.com",
+    r"(?i)\bfuck(?=\w*)": "mess",
+    r"(?i)\bshit(?=\w*)": "junk",
+    r"(?i)\bbullshit\b": "nonsense",
 }
 
 

@@ -119,7 +119,8 @@ class StoreServer:
     def _follow(self) -> None:
         while not self._stop.wait(FOLLOW_SECONDS):
             try:
-                self.catch_up()
+                if not self.catch_up():
+                    self._store.index_text()
                 if time.monotonic() - self._upkeep_at >= UPKEEP_SECONDS:
                     self._upkeep_at = time.monotonic()
                     self.verify_chain()

@@ -89,7 +89,8 @@ def _report(store: SqliteStore) -> None:
 
     Console().print(session_table(store.sessions(SessionFilter(limit=20))))
     alerts = [alert for alert in store.alerts(limit=10_000) if alert.severity != "info"]
-    click.echo(f"\n{len(alerts)} warnings and critical alerts fired, newest first:")
+    alerts.sort(key=lambda alert: alert.severity != "critical")
+    click.echo(f"\n{len(alerts)} warnings and critical alerts fired, the critical ones first:")
     for alert in alerts[:ALERTS_SHOWN]:
         click.echo(f"  {alert.severity:<8} {alert.agent:<14} turn {alert.fired_turn:>4}  {alert.summary}"[:100])
     if len(alerts) > ALERTS_SHOWN:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from windowpane import formats
 from windowpane.report.palette import COMPONENT_TONES, ZONE_TONES
 from windowpane.report.svg import window_svg
-from windowpane.signs import zone_label
+from windowpane.signs import COMPONENT_WORDS, zone_label
 from windowpane.vocabulary import COMPONENTS, ZONES
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _figures(report: SessionReport) -> str:
 def _legend(report: SessionReport) -> str:
     shown = {component for turn in report.turns for component in turn.components if turn.components[component]}
     items = "".join(
-        f'<span><i class="{component}"></i>{component.replace("_", " ")}</span>'
+        f'<span><i class="{component}"></i>{COMPONENT_WORDS[component]}</span>'
         for component in COMPONENTS
         if component in shown
     )

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane import formats
+from windowpane.signs import COMPONENT_WORDS, MARKS
 from windowpane.vocabulary import COMPONENTS
 
 if TYPE_CHECKING:
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from windowpane.store.base import TurnRow
 
 WIDTH: Final = 1_040
-HEIGHT: Final = 340
-LEFT: Final = 64
+HEIGHT: Final = 384
+LEFT: Final = 84
 RIGHT: Final = 16
 TOP: Final = 16
-LANE: Final = 44
-"""Height of the event lane and the turn axis below the chart."""
+LANE: Final = 88
+"""Height of the event lanes and the turn axis below the chart."""
+LANES: Final = "ECRA"
+"""One lane a letter, from the top."""
+LANE_STEP: Final = 16
 MAXIMUM_TURNS: Final = 1_000
 """Turns drawn at most; of each bucket of a longer session the fullest turn is kept, so no spike is hidden."""
 
@@ -93,7 +97,8 @@ def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
             ]
             points = " ".join([*upper, *reversed(lower)])
             polygons.append(
-                f'<polygon class="{component}" points="{points}"><title>{_words(component)}</title></polygon>'
+                f'<polygon class="{component}" points="{points}">'
+                f"<title>{COMPONENT_WORDS[component]}</title></polygon>"
             )
         below = above
     return polygons
@@ -123,29 +128,36 @@ def _axis(scale: _Scale, top: float) -> list[str]:
         lines.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         label = formats.tokens_short(top * share)
         lines.append(f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{y + 4:.1f}">{label}</text>')
-    ends = sorted({scale.first, (scale.first + scale.last) // 2, scale.last})
+    middle = (scale.first + scale.last) // 2
+    anchors = {scale.first: "start", middle: "middle", scale.last: "end"}
     lines.extend(
-        f'<text class="axis" text-anchor="middle" x="{scale.x(turn):.1f}" y="{HEIGHT - 4}">turn {turn}</text>'
-        for turn in ends
+        f'<text class="axis" text-anchor="{anchor}" x="{scale.x(turn):.1f}" y="{HEIGHT - 4}">turn {turn}</text>'
+        for turn, anchor in anchors.items()
     )
     return lines
 
 
 def _lane(report: SessionReport, scale: _Scale) -> list[str]:
-    y = scale.bottom + 18
     marks = [
         *(Mark(item.turn, "E", f"{item.blocks} blocks evicted: {item.reason}") for item in report.evictions),
         *(Mark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
         *(Mark(item.turn, "R", f"{item.tokens:,} tokens needed again") for item in report.regrets),
         *(Mark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
     ]
-    return [
-        f'<text class="mark mark-{mark.letter}" text-anchor="middle" x="{scale.x(mark.turn):.1f}" y="{y}">'
-        f"{mark.letter}<title>turn {mark.turn}: {escape(mark.what)}</title></text>"
+    names = [
+        f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{_lane_y(letter, scale)}">'
+        f"{MARKS[letter].word}</text>"
+        for letter in LANES
+        if any(mark.letter == letter for mark in marks)
+    ]
+    return names + [
+        f'<text class="mark mark-{mark.letter}" text-anchor="middle" x="{scale.x(mark.turn):.1f}" '
+        f'y="{_lane_y(mark.letter, scale)}">{mark.letter}'
+        f"<title>turn {mark.turn}: {escape(mark.what)}</title></text>"
         for mark in marks
         if scale.first <= mark.turn <= scale.last
     ]
 
 
-def _words(component: str) -> str:
-    return component.replace("_", " ")
+def _lane_y(letter: str, scale: _Scale) -> int:
+    return scale.bottom + LANE_STEP * (LANES.index(letter) + 1)

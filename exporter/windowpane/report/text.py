@@ -46,8 +46,15 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _alerts(report),
         _cost(report),
     ]
-    text = "\n\n".join("\n".join(line[:WIDTH] for line in section) for section in sections if section) + "\n"
+    text = (
+        "\n\n".join("\n".join(_safe(line)[:WIDTH] for line in section) for section in sections if section) + "\n"
+    )
     return text if unicode else text.replace("–", "-").encode("ascii", "replace").decode()
+
+
+def _safe(line: str) -> str:
+    """Nothing an agent was called can steer the terminal or turn the text around."""
+    return line if line.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in line)
 
 
 def _head(report: SessionReport, *, unicode: bool) -> list[str]:
@@ -115,15 +122,13 @@ def _compressions(report: SessionReport) -> list[str]:
     for item in report.compressions:
         sizes = f"{formats.tokens_short(item.tokens_before)} to {formats.tokens_short(item.tokens_after)}"
         measured = f"ratio {formats.ratio(item.ratio)}" if item.scope == "content" else "whole window"
+        lost = "" if item.facts is None else f", lost {item.facts.lost}/{item.facts.total}"
         rows.append(
-            f"  turn {item.turn:>4}  {item.strategy:<12} {item.outcome:<9} {sizes:<16} {measured}  "
-            f"fidelity {formats.ratio(item.fidelity)}"
+            f"  turn {item.turn:>4}  {item.strategy} {item.outcome}  {sizes}  {measured}  "
+            f"fidelity {formats.ratio(item.fidelity)}{lost}"
         )
-        if item.facts is not None:
-            rows.append(f"             {item.facts.lost} of {item.facts.total} facts lost")
-        elif item.note:
-            rows.append(f"             {item.note}")
-    return [f"Compressions   {report.session.compressions}", *_bounded(rows)]
+    made = f"{report.session.compressions} accepted of {len(report.compressions)}"
+    return [f"Compressions   {made}", *_bounded(rows)]
 
 
 def _regrets(report: SessionReport) -> list[str]:

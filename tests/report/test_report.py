@@ -1,0 +1,137 @@
+"""The report of one session: what it says, and that hostile content stays inert in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, FidelityEvaluated, Usage
+from windowpane.report import SessionReport, gather, to_html, to_json, to_text
+from windowpane.settings import WindowLimits
+from windowpane.store.sqlite import SqliteStore
+from windowpane.tracking import SessionInfo, SessionTracker
+
+HOSTILE = '<script>alert(1)</script> & "quotes" \u202e\x1b[31m'
+
+
+def eventful(agent: str) -> list[Event]:
+    """A session that fills its window, evicts, compresses with two lost facts, and fetches one result again."""
+    events: list[Event] = []
+    tracker = SessionTracker(
+        SessionInfo("eventful", agent, "gpt-4o", "live", "stream"),
+        emit=events.extend,
+        digest=lambda text: f"{hash(text) & (1 << 64) - 1:032x}",
+        limits=WindowLimits.of(10_000, "given"),
+    )
+    tracker.start(1_000.0)
+    for number in range(8):
+        tracker.add(
+            "tool_call", f"read {number}", 20, tool_call_id=f"c{number}", tool_name="read", at=1_000.0 + number
+        )
+        tracker.end_turn(Usage(500 + 1_200 * number, 20), at=1_000.0 + number, cost_dollars=0.01)
+        tracker.add("tool_result", f"content {number}", 1_180, tool_call_id=f"c{number}", at=1_000.5 + number)
+    results = [slot.block for slot in tracker.window.slots() if slot.block.content_type == "tool_result"]
+    gone = results[0]
+    tracker.evict(
+        BlocksEvicted(
+            "hybrid",
+            (EvictedBlock(gone.id, "tool_result", gone.tokens, "drop", HOSTILE),),
+            gone.tokens,
+            gone.tokens,
+        ),
+        at=1_009.0,
+    )
+    summary = tracker.stand_in("summary", "in short", 200, replaces=results[1].id)
+    compressed = tracker.compress(
+        ContentCompressed(
+            "compaction", "pressure", "accepted", 2_360, 200, removed=(results[1].id, results[2].id),
+            results=(summary.id,), method="extractive",
+        ),
+        (summary,),
+        at=1_010.0,
+    )  # fmt: skip
+    tracker.record(
+        FidelityEvaluated("probe", 0.6, 1.0, facts_total=5, facts_kept=3, facts_lost=2, of=compressed.event_id),
+        1_010.0,
+    )
+    tracker.add("tool_call", "read 0", 20, tool_call_id="again", tool_name="read", at=1_011.0)
+    tracker.end_turn(Usage(7_000, 20), at=1_011.0)
+    tracker.end("completed", 1_012.0)
+    return list(AlertEngine().weave(events))
+
+
+@pytest.fixture(params=["reviewer", HOSTILE])
+def report(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionReport]:
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        store.append(eventful(request.param))
+        session = store.session("eventful")
+        assert session is not None
+        yield gather(store, session)
+
+
+class TestWhatItSays:
+    def test_it_counts_what_happened(self, report: SessionReport) -> None:
+        """Evictions, compressions with their facts, regrets and alerts are all there."""
+        (compression,) = report.compressions
+
+        assert [eviction.tokens_freed for eviction in report.evictions] == [1_180]
+        assert compression.ratio == pytest.approx(11.8)
+        assert compression.facts is not None
+        assert compression.facts.lost == 2
+        assert [regret.tokens for regret in report.regrets] == [1_180]
+        assert report.alerts
+
+    def test_the_answer_names_the_worst(self, report: SessionReport) -> None:
+        """One sentence says how bad it was and what was lost."""
+        assert "lost 2 of 5 facts" in report.answer
+        assert "needed again" in report.answer
+
+    def test_the_text_fits_80_columns_and_has_every_section(self, report: SessionReport) -> None:
+        """Each section has a heading, no line is longer than a terminal is wide."""
+        text = to_text(report)
+
+        for heading in ("Turns by zone", "Evictions", "Compressions", "Regrets", "Alerts", "Cost"):
+            assert heading in text
+        assert max(map(len, text.splitlines())) <= 80
+
+    def test_ascii_terminals_get_ascii(self, report: SessionReport) -> None:
+        """Without Unicode there is no character a plain terminal cannot show."""
+        assert to_text(report, unicode=False).isascii()
+
+    def test_json_is_plain_and_complete(self, report: SessionReport) -> None:
+        """The document survives JSON and carries turns and answer."""
+        document = json.loads(json.dumps(to_json(report)))
+
+        assert document["answer"] == report.answer
+        assert len(document["turns"]) == len(report.turns)
+
+
+class TestHostileContent:
+    def test_nothing_from_the_agent_becomes_markup(self, report: SessionReport) -> None:
+        """Whatever an agent is called, or a reason says, the page has no script and no foreign tag."""
+        page = to_html(report)
+        tags = set(re.findall(r"<([a-zA-Z]+)", page))
+
+        assert "<script" not in page
+        assert tags <= {
+            "html", "head", "meta", "title", "style", "body", "main", "h", "p", "span", "b", "section", "div",
+            "svg", "text", "line", "polygon", "polyline", "i", "table", "thead", "tbody", "tr", "th", "td", "footer",
+        }  # fmt: skip
+
+    def test_the_page_fetches_nothing(self, report: SessionReport) -> None:
+        """No address, no import, and a policy that would stop one."""
+        page = to_html(report)
+
+        assert "default-src 'none'" in page
+        assert not re.search(r"(?:src|href|url)\s*[=(]", page.replace("default-src", "").replace("-src", ""))
+
+    def test_the_terminal_gets_no_control_characters(self, report: SessionReport) -> None:
+        """An escape sequence in a name never reaches the terminal."""
+        assert "\x1b" not in to_text(report)
+        assert "\u202e" not in to_text(report)
