@@ -121,7 +121,8 @@ class TestHostileContent:
         assert "<script" not in page
         assert tags <= {
             "html", "head", "meta", "title", "style", "body", "main", "h", "p", "span", "b", "section", "div",
-            "svg", "text", "line", "polygon", "polyline", "i", "table", "thead", "tbody", "tr", "th", "td", "footer",
+            "svg", "text", "line", "polygon", "polyline", "i", "table", "thead", "tbody", "tr", "th", "td",
+            "footer",
         }  # fmt: skip
 
     def test_the_page_fetches_nothing(self, report: SessionReport) -> None:

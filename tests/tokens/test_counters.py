@@ -152,7 +152,7 @@ def test_a_fork_while_loading_harms_neither_process() -> None:
         "from windowpane.tokens import counter_for\n"
         "counter = counter_for('gpt-5')\n"
         "child = os.fork()\n"
-        "print(counter.ready(30), counter.count('hello world'), flush=True)\n"
+        "os.write(1, f\"{counter.ready(30)} {counter.count('hello world')}\\n\".encode())  # one write a line\n"
         "if child: os.waitpid(child, 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
