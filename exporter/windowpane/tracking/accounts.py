@@ -80,22 +80,21 @@ def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, in
     """Split *used_tokens* over the components so that the parts sum to it.
 
     The unattributed part is kept as it is where it fits; the visible components share the rest in proportion to
-    their own counts, and rounding goes to the largest.
+    their own counts, and what rounding leaves over goes to the message history, or to the largest without one.
     """
-    if sum(raw.values()) == used_tokens:
+    total = sum(raw.values())
+    if total == used_tokens:
         return raw
-    unattributed = min(raw.get("unattributed", 0), used_tokens)
-    visible: dict[Component, int] = {
-        component: tokens for component, tokens in raw.items() if component != "unattributed" and tokens > 0
-    }
-    total = sum(visible.values())
-    parts: dict[Component, int] = dict.fromkeys(COMPONENTS, 0)
-    if not total:
-        parts["unattributed"] = used_tokens
-        return parts
-    parts["unattributed"] = unattributed
+    visible = total - raw.get("unattributed", 0)
+    if visible <= 0:
+        return {**dict.fromkeys(COMPONENTS, 0), "unattributed": used_tokens}
+    unattributed = min(total - visible, used_tokens)
     rest = used_tokens - unattributed
-    for component, tokens in visible.items():
-        parts[component] = rest * tokens // total
-    parts[max(visible, key=lambda component: visible[component])] += used_tokens - sum(parts.values())
+    parts: dict[Component, int] = {component: rest * tokens // visible for component, tokens in raw.items()}
+    parts["unattributed"] = unattributed
+    over = used_tokens - sum(parts.values())
+    if over:
+        shown = {component: tokens for component, tokens in raw.items() if component != "unattributed"}
+        takes: Component = "message_history" if raw.get("message_history") else max(shown, key=shown.__getitem__)
+        parts[takes] += over
     return parts

@@ -37,7 +37,7 @@ from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking.accounts import Accounts
 from windowpane.tracking.departures import Departure, Departures
 from windowpane.tracking.derive import zone_of
-from windowpane.tracking.emitter import Emitter, SessionInfo
+from windowpane.tracking.emitter import BUFFERED_EVENTS, Emitter, SessionInfo
 from windowpane.tracking.pace import Pace
 from windowpane.tracking.pressure import Reading
 from windowpane.tracking.pressure import measure as read_gauges
@@ -220,7 +220,13 @@ class SessionTracker(Emitter):
             self._added += tokens
             component = COMPONENT_OF[content_type]
             self._added_by_component[component] = self._added_by_component.get(component, 0) + tokens
-        self.record(BlockAdded(block), at)
+        if at is None and self._clock is not None:
+            at = self._clock()
+        # `record`, written out: this is the one event an agent's thread makes by the dozen.
+        self._buffer.append(Event(self._context, self._n, at, BlockAdded(block)))
+        self._n += 1
+        if len(self._buffer) >= BUFFERED_EVENTS:
+            self.flush()
         if content_type == "tool_call" and tool_call_id is not None:
             self._call_blocks[tool_call_id] = block
         if block.digest in self._departures:
