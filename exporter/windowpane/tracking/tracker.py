@@ -161,7 +161,7 @@ class SessionTracker(Emitter):
 
     # -- content ----------------------------------------------------------------------------------------------
 
-    def add(
+    def add(  # noqa: C901, PLR0912  # the agent's hot path, written out
         self,
         content_type: ContentType,
         text: str | None,
