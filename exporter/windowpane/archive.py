@@ -89,7 +89,12 @@ class FileArchive:
     def prune(self) -> int:
         """Delete sessions that wrote nothing for 24 hours; returns how many. What cannot be deleted is logged."""
         deleted = 0
-        for folder in self._folder.glob("*/"):
+        try:
+            folders = [path for path in self._folder.glob("*") if path.is_dir()]
+        except OSError as error:
+            _log.warning("the archive %s cannot be read: %s", self._folder, error)
+            return 0
+        for folder in folders:
             try:
                 if self._clock() - folder.stat().st_mtime < RETENTION_SECONDS:
                     continue

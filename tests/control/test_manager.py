@@ -101,6 +101,22 @@ def test_orange_evicts_tool_results_down_to_the_target() -> None:
     assert evicted.shortfall_tokens == 0
 
 
+def test_candidates_can_be_listed_without_evicting() -> None:
+    """What would go first, in order, and nothing goes."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000) as window:
+        window.add_user(GOAL)
+        for n in range(10):
+            tool_turn(window, n, result=words(4_000, tag=f"r{n}x"))
+        before = window.messages()
+        found = window.candidates()
+
+        assert found
+        assert [one.score for one in found] == sorted(one.score for one in found)
+        assert window.messages() == before
+    assert sink.of(BlocksEvicted) == []
+
+
 def test_an_evicted_result_can_be_retrieved_by_the_handle_its_placeholder_names() -> None:
     """Originals go to the archive before they leave."""
     sink = RecordingSink()

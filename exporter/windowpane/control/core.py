@@ -265,7 +265,7 @@ class Core:
     def tool_result(self, name: str, output: object, tool_call_id: str | None) -> Program[None]:
         """A tool's output; of one too large the head and tail stay and the whole goes to the archive."""
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
-        tokens = self.counter.count(text)
+        source, tokens = self.counter.source, self.counter.count(text)
         finding = finding_of(text)
         handle = None
         cap = self._result_cap(tokens)
@@ -275,11 +275,11 @@ class Core:
                 answer = yield KeepOriginals(((handle, text),))
                 handle = None if answer.failed else handle
             text = middle_out(text, cap, self.counter, note=f", original: {handle}" if handle else "")
+            tokens = self.counter.count(text)
         call_id = self._match(name, tool_call_id)
         if call_id in self.answered:
             self.tracker.record(HistoryRepaired("duplicate_result", 1))
             return
-        source, tokens = self.counter.source, self.counter.count(text)
         self._watch("tool_results", tokens)
         if call_id is None:
             self.tracker.record(HistoryRepaired("unmatched_result", 1))

@@ -15,10 +15,11 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overloa
 from windowpane.control.core import ControlSettings, Core
 from windowpane.control.crossing import clear
 from windowpane.control.decisions import Decision, Status
+from windowpane.control.eviction.engine import plan_eviction
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import Answer, KeepOriginals, Program, Request, SaveCheckpoint
-from windowpane.events import Event, Usage
+from windowpane.events import Candidate, Event, Usage
 from windowpane.protocols import Archive, Clock, Digester, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo, SessionTracker
@@ -163,6 +164,15 @@ class ManagedSession:
         """The window at the last measurement; as a string, one line the agent can read."""
         with self._lock:
             return self._core.status()
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The blocks the policy would evict first, at most 20, without evicting any; none without a limit."""
+        with self._lock:
+            core = self._core
+            if core.limits is None:
+                return ()
+            snapshot = core.snapshot(core.limits)
+            return plan_eviction(snapshot, 0, policy=core.settings.policy, counter=core.counter).candidates
 
     @property
     def session_id(self) -> str:
