@@ -17,9 +17,9 @@ REPEATS = 7
 LIMIT = 6.0
 
 
-def conversation(seed: int = 7) -> list[Block]:
+def conversation(start: int = 7) -> list[Block]:
     """Prose, code, paths and errors of about 400,000 characters."""
-    chance = random.Random(seed)
+    chance = random.Random(start)
     words = [f"word{n}" if n % 5 else f"name_{n}" for n in range(3_000)] + ["must", "decided", "next", "because"]
     words += [f"src/module_{n}/file_{n}.py" for n in range(150)] + [f"limit: {n}" for n in range(100)]
     kinds: list[ContentType] = ["assistant_response", "tool_call", "tool_result", "tool_result"]

@@ -19,7 +19,7 @@ OVERFLOW_ACTION: Final[dict[Component, str]] = {
     "tool_results": "summarise the oldest, then evict",
     "memory_injection": "raise the relevance threshold, evict stale ones",
 }
-"""What a component over its budget calls for; the first article's table."""
+"""What a component over its budget calls for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ STANDING: Final[dict[ContentType, float]] = {
     "thinking": 0.2,
     "placeholder": 0.1,
 }
-"""Worth of a type of content, 0 to 1; the order is the first article's."""
+"""Worth of a type of content, 0 to 1."""
 ERROR_BONUS: Final = 0.2
 """A tool result that reports a failure is worth more: it says what not to try again."""
 
