@@ -32,8 +32,8 @@ format: $(VENV)/.installed-dev ## rewrite the files in the one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed-dev ## run every benchmark; each prints a ratio against a floor of the same run
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+bench: $(VENV)/.installed-dev ## run every benchmark and write benchmarks/RESULTS.md; each prints a ratio against a floor
+	$(BIN)/python benchmarks/write_results.py
 
 servers:
 	@missing=""; for name in $(DEBIAN_COMMANDS); do command -v $$name >/dev/null 2>&1 || missing="$$missing $$name"; done; \
