@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from windowpane.archive import FileArchive, FileCheckpoints
 from windowpane.control import manager
-from windowpane.control.core import ControlSettings
 from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.managed import Seams, Task
+from windowpane.control.settings import ControlSettings
 from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import Thresholds, TrackerSettings, WindowLimits

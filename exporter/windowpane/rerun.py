@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from windowpane.control.core import ControlSettings
 from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.managed import Seams, Task
 from windowpane.control.manager import ContextWindowManager
 from windowpane.control.replies import Reply, ReplyPart
+from windowpane.control.settings import ControlSettings
 from windowpane.events import Event
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.protocols import Archive, Digester, TokenCounter

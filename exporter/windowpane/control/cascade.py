@@ -6,7 +6,7 @@ a rung.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -52,10 +52,17 @@ class Rung:
 
 def climb(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> Program[None]:
     """Take each rung that is due, in the order of the session's settings."""
-    for name in core.settings.ladder:
-        rung = RUNGS.get(name)
+    yield from take(core.settings.ladder, core, limits, levels, tally)
+
+
+def take(
+    ladder: Sequence[str | Rung], core: Core, limits: WindowLimits, levels: Levels, tally: Tally
+) -> Program[None]:
+    """Take each rung of *ladder* that is due, in order."""
+    for step in ladder:
+        rung = RUNGS.get(step) if isinstance(step, str) else step
         if rung is None:
-            raise ConfigurationError("compression.cascade", f"{name!r} is no rung", expected=", ".join(RUNGS))
+            raise ConfigurationError("compression.cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
         if rung.due(core, levels):
             tally.note(rung.action, (yield from rung.run(core, limits, levels)))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.control.compression.accept import Offer, reject
-from windowpane.control.compression.compaction import CompactionPlan, plan_compaction
+from windowpane.control.compression.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
 from windowpane.control.compression.extractive import summarize
 from windowpane.control.compression.prompts import COMPACTION, SHORTER, fenced, transcript
 from windowpane.control.compression.sections import HEADINGS, PREAMBLE
@@ -41,13 +41,15 @@ class _Draft:
     """Why the model's last attempt was not used."""
 
 
-def compact(core: Core, limits: WindowLimits, levels: Levels, *, trigger: str) -> Program[Outcome]:
+def compact(
+    core: Core, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape = ENGINE_SHAPE
+) -> Program[Outcome]:
     """Replace the older conversation by a summary; reports acceptance, rejection and fidelity."""
     started = core.timer()
     drafts: dict[tuple[str, ...], _Draft] = {}
     for _ in range(REPLANS):
         target = core.raw(levels.target)
-        plan = plan_compaction(core.snapshot(limits), target)
+        plan = plan_compaction(core.snapshot(limits), target, shape)
         if plan is None:
             return NOTHING
         removed = tuple(block.id for block in plan.removed)
@@ -59,7 +61,7 @@ def compact(core: Core, limits: WindowLimits, levels: Levels, *, trigger: str) -
             answer = yield KeepOriginals(((handle, text), *_originals(plan.removed)))
             handle = None if answer.failed else handle
         if removed not in drafts:
-            drafts[removed] = yield from _draft(core, plan, facts, handle, target)
+            drafts[removed] = yield from _draft(core, plan, facts, handle, target, by_model=shape.by_model)
         if core.tracker.window.version != plan.version:
             continue
         return _apply(core, plan, drafts[removed], facts, handle, trigger=trigger, target=target, started=started)
@@ -67,10 +69,10 @@ def compact(core: Core, limits: WindowLimits, levels: Levels, *, trigger: str) -
 
 
 def _draft(
-    core: Core, plan: CompactionPlan, facts: Sequence[Fact], handle: str | None, target: int
+    core: Core, plan: CompactionPlan, facts: Sequence[Fact], handle: str | None, target: int, *, by_model: bool
 ) -> Program[_Draft]:
     calls, reason = 0, ""
-    if core.settings.model:
+    if core.settings.model and by_model:
         for attempt in range(MODEL_ATTEMPTS):
             tokens = plan.summary_tokens // (attempt + 1)
             system = f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}"

@@ -10,18 +10,17 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any
 
 from windowpane.control.breaker import Breaker
 from windowpane.control.budget import Budget
-from windowpane.control.compression.truncation import middle_out
 from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import finding_of, handle_of
-from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.payloads import Payload
-from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
+from windowpane.control.pressure import Levels
 from windowpane.control.replies import ReplyPart
 from windowpane.control.requests import KeepOriginals, Program
+from windowpane.control.settings import ControlSettings
 from windowpane.control.snapshot import Snapshot, items_of
 from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired, PressureMeasured, Usage
 from windowpane.protocols import Digester, TokenCounter
@@ -30,46 +29,6 @@ from windowpane.tracking.tracker import SessionTracker
 from windowpane.vocabulary import COMPONENT_OF, Component, ContentType
 from windowpane.window.blocks import Block
 from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
-
-RESULT_TOKENS: Final = 25_000
-RESULT_RATIO: Final = 0.50
-"""A single tool result is capped at the smaller of 25,000 tokens and half of usable when it comes in."""
-IMAGE_TOKENS: Final = 1_000
-
-
-LADDER: Final = (
-    "eviction",
-    "tool_result_summarization",
-    "compaction",
-    "roll",
-    "hard_eviction",
-    "truncation",
-    "last_eviction",
-)
-"""The rungs of `control.cascade` in the order they are taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControlSettings:
-    """How a session is managed."""
-
-    ladder: tuple[str, ...] = LADDER
-
-    policy: Policy = POLICIES["hybrid"]
-    enforce: Literal["global", "component"] = "global"
-    """Whether a component over its budget is only reported, or its tool results are cut to what is left."""
-    result_tokens: int = RESULT_TOKENS
-    expected_turns: int = 50
-    """Turns the prompt cache is expected to be read again; decides whether an edit pays for itself."""
-    archive: bool = True
-    checkpoint: bool = True
-    checkpoint_ratio: float = CHECKPOINT_RATIO
-    """Utilization from which checkpoints are saved."""
-    model: str = ""
-    """Name of the language model that may write summaries; empty for none."""
-    image_tokens: int = IMAGE_TOKENS
-    references: bool = True
-    """Whether later content's use of earlier content is tracked; it renews lifetimes and feeds the scores."""
 
 
 @dataclass(slots=True)
@@ -123,9 +82,7 @@ class Core:
     def set_limits(self, limits: WindowLimits | None) -> None:
         """Derive levels and budgets from the window's size."""
         self.limits = limits
-        self.levels = (
-            None if limits is None else Levels.of(limits, checkpoint_ratio=self.settings.checkpoint_ratio)
-        )
+        self.levels = None if limits is None else self.settings.levels_of(limits, self.settings.checkpoint_ratio)
         self.budget = None if limits is None else Budget(self.tracker.settings.budget, limits.limit_tokens)
 
     def follow_limits(self) -> None:
@@ -274,7 +231,7 @@ class Core:
                 handle = self.next_handle()
                 answer = yield KeepOriginals(((handle, text),))
                 handle = None if answer.failed else handle
-            text = middle_out(text, cap, self.counter, note=f", original: {handle}" if handle else "")
+            text = self.settings.shorten(text, cap, self.counter, handle or "")
             tokens = self.counter.count(text)
         call_id = self._match(name, tool_call_id)
         if call_id in self.answered:
@@ -326,7 +283,7 @@ class Core:
         """At most this many tokens of one result; reports a component budget that would be passed."""
         if self.limits is None or self.budget is None:
             return self.settings.result_tokens
-        cap = min(self.settings.result_tokens, int(RESULT_RATIO * self.limits.usable_tokens))
+        cap = min(self.settings.result_tokens, int(self.settings.result_ratio * self.limits.usable_tokens))
         if self.settings.enforce == "component":
             ruling = self.budget.ask("tool_results", tokens, self.tracker.window.tokens_by_component)
             if ruling.outcome == "blocked" and ruling.budget_tokens is not None:

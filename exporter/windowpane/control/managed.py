@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
 
-from windowpane.control.core import ControlSettings, Core
+from windowpane.control.core import Core
 from windowpane.control.crossing import clear
 from windowpane.control.decisions import Decision, Status
 from windowpane.control.eviction.engine import plan_eviction
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import Answer, KeepOriginals, Program, Request, SaveCheckpoint
+from windowpane.control.settings import ControlSettings
 from windowpane.events import Candidate, Event, Usage
 from windowpane.protocols import Archive, Clock, Digester, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits

@@ -6,7 +6,7 @@ they did through the tracker; none applies what does not make the window smaller
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -52,6 +52,9 @@ class Outcome:
 
 NOTHING: Final = Outcome(shortfall=True)
 
+PlanOf = Callable[[Snapshot, bool], EvictionPlan | None]
+"""What to evict from a snapshot; the flag says whether placeholders may promise originals. None for nothing."""
+
 
 def evict(
     core: Core,
@@ -65,15 +68,27 @@ def evict(
 ) -> Program[Outcome]:
     """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
     target = levels.target if target_used is None else target_used
+
+    def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: FBT001 (the seam's own shape)
+        needed = core.raw(max(0, core.used() - target))
+        chosen = policy or core.settings.policy
+        return _best_plan(core, snapshot, needed, policy=chosen, grades=grades, handles=handles)
+
+    if core.used() <= target:
+        return Outcome()
+    return (yield from evict_by(core, limits, plan_of, lambda plan: _worth(core, levels, plan, minimum_tokens)))
+
+
+def evict_by(
+    core: Core, limits: WindowLimits, plan_of: PlanOf, worth: Callable[[EvictionPlan], int]
+) -> Program[Outcome]:
+    """Apply what *plan_of* plans, unless it frees less than *worth* says it has to."""
     handles = core.settings.archive
     for _ in range(REPLANS):
-        excess = core.used() - target
-        if excess <= 0:
+        plan = plan_of(core.snapshot(limits), handles)
+        if plan is None or not plan.needed_tokens:
             return Outcome()
-        snapshot = core.snapshot(limits)
-        chosen = policy or core.settings.policy
-        plan = _best_plan(core, snapshot, core.raw(excess), policy=chosen, grades=grades, handles=handles)
-        if plan.freed_tokens < _worth(core, levels, plan, minimum_tokens):
+        if plan.freed_tokens < worth(plan):
             core.fruitless_used = core.used()
             return NOTHING
         if handles:

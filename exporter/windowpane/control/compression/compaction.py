@@ -6,12 +6,13 @@ as far as they fit, and everything that never leaves. The previous summary is ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from windowpane.control.protection import never_removed, tail
 from windowpane.control.snapshot import Group, Snapshot, groups_of
+from windowpane.exceptions import ConfigurationError
 from windowpane.window.blocks import Block
 
 TAIL_TOKENS: Final = 15_000
@@ -25,6 +26,41 @@ SUMMARY_SHARE: Final = 0.5
 """Of what it replaces: a summary larger than half is hardly one."""
 TAIL_GRADES: Final = (1.0, 0.5, 0.25, 0.0)
 """Shares of the tail that are tried until the target can be met."""
+
+
+Keeps = Callable[[Snapshot, Sequence[Group]], set[str]]
+"""Ids of the groups that a compaction leaves as they are, beside those that never leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much a compaction keeps as it is; each bound in tokens also holds as a share of usable.
+
+    Raises `ConfigurationError` for a share that is not from 0 to below 1, or a summary without room.
+    """
+
+    tail_tokens: int = TAIL_TOKENS
+    tail_ratio: float = TAIL_RATIO
+    user_tokens: int = USER_TOKENS
+    """Of the user's own messages before the tail, newest first."""
+    user_ratio: float = USER_RATIO
+    summary_tokens: int = SUMMARY_TOKENS
+    summary_ratio: float = SUMMARY_RATIO
+    keeps: Keeps | None = None
+    """Chooses what is kept instead of a tail by size."""
+    by_model: bool = True
+    """Whether a language model may write the summary."""
+
+    def __post_init__(self) -> None:
+        for name in ("tail_ratio", "user_ratio", "summary_ratio"):
+            share = getattr(self, name)
+            if not 0 <= share < 1:
+                raise ConfigurationError(f"compression.{name}", f"{share} is no share", expected="0 to below 1")
+        if self.summary_tokens < 1 or not self.summary_ratio:
+            raise ConfigurationError("compression.summary_tokens", "no room for a summary", expected=">= 1")
+
+
+ENGINE_SHAPE: Final = Shape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +85,7 @@ class CompactionPlan:
         return sum(block.tokens for block in self.removed)
 
 
-def plan_compaction(snapshot: Snapshot, target_tokens: int) -> CompactionPlan | None:
+def plan_compaction(snapshot: Snapshot, target_tokens: int, shape: Shape = ENGINE_SHAPE) -> CompactionPlan | None:
     """The compaction that keeps most and still reaches *target_tokens*, else the one that frees most.
 
     None where there is nothing to compact.
@@ -57,11 +93,13 @@ def plan_compaction(snapshot: Snapshot, target_tokens: int) -> CompactionPlan | 
     groups = groups_of(snapshot.items)
     fixed = never_removed(snapshot, groups)
     usable = snapshot.limits.usable_tokens
+    if shape.keeps is not None:
+        return _plan(snapshot, groups, fixed | shape.keeps(snapshot, groups), shape)
     best: CompactionPlan | None = None
     for grade in TAIL_GRADES:
-        tail_tokens = int(grade * min(TAIL_TOKENS, TAIL_RATIO * usable))
+        tail_tokens = int(grade * min(shape.tail_tokens, shape.tail_ratio * usable))
         kept = fixed | set(_at_exchange(groups, tail(groups, tail_tokens)))
-        plan = _plan(snapshot, groups, kept)
+        plan = _plan(snapshot, groups, kept, shape)
         if plan is None:
             continue
         best = plan
@@ -82,9 +120,9 @@ def _at_exchange(groups: Sequence[Group], kept: Sequence[str]) -> Sequence[str]:
     return kept
 
 
-def _plan(snapshot: Snapshot, groups: Sequence[Group], kept: set[str]) -> CompactionPlan | None:
+def _plan(snapshot: Snapshot, groups: Sequence[Group], kept: set[str], shape: Shape) -> CompactionPlan | None:
     usable = snapshot.limits.usable_tokens
-    room = int(min(USER_TOKENS, USER_RATIO * usable))
+    room = int(min(shape.user_tokens, shape.user_ratio * usable))
     straddler: Block | None = None
     straddler_tokens = 0
     gone: list[Group] = []
@@ -114,6 +152,6 @@ def _plan(snapshot: Snapshot, groups: Sequence[Group], kept: set[str]) -> Compac
         straddler=straddler,
         straddler_tokens=straddler_tokens,
         previous=previous,
-        summary_tokens=int(min(SUMMARY_TOKENS, SUMMARY_RATIO * usable, SUMMARY_SHARE * tokens)),
+        summary_tokens=int(min(shape.summary_tokens, shape.summary_ratio * usable, SUMMARY_SHARE * tokens)),
         remaining_tokens=snapshot.tokens - tokens,
     )

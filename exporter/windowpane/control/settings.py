@@ -1,0 +1,79 @@
+"""How a session is managed: the choices a preset or a user makes, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from windowpane.control.compression.truncation import middle_out
+from windowpane.control.eviction.policies import POLICIES, Policy
+from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
+from windowpane.protocols import TokenCounter
+from windowpane.settings import WindowLimits
+
+if TYPE_CHECKING:
+    from windowpane.control.cascade import Rung
+
+RESULT_TOKENS: Final = 25_000
+RESULT_RATIO: Final = 0.50
+"""A single tool result is capped at the smaller of 25,000 tokens and half of usable when it comes in."""
+IMAGE_TOKENS: Final = 1_000
+LADDER: Final = (
+    "eviction",
+    "tool_result_summarization",
+    "compaction",
+    "roll",
+    "hard_eviction",
+    "truncation",
+    "last_eviction",
+)
+"""The rungs of `control.cascade` in the order they are taken."""
+
+LevelsOf = Callable[[WindowLimits, float], Levels]
+"""The levels of a window, given the utilization from which checkpoints are saved."""
+Shorten = Callable[[str, int, TokenCounter, str], str]
+"""What goes in the place of a result that is too large: its text, the most tokens it may take, and the handle
+of the original, empty without an archive."""
+
+
+def default_levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
+    """The engine's own levels."""
+    return Levels.of(limits, checkpoint_ratio=checkpoint_ratio)
+
+
+def head_and_tail(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
+    """The result with its middle left out, and where the whole can be found."""
+    return middle_out(text, max_tokens, counter, note=f", original: {handle}" if handle else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """How a session is managed."""
+
+    ladder: tuple[str | Rung, ...] = LADDER
+    """What is done before a call, in order: rungs by name, or a preset's own."""
+    after_turn: tuple[Rung, ...] = ()
+    """What is done after a turn, off the agent's path."""
+    after_overflow: tuple[Rung, ...] = ()
+    """What is tried first after the provider refused a call as too large."""
+    levels_of: LevelsOf = default_levels
+    shorten: Shorten = head_and_tail
+    policy: Policy = POLICIES["hybrid"]
+    enforce: Literal["global", "component"] = "global"
+    """Whether a component over its budget is only reported, or its tool results are cut to what is left."""
+    result_tokens: int = RESULT_TOKENS
+    """At most for one tool result."""
+    result_ratio: float = RESULT_RATIO
+    """Of usable; the smaller of both caps a result."""
+    expected_turns: int = 50
+    """Turns the prompt cache is expected to be read again; decides whether an edit pays for itself."""
+    archive: bool = True
+    checkpoint: bool = True
+    checkpoint_ratio: float = CHECKPOINT_RATIO
+    """Utilization from which checkpoints are saved."""
+    model: str = ""
+    """Name of the language model that may write summaries; empty for none."""
+    image_tokens: int = IMAGE_TOKENS
+    references: bool = True
+    """Whether later content's use of earlier content is tracked; it renews lifetimes and feeds the scores."""
