@@ -20,15 +20,18 @@ from windowpane.control.core import Core
 from windowpane.control.eviction.placeholders import handle_of
 from windowpane.control.facts import Fact, extract
 from windowpane.control.fidelity import evaluate
+from windowpane.control.overflow import classify
 from windowpane.control.pressure import Levels
 from windowpane.control.reduction import NOTHING, REPLANS, Outcome
-from windowpane.control.requests import AskModel, KeepOriginals, Program
+from windowpane.control.requests import Answer, AskModel, KeepOriginals, Program
 from windowpane.events import BreakerOpened, ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.vocabulary import COMPONENT_OF, Component
 from windowpane.window.blocks import Block
 
 MODEL_ATTEMPTS: Final = 2
+SHORTENINGS: Final = 4
+"""Times a transcript is shortened for a model that refuses it as too large."""
 EXTRACTIVE: Final = "extractive"
 
 
@@ -38,55 +41,86 @@ class _Draft:
     method: str
     model_calls: int = 0
     rejected: str = ""
-    """Why the model's last attempt was not used."""
+    """Why the model's last attempt was not used, or what it was not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    answer: Answer
+    calls: int
+    shown: list[Block]
+    """What the model was shown in the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A plan with its summary."""
+
+    plan: CompactionPlan
+    draft: _Draft
+    facts: Sequence[Fact]
+    handle: str | None
+
+    @property
+    def ids(self) -> set[str]:
+        return {block.id for block in self.plan.removed}
 
 
 def compact(
     core: Core, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape = ENGINE_SHAPE
 ) -> Program[Outcome]:
-    """Replace the older conversation by a summary; reports acceptance, rejection and fidelity."""
+    """Replace the older conversation by a summary; reports acceptance, rejection and fidelity.
+
+    Where the window changed while the summary was written, the plan is made again; the summary is used if that
+    plan still removes all it covers, and then exactly that leaves: what came meanwhile stays.
+    """
     started = core.timer()
-    drafts: dict[tuple[str, ...], _Draft] = {}
+    made: _Made | None = None
     for _ in range(REPLANS):
         target = core.raw(levels.target)
         plan = plan_compaction(core.snapshot(limits), target, shape)
         if plan is None:
             return NOTHING
-        removed = tuple(block.id for block in plan.removed)
-        facts = extract(plan.removed)
-        handle = None
-        if core.settings.archive:
-            handle = handle_of(f"c{plan.removed[0].id[1:]}")
-            text = "\n\n".join(_archived(plan.removed))
-            answer = yield KeepOriginals(((handle, text), *_originals(plan.removed)))
-            handle = None if answer.failed else handle
-        if removed not in drafts:
-            drafts[removed] = yield from _draft(core, plan, facts, handle, target, by_model=shape.by_model)
-        if core.tracker.window.version != plan.version:
-            continue
-        return _apply(core, plan, drafts[removed], facts, handle, trigger=trigger, target=target, started=started)
+        if made is None or not made.ids <= {block.id for block in plan.removed}:
+            made = yield from _make(core, plan, target, by_model=shape.by_model)
+            if core.tracker.window.version != plan.version:
+                continue
+        return _apply(core, made, trigger=trigger, target=target, started=started)
     return NOTHING
+
+
+def _make(core: Core, plan: CompactionPlan, target: int, *, by_model: bool) -> Program[_Made]:
+    """Keep the originals and write the summary."""
+    facts = extract(plan.removed)
+    handle = None
+    if core.settings.archive:
+        handle = handle_of(f"c{plan.removed[0].id[1:]}")
+        text = "\n\n".join(_archived(plan.removed))
+        answer = yield KeepOriginals(((handle, text), *_originals(plan.removed)))
+        handle = None if answer.failed else handle
+    draft = yield from _draft(core, plan, facts, handle, target, by_model=by_model)
+    return _Made(plan, draft, facts, handle)
 
 
 def _draft(
     core: Core, plan: CompactionPlan, facts: Sequence[Fact], handle: str | None, target: int, *, by_model: bool
 ) -> Program[_Draft]:
-    calls, reason = 0, ""
-    if core.settings.model and by_model:
-        for attempt in range(MODEL_ATTEMPTS):
-            tokens = plan.summary_tokens // (attempt + 1)
-            system = f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}"
-            calls += 1
-            answer = yield AskModel(system, fenced(transcript(plan.removed, core.counter)))
-            if answer.failed:
-                reason = f"model failed: {type(answer.error).__name__}"
-                continue
-            text = _completed(str(answer.value or ""), _goal(core), handle)
-            visible = [replace(plan.removed[0], content_type="summary", text=text)]
-            score = evaluate(plan.removed, visible, digest=str, facts=facts).score
-            reason = reject(_offer(core, plan, text, target, fidelity=score))
-            if not reason:
-                return _Draft(text, core.settings.model, calls)
+    calls, reason, shown = 0, "", list(plan.removed)
+    for attempt in range(MODEL_ATTEMPTS if core.settings.model and by_model else 0):
+        tokens = plan.summary_tokens // (attempt + 1)
+        asked = yield from _ask(core, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", shown)
+        calls, shown = calls + asked.calls, asked.shown
+        if asked.answer.failed:
+            reason = f"model failed: {type(asked.answer.error).__name__}"
+            continue
+        text = _completed(str(asked.answer.value or ""), _goal(core), handle)
+        visible = [replace(plan.removed[0], content_type="summary", text=text)]
+        score = evaluate(plan.removed, visible, digest=str, facts=facts).score
+        reason = reject(_offer(core, plan, text, target, fidelity=score))
+        if not reason:
+            omitted = len(_group_ids(plan.removed)) - len(_group_ids(shown))
+            unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""
+            return _Draft(text, core.settings.model, calls, unseen)
     text = summarize(
         facts,
         goal=_goal(core),
@@ -96,6 +130,28 @@ def _draft(
         counter=core.counter,
     )
     return _Draft(text, EXTRACTIVE, calls, reason)
+
+
+def _ask(core: Core, system: str, shown: list[Block]) -> Program[_Asked]:
+    """The model's answer; while it refuses the transcript as too large, the oldest quarter is left out.
+
+    The same transcript is never sent twice to a model that refused it.
+    """
+    calls = 0
+    while True:
+        calls += 1
+        answer = yield AskModel(system, fenced(transcript(shown, core.counter)))
+        groups = _group_ids(shown)
+        if not answer.failed or classify(answer.error).kind != "overflow":
+            return _Asked(answer, calls, shown)
+        if calls > SHORTENINGS or len(groups) < 2:
+            return _Asked(answer, calls, shown)
+        gone = set(groups[: -(-len(groups) // 4)])
+        shown = [block for block in shown if block.group not in gone]
+
+
+def _group_ids(blocks: Sequence[Block]) -> list[str]:
+    return list(dict.fromkeys(block.group for block in blocks))
 
 
 def _completed(text: str, goal: str, handle: str | None) -> str:
@@ -155,17 +211,8 @@ def _offer(core: Core, plan: CompactionPlan, text: str, target: int, *, fidelity
     )
 
 
-def _apply(
-    core: Core,
-    plan: CompactionPlan,
-    draft: _Draft,
-    facts: Sequence[Fact],
-    handle: str | None,
-    *,
-    trigger: str,
-    target: int,
-    started: float,
-) -> Outcome:
+def _apply(core: Core, made: _Made, *, trigger: str, target: int, started: float) -> Outcome:
+    plan, draft, facts, handle = made.plan, made.draft, made.facts, made.handle
     tracker = core.tracker
     reason = reject(_offer(core, plan, draft.text, target))
     results = () if reason else tuple(_results(core, plan, draft.text, handle))

@@ -16,6 +16,7 @@ from windowpane.control.breaker import Breaker
 from windowpane.control.budget import Budget
 from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import finding_of, handle_of
+from windowpane.control.journal import Journal
 from windowpane.control.payloads import Payload
 from windowpane.control.pressure import Levels
 from windowpane.control.replies import ReplyPart
@@ -58,6 +59,7 @@ class Core:
     breaker: Breaker = field(default_factory=Breaker)
     payloads: dict[str, Payload] = field(default_factory=dict)
     references: ReferenceIndex = field(default_factory=ReferenceIndex)
+    journal: Journal = field(default_factory=Journal)
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     measured: PressureMeasured | None = None

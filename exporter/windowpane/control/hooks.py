@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from windowpane.control.cascade import Tally, climb
+from windowpane.control.cascade import Tally, climb, take
 from windowpane.control.compacting import compact
 from windowpane.control.core import Core
 from windowpane.control.crossing import checkpoint_if_due, save_checkpoint
@@ -60,6 +60,19 @@ def turn_end(core: Core, reply: Reply) -> None:
     core.follow_limits()
 
 
+def is_work_after_turn(core: Core) -> bool:
+    """Whether anything is due now that the turn has ended."""
+    levels = core.levels
+    return levels is not None and any(rung.due(core, levels) for rung in core.settings.after_turn)
+
+
+def after_turn(core: Core) -> Program[None]:
+    """What is done between two turns; the agent may go on meanwhile."""
+    limits, levels = core.limits, core.levels
+    if limits is not None and levels is not None:
+        yield from take(core.settings.after_turn, core, limits, levels, Tally())
+
+
 def overflow(core: Core, error: object) -> Program[Decision]:
     """The provider refused the call as too large: make the window strictly smaller, for exactly one retry."""
     found = classify(error)
@@ -72,7 +85,7 @@ def overflow(core: Core, error: object) -> Program[Decision]:
         tracker.record(OverflowDetected("provider", "failed", used, known))
         return Decision("none", core.status(), reason="already retried in this turn")
     if found.limit_tokens is not None and (core.limits is None or found.limit_tokens < core.limits.limit_tokens):
-        tracker.set_limits(WindowLimits.of(found.limit_tokens, "provider"))
+        tracker.set_limits(core.settings.limits_of(found.limit_tokens, "provider"))
     core.follow_limits()
     limits, levels = core.limits, core.levels
     if limits is None or levels is None:
@@ -83,6 +96,7 @@ def overflow(core: Core, error: object) -> Program[Decision]:
     tally = Tally()
     smaller = min(levels.target, int(RETRY_SHARE * before))
     yield from save_checkpoint(core, "overflow")
+    yield from take(core.settings.after_overflow, core, limits, levels, tally)
     yield from _shrink(core, limits, levels, tally, target_used=smaller)
     fits = core.used() < before and core.used() <= levels.ceiling
     core.retried_turn = tracker.turn

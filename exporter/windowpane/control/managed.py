@@ -16,6 +16,7 @@ from windowpane.control.core import Core
 from windowpane.control.crossing import clear
 from windowpane.control.decisions import Decision, Status
 from windowpane.control.eviction.engine import plan_eviction
+from windowpane.control.journal import SourceRecord
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import Answer, KeepOriginals, Program, Request, SaveCheckpoint
@@ -27,6 +28,7 @@ from windowpane.tracking import SessionInfo, SessionTracker
 
 T = TypeVar("T")
 Listener = Callable[[Event], object]
+RecordListener = Callable[[SourceRecord], object]
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +95,7 @@ class ManagedSession:
         self._lock = threading.RLock()
         """Guards the core and everything below; never held while a request is carried out."""
         self._listeners: dict[str, list[Listener]] = {}
+        self._record_listeners: list[RecordListener] = []
         self._heard: list[Event] = []
         self._logged: set[str] = set()
         self._closed = False
@@ -194,6 +197,11 @@ class ManagedSession:
         with self._lock:
             self._listeners.setdefault(event_name, []).append(listener)
 
+    def on_record(self, listener: RecordListener) -> None:
+        """Call *listener* with what the session's preset tells in its source's own names; as `on` does."""
+        with self._lock:
+            self._record_listeners.append(listener)
+
     # -- ending -----------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
@@ -221,16 +229,22 @@ class ManagedSession:
 
     def _tell(self) -> None:
         """Call the listeners, without the lock."""
-        if not self._listeners:
-            return
         with self._lock:
             heard, self._heard = self._heard, []
+            records = self._core.journal.take()
         for event in heard:
             for listener in (*self._listeners.get(event.type, ()), *self._listeners.get("*", ())):
-                try:
-                    listener(event)
-                except Exception:  # noqa: BLE001 (a listener is the user's code)
-                    _log.exception("a listener of %s failed", event.type)
+                self._call(listener, event, event.type)
+        for record in records:
+            _log.info("%s", record.text)
+            for record_listener in self._record_listeners:
+                self._call(record_listener, record, record.name)
+
+    def _call(self, listener: Callable[[T], object], what: T, name: str) -> None:
+        try:
+            listener(what)
+        except Exception:  # noqa: BLE001 (a listener is the user's code)
+            _log.exception("a listener of %s failed", name)
 
     def _quick(self, hook: str, action: Callable[[Core], object]) -> None:
         """A hook without requests, contained."""

@@ -33,6 +33,9 @@ class ContextWindowManager(ManagedSession):
     Use it as a context manager: leaving it ends the session. Tool results may come from several threads.
     """
 
+    _working: threading.Thread | None = None
+    """What is done after a turn in the background; one at a time."""
+
     def on_turn_start(self) -> Decision:
         """Before each model call: measure the window and make room where its pressure calls for it.
 
@@ -43,6 +46,35 @@ class ContextWindowManager(ManagedSession):
     def on_turn_end(self, reply: object) -> None:
         """After each model call: the reply enters the window and the provider's usage becomes the truth."""
         self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+        self._after_turn()
+
+    def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
+        """Wait for what is done after a turn in the background; says whether it is done."""
+        working = self._working
+        if working is not None:
+            working.join(timeout_seconds)
+        return working is None or not working.is_alive()
+
+    def close(self, reason: str = "completed") -> None:
+        """As `ManagedSession.close`; waits for what is done in the background."""
+        self.settle()
+        super().close(reason)
+
+    def _after_turn(self) -> None:
+        """Begin what is due between turns, unless the last such work is still going on."""
+        core = self._core
+        if not core.settings.after_turn or not (self._working is None or not self._working.is_alive()):
+            return
+        with self._lock:
+            if not hooks.is_work_after_turn(core):
+                return
+        if not core.settings.background:
+            self._drive("after_turn", hooks.after_turn(core))
+            return
+        self._working = threading.Thread(
+            target=self._drive, args=("after_turn", hooks.after_turn(core)), name="windowpane-after", daemon=True
+        )
+        self._working.start()
 
     def on_tool_result(self, name: str, output: object, tool_call_id: str | None = None) -> None:
         """After each tool call: its output enters the window; one far too large is shortened first."""
@@ -89,6 +121,9 @@ class ContextWindowManager(ManagedSession):
 class AsyncContextWindowManager(ManagedSession):
     """Keeps one session's context window healthy; for agents that run on an event loop."""
 
+    _working: asyncio.Future[None] | None = None
+    """As `ContextWindowManager`'s."""
+
     async def on_turn_start(self) -> Decision:
         """As `ContextWindowManager.on_turn_start`."""
         return await self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
@@ -96,6 +131,25 @@ class AsyncContextWindowManager(ManagedSession):
     async def on_turn_end(self, reply: object) -> None:
         """As `ContextWindowManager.on_turn_end`."""
         self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+        await self._after_turn()
+
+    async def settle(self) -> None:
+        """Wait for what is done after a turn in the background."""
+        if self._working is not None:
+            await self._working
+
+    async def _after_turn(self) -> None:
+        core = self._core
+        if not core.settings.after_turn or (self._working is not None and not self._working.done()):
+            return
+        with self._lock:
+            if not hooks.is_work_after_turn(core):
+                return
+        work = self._drive("after_turn", hooks.after_turn(core))
+        if core.settings.background:
+            self._working = asyncio.ensure_future(work)
+        else:
+            await work
 
     async def on_tool_result(self, name: str, output: object, tool_call_id: str | None = None) -> None:
         """As `ContextWindowManager.on_tool_result`."""
@@ -111,6 +165,7 @@ class AsyncContextWindowManager(ManagedSession):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.settle()
         self.close("completed" if kind is None else f"failed: {kind.__name__}")
 
     async def _drive(self, hook: str, program: Program[T]) -> T | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from windowpane.control.compression.truncation import middle_out
 from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
-from windowpane.protocols import TokenCounter
+from windowpane.protocols import LimitSource, TokenCounter
 from windowpane.settings import WindowLimits
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ LADDER: Final = (
 )
 """The rungs of `control.cascade` in the order they are taken."""
 
+LimitsOf = Callable[[int, LimitSource], WindowLimits]
+"""What of a window of so many tokens can be used."""
 LevelsOf = Callable[[WindowLimits, float], Levels]
 """The levels of a window, given the utilization from which checkpoints are saved."""
 Shorten = Callable[[str, int, TokenCounter, str], str]
@@ -54,9 +56,12 @@ class ControlSettings:
     ladder: tuple[str | Rung, ...] = LADDER
     """What is done before a call, in order: rungs by name, or a preset's own."""
     after_turn: tuple[Rung, ...] = ()
-    """What is done after a turn, off the agent's path."""
+    """What is done after a turn."""
+    background: bool = True
+    """Whether that is done off the agent's path; if not, the hook returns when it is done."""
     after_overflow: tuple[Rung, ...] = ()
     """What is tried first after the provider refused a call as too large."""
+    limits_of: LimitsOf = WindowLimits.of
     levels_of: LevelsOf = default_levels
     shorten: Shorten = head_and_tail
     policy: Policy = POLICIES["hybrid"]
