@@ -17,7 +17,6 @@ SCHEMA: Final = 1
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS: Final = tuple(high + low for high in _CROCKFORD for low in _CROCKFORD)
 """Two digits at a time: half the steps."""
-_LOW_40_BITS: Final = (1 << 40) - 1
 
 
 @record
@@ -68,17 +67,28 @@ class Event(NamedTuple):
 
 
 def event_id(stream_id: str, n: int, at: float | None) -> str:
-    """The ULID of event *n* of *stream_id*: its milliseconds, then 80 bits of a digest instead of chance.
+    """The ULID of event *n* of *stream_id*: its milliseconds, then 80 bits that a digest gives instead of chance.
 
+    Within a stream the bits count up by *n*, as the specification has it for ids of one millisecond.
     Source: the ULID specification (48 bits of time, 80 of entropy, Crockford's base 32).
     """
-    entropy = blake2b(f"{stream_id}\0{n}".encode("utf-8", "replace"), digest_size=10).digest()
-    value = int.from_bytes(entropy, "big")
-    first, second, pairs = value >> 40, value & _LOW_40_BITS, _PAIRS
+    value = _entropy(stream_id) + n
+    return f"{_time_digits(at)}{_high_digits(value >> 20)}{_PAIRS[value >> 10 & 1023]}{_PAIRS[value & 1023]}"
+
+
+@lru_cache(maxsize=256)
+def _entropy(stream_id: str) -> int:
+    """Where a stream's 80 bits begin; the highest bit is left free, so that counting never overflows."""
+    return int.from_bytes(blake2b(stream_id.encode("utf-8", "replace"), digest_size=10).digest(), "big") >> 1
+
+
+@lru_cache(maxsize=64)
+def _high_digits(value: int) -> str:
+    """Twelve digits of base 32: the upper 60 of the 80 bits. A stream's events share them by the million."""
+    pairs = _PAIRS
     return (
-        f"{_time_digits(at)}"
-        f"{pairs[first >> 30]}{pairs[first >> 20 & 1023]}{pairs[first >> 10 & 1023]}{pairs[first & 1023]}"
-        f"{pairs[second >> 30]}{pairs[second >> 20 & 1023]}{pairs[second >> 10 & 1023]}{pairs[second & 1023]}"
+        f"{pairs[value >> 50]}{pairs[value >> 40 & 1023]}{pairs[value >> 30 & 1023]}"
+        f"{pairs[value >> 20 & 1023]}{pairs[value >> 10 & 1023]}{pairs[value & 1023]}"
     )
 
 
