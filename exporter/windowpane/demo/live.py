@@ -1,0 +1,149 @@
+"""A demo agent for a monitoring stack: packaged recordings played for ever, at the pace of working agents.
+
+Each worker plays one recording again and again, turn by turn, through the outputs of a real process: the store,
+the alert engine and `/metrics`. Some manage it in a window of another size, some only observe what was recorded,
+with the provider's usage. So a Prometheus that scrapes it sees windows fill, evictions, compactions and alerts.
+Run it with `python -m windowpane.demo.live`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from windowpane.demo.play import LONG_SESSION
+from windowpane.demo.recordings import Recorded, recorded_sessions
+from windowpane.events import Event, EventContext, TurnEnded
+from windowpane.intake import make_ingest
+from windowpane.rerun import Rerun, managed_events
+from windowpane.runtime import Runtime, start
+from windowpane.server import DEFAULT_PORT, LOOPBACK
+from windowpane.sources.ingest import session_events
+from windowpane.tokens import counter_for
+
+PACE_SECONDS: Final = 2.0
+
+
+class Worker(NamedTuple):
+    """One agent: what it plays, in how large a window."""
+
+    agent: str
+    recorded: Recorded
+    limit_tokens: int | None
+    """None: observed as it was recorded."""
+
+
+def workers() -> list[Worker]:
+    """The long recording managed in three sizes, and one of each format observed."""
+    chosen: dict[str, Recorded] = {}
+    for recorded in recorded_sessions(now=time.time()):
+        chosen.setdefault(recorded.name, recorded)
+    found = [Worker(f"worker-{size // 1_024}k", chosen[LONG_SESSION], size) for size in (8_192, 32_768, 131_072)]
+    found += [Worker(one.source, one, None) for one in chosen.values()]
+    return found
+
+
+def turns(worker: Worker, runtime: Runtime, number: int) -> Iterator[list[Event]]:
+    """One session of *worker*, a list of events a turn, with the present as their time."""
+    session_id = f"{worker.agent}-{time.time_ns() // 1_000_000}-{number}"
+    played = _observed if worker.limit_tokens is None else _managed
+    turn: list[Event] = []
+    for event in played(worker, runtime, session_id):
+        turn.append(event._replace(at=time.time()))
+        if isinstance(event.data, TurnEnded):
+            yield turn
+            turn = []
+    if turn:
+        yield turn
+
+
+def _managed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Event]:
+    assert worker.limit_tokens is not None
+    rerun = Rerun(
+        session_id=session_id,
+        limit_tokens=worker.limit_tokens,
+        counter=counter_for("gpt-4o", wait=True),
+        digest=runtime.digest,
+        agent=worker.agent,
+        source="live",
+    )
+    yield from managed_events(worker.recorded.records, key=worker.recorded.key, rerun=rerun)
+
+
+def _observed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Event]:
+    """What was recorded, under a session id of its own, so that playing it again is another session."""
+    recorded = worker.recorded
+    ingest = make_ingest(runtime.digest, agent=worker.agent)
+    before: EventContext | None = None
+    context: EventContext | None = None
+    for event in session_events(recorded.records, key=recorded.key, source=recorded.source, ingest=ingest):
+        if event.context is not before or context is None:
+            before = event.context
+            stream = f"{session_id}:{before.stream_id}"
+            context = replace(before, session_id=session_id, source="live", stream_id=stream)
+        yield event._replace(context=context)
+
+
+def work(worker: Worker, runtime: Runtime, stop: threading.Event, *, pace_seconds: float, sessions: int) -> None:
+    """Play session after session until told to stop, or *sessions* of them where that is above zero."""
+    for number in count():
+        if sessions and number >= sessions:
+            return
+        for batch in turns(worker, runtime, number):
+            runtime.emit(batch)
+            if stop.wait(pace_seconds):
+                return
+
+
+@click.command()
+@click.option("--address", default=LOOPBACK, show_default=True, help="Address /metrics listens on.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
+@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), help="Where events are stored.")
+@click.option(
+    "--pace", type=click.FloatRange(min=0), default=PACE_SECONDS, show_default=True, help="Seconds a turn."
+)
+@click.option("--sessions", type=click.IntRange(min=0), default=0, help="Sessions each agent plays; 0 is no end.")
+@click.option("--session-label", type=click.IntRange(0, 1_000), default=20, show_default=True)
+@click.option("--public-url", help="Address of the dashboard, for links in messages.")
+def main(
+    *,
+    address: str,
+    port: int,
+    store: Path | None,
+    pace: float,
+    sessions: int,
+    session_label: int,
+    public_url: str | None,
+) -> None:
+    """Play recorded agents live until Ctrl-C."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with start(
+        address=address, port=port, store=store, session_label=session_label, public_url=public_url
+    ) as runtime:
+        click.echo(f"metrics on {runtime.url}")
+        running = [
+            threading.Thread(
+                target=work, args=(worker, runtime, stop), kwargs={"pace_seconds": pace, "sessions": sessions}
+            )
+            for worker in workers()
+        ]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        runtime.flush()
+        stop.wait()
+
+
+if __name__ == "__main__":
+    main()

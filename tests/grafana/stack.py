@@ -1,0 +1,150 @@
+"""Prometheus, Alertmanager and the inbox as processes, with the shipped configuration and ports of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAFANA = ROOT / "grafana"
+PATIENCE_SECONDS = 60.0
+
+
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def get(url: str) -> str | None:
+    """The body of an answer, or None while there is none."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return response.read().decode()
+    except OSError:
+        return None
+
+
+def wait_for(condition: Callable[[], Any], what: str, *, seconds: float = PATIENCE_SECONDS) -> Any:
+    """What *condition* gives, once it is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what} did not come within {seconds:.0f} s")
+        time.sleep(0.05)
+    return found
+
+
+@contextmanager
+def process(
+    command: Sequence[str | Path], *, ready: str, log: Path, env: dict[str, str] | None = None
+) -> Iterator[Path]:
+    """Run a program until the block ends; *ready* is an address that answers when it can be used."""
+    with log.open("wb") as output:
+        running = subprocess.Popen(
+            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env
+        )
+    try:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while get(ready) is None:
+            if running.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"{command[0]} did not start:\n{log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.05)
+        yield log
+    finally:
+        running.terminate()
+        try:
+            running.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait(timeout=10)
+
+
+class Prometheus:
+    """A running Prometheus and its API."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def api(self, path: str, **parameters: str) -> Any:
+        """The data of an answer. Fails the test with Prometheus's own words where it refuses."""
+        url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as response:
+                return json.load(response)["data"]
+        except urllib.error.HTTPError as error:
+            pytest.fail(f"{parameters}: {error.read().decode()}")
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        return self.api("query", query=expression)["result"]
+
+    def query_range(self, expression: str, *, seconds: int) -> list[dict[str, Any]]:
+        now = time.time()
+        return self.api("query_range", query=expression, start=f"{now - seconds}", end=f"{now}", step="1")[
+            "result"
+        ]
+
+
+@contextmanager
+def prometheus(
+    folder: Path, program: Path, *, exporter: str, alertmanager: str = "127.0.0.1:1"
+) -> Iterator[Prometheus]:
+    """Prometheus with the shipped file: only addresses and intervals are other."""
+    configuration = folder / "prometheus"
+    shutil.copytree(GRAFANA / "prometheus", configuration)
+    shipped = (configuration / "prometheus.yml").read_text()
+    changed = shipped.replace("agent:9464", exporter).replace("alertmanager:9093", alertmanager)
+    changed = changed.replace("_interval: 15s", "_interval: 1s")
+    assert exporter in changed
+    assert alertmanager in changed
+    (configuration / "prometheus.yml").write_text(changed)
+    address = f"127.0.0.1:{port()}"
+    command = [
+        program, f"--config.file={configuration / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={address}", f"--web.user-assets={configuration / 'assets'}",
+    ]  # fmt: skip
+    with process(command, ready=f"http://{address}/-/ready", log=folder / "prometheus.log"):
+        yield Prometheus(f"http://{address}")
+
+
+@contextmanager
+def alertmanager(folder: Path, program: Path, *, inbox: str) -> Iterator[str]:
+    """Alertmanager with the shipped routing: only the inbox's address and the waiting times are other."""
+    shipped = (GRAFANA / "alertmanager" / "alertmanager.yml").read_text()
+    changed = shipped.replace("inbox:9095", inbox)
+    for time_of in ("group_wait", "group_interval"):
+        changed = "\n".join(
+            line.split(time_of)[0] + f"{time_of}: 1s" if f"{time_of}:" in line else line
+            for line in changed.splitlines()
+        )
+    configuration = folder / "alertmanager.yml"
+    configuration.write_text(changed)
+    address = f"127.0.0.1:{port()}"
+    command = [
+        program, f"--config.file={configuration}", f"--storage.path={folder / 'alertmanager'}",
+        f"--web.listen-address={address}", "--cluster.listen-address=",
+    ]  # fmt: skip
+    with process(command, ready=f"http://{address}/-/ready", log=folder / "alertmanager.log"):
+        yield address
+
+
+@contextmanager
+def inbox(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The shipped inbox: its address, and the file its lines go to."""
+    address = f"127.0.0.1:{(number := port())}"
+    command = [sys.executable, "-I", GRAFANA / "alertmanager" / "inbox.py", "--port", str(number)]
+    with process(command, ready=f"http://{address}/", log=folder / "inbox.log") as log:
+        yield address, log

@@ -1,0 +1,151 @@
+"""The whole way of an alert: tracker, engine, endpoint, Prometheus, Alertmanager, webhook, all of them real."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client.registry import CollectorRegistry
+from stack import alertmanager, get, inbox, prometheus, wait_for
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.alerts.rules import RULES
+from windowpane.events import BlocksEvicted, Event, EvictedBlock, Usage
+from windowpane.metrics.internal import InternalMetrics
+from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.server import Routes, start_http_server
+from windowpane.settings import WindowLimits
+from windowpane.state import AlertKey, MetricState
+from windowpane.tracking.tracker import SessionInfo, SessionTracker
+
+LIMIT = 100_000
+
+
+class Agent:
+    """One agent's process: a tracked session, judged by the engine and folded into metrics."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000_000.0
+        self.state = MetricState(alerts=[AlertKey(rule.name, rule.severity) for rule in RULES])
+        self.engine = AlertEngine()
+        self.tracker = SessionTracker(
+            SessionInfo("s1", "reviewer", "gpt-5", "live", "stream"),
+            emit=self._emit,
+            digest=lambda text: text,
+            limits=WindowLimits.of(LIMIT, "given"),
+            clock=lambda: self.now,
+        )
+        self.blocks: list[EvictedBlock] = []
+        self.used = 0
+
+    def _emit(self, batch: list[Event]) -> None:
+        self.state.write(batch)
+        self.state.write(self.engine.judge(batch))
+
+    def turn(self, tokens: int) -> None:
+        """One call with a message of *tokens*."""
+        self.now += 5
+        block = self.tracker.add("user_message", f"part {self.now}", tokens)
+        self.blocks.append(EvictedBlock(block.id, "user_message", tokens, "drop", "test"))
+        self.used += tokens
+        self.tracker.end_turn(Usage(self.used, 10))
+
+    def evict(self) -> None:
+        """Take all but the newest block out, as a policy would."""
+        self.now += 5
+        *left, newest = self.blocks
+        removed = sum(block.tokens for block in left)
+        self.tracker.evict(BlocksEvicted("hybrid", tuple(left), removed, removed))
+        self.blocks, self.used = [newest], newest.tokens
+
+    def registry(self) -> CollectorRegistry:
+        source = StateSource(self.state, clock=lambda: self.now)
+        return registry_of(source, InternalMetrics(version="1", clock=lambda: self.now))
+
+
+def labels_of(line: str) -> dict[str, str]:
+    found = re.match(r"\[(\w+)\] (\w+) (\w+) (\w+) (.*?):", line)
+    assert found, line
+    receiver, status, severity, name, where = found.groups()
+    pairs = dict(pair.split("=", 1) for pair in where.split())
+    return {"receiver": receiver, "status": status, "severity": severity, "alertname": name, **pairs}
+
+
+@pytest.mark.server
+def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path, require_server) -> None:
+    """Critical after three turns in red, by the critical route, with links; resolved when red is left."""
+    agent = Agent()
+    agent.tracker.start()
+    agent.turn(20_000)
+    with (
+        start_http_server(Routes(agent.registry()), port=0) as exporter,
+        inbox(tmp_path) as (inbox_address, log),
+        alertmanager(
+            tmp_path, require_server("prometheus-alertmanager"), inbox=inbox_address
+        ) as alertmanager_address,
+        prometheus(
+            tmp_path, require_server("prometheus"), exporter=exporter.address, alertmanager=alertmanager_address
+        ) as server,
+    ):
+
+        def arrived(name: str, status: str) -> dict[str, str] | None:
+            for line in log.read_text().splitlines():
+                if (found := labels_of(line))["alertname"] == name and found["status"] == status:
+                    return {**found, "line": line}
+            return None
+
+        wait_for(lambda: server.query('up{job="windowpane"} == 1'), "a scrape")
+        assert log.read_text() == ""
+
+        for tokens in (*[9_500] * 8, 500, 500):
+            agent.turn(tokens)
+        fired = wait_for(lambda: arrived("ContextWindowUtilization", "firing"), "the critical alert")
+
+        assert (fired["receiver"], fired["severity"]) == ("critical", "critical")
+        assert fired["agent"] == "reviewer"
+        assert "Window in red: agent reviewer" in fired["line"]
+        assert "/?agent=reviewer" in fired["line"]
+        runbook = re.search(r"(http://\S+/user/runbook\.html)#utilization", fired["line"])
+        assert runbook, fired["line"]
+        page = get(f"{server.url}/user/runbook.html")
+        assert page is not None
+        assert 'id="utilization"' in page
+
+        silenced = json.loads(get(f"http://{alertmanager_address}/api/v2/alerts") or "[]")
+        muted = {one["labels"]["alertname"] for one in silenced if one["status"]["inhibitedBy"]}
+        assert "ContextWindowUtilization" not in muted
+        assert muted <= {"ContextWindowRedSoon", "ContextWindowRedImminent", "ContextWindowYellowEntered"}
+
+        agent.evict()
+        for _ in range(2):
+            agent.turn(100)
+        resolved = wait_for(lambda: arrived("ContextWindowUtilization", "resolved"), "the resolution")
+
+        assert resolved["receiver"] == "critical"
+        assert server.query('ALERTS{alertname="ContextWindowUtilization",alertstate="firing"}') == []
+        told = [labels_of(line) for line in log.read_text().splitlines()]
+        assert all(one["receiver"] == one["severity"] for one in told), "routed by severity"
+
+
+@pytest.mark.server
+def test_the_inbox_takes_only_what_alertmanager_sends(tmp_path: Path) -> None:
+    """Other bodies are refused and nothing of them is printed; control characters never reach the log."""
+    with inbox(tmp_path) as (address, log):
+
+        def post(body: bytes) -> int:
+            request = urllib.request.Request(f"http://{address}/info", body, method="POST")
+            try:
+                with urllib.request.urlopen(request, timeout=5) as response:
+                    return int(response.status)
+            except urllib.error.HTTPError as error:
+                error.close()
+                return error.code
+
+        alert = {"status": "firing", "labels": {"alertname": "A", "agent": "x\n[critical] y"}, "annotations": {}}
+        assert [post(b"no json"), post(b"[]"), post(b'{"alerts": [1]}')] == [400, 400, 400]
+        assert post(json.dumps({"alerts": [alert]}).encode()) == 200
+        assert log.read_text().count("\n") == 1
