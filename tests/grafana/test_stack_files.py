@@ -1,0 +1,338 @@
+"""Compose file, image and server configurations: valid, closed to the network, and runnable where we can."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lens import boards, variables
+from stack import get, port, process, wait_for
+
+from windowpane.alerts.rules import RULES
+from windowpane.alerts.timed import TIMED_RULES
+
+IMAGE = "windowpane:0.1.0"
+OURS = ("agent", "dashboard")
+
+
+@pytest.fixture(scope="module")
+def compose(root: Path) -> dict[str, Any]:
+    return yaml.safe_load((root / "docker-compose.yml").read_text())
+
+
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    """What our own programs need to run from a checkout."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def test_docker_compose_accepts_the_file(root: Path, run) -> None:
+    """Compose 1.29 reads it; nothing in it is only for the older or only for the newer one."""
+    checked = run("docker-compose", "-f", root / "docker-compose.yml", "config", "-q", cwd=root)
+    document = (root / "docker-compose.yml").read_text()
+
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stderr == ""
+    assert "version:" not in document, "Compose 2 warns of it"
+
+
+def test_everything_is_published_on_loopback_only(root: Path, run) -> None:
+    """Resolved as Compose resolves it: every port is bound to 127.0.0.1 unless an address is asked for."""
+    resolved = yaml.safe_load(run("docker-compose", "config", cwd=root).stdout)
+    published = [published for service in resolved["services"].values() for published in service.get("ports", ())]
+
+    assert len(published) == 5
+    assert all(str(one).startswith("127.0.0.1:") for one in published)
+    assert not any("network_mode" in service for service in resolved["services"].values())
+
+
+def test_images_are_pinned(compose: dict[str, Any], root: Path) -> None:
+    """Every image names a release, none is a moving tag."""
+    images = {service["image"] for service in compose["services"].values()}
+    base = re.search(r"^FROM (\S+)$", (root / "dashboard/Dockerfile").read_text(), re.MULTILINE)
+    assert base
+
+    for image in (*images, base[1]):
+        assert re.fullmatch(r"[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*", image), image
+
+
+def test_our_image_is_named_after_the_release(root: Path) -> None:
+    """The tag follows the version of the package."""
+    version = re.search(r'^version = "(.+)"$', (root / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version
+
+    assert f"windowpane:{version[1]}" == IMAGE
+
+
+def test_services_have_health_checks_restart_and_known_volumes(compose: dict[str, Any], root: Path) -> None:
+    """Compose knows when each works, and every mounted file exists."""
+    for name, service in compose["services"].items():
+        assert service["healthcheck"]["test"][0] == "CMD", name
+        assert service["restart"] == "unless-stopped"
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            if source.startswith("./"):
+                assert (root / source).exists(), volume
+                assert volume.endswith(":ro")
+            else:
+                assert source in compose["volumes"]
+
+
+def test_grafana_has_no_password_to_guess(compose: dict[str, Any]) -> None:
+    """There is no administrator, the form is off, and who looks is a viewer; nothing phones home."""
+    settings = compose["services"]["grafana"]["environment"]
+
+    assert settings["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert settings["GF_AUTH_DISABLE_LOGIN_FORM"] == "true"
+    assert settings["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert not any("PASSWORD" in name for name in settings)
+    assert settings["GF_ANALYTICS_REPORTING_ENABLED"] == settings["GF_ANALYTICS_CHECK_FOR_UPDATES"] == "false"
+
+
+def test_provisioning_matches_mounts_and_dashboards(compose: dict[str, Any], grafana: Path) -> None:
+    """Grafana finds the data source where compose runs it and the dashboards where compose puts them."""
+    source = yaml.safe_load((grafana / "provisioning/datasources/windowpane.yml").read_text())["datasources"][0]
+    provider = yaml.safe_load((grafana / "provisioning/dashboards/windowpane.yml").read_text())["providers"][0]
+    mounts = dict(volume.split(":")[:2] for volume in compose["services"]["grafana"]["volumes"])
+    scraped = yaml.safe_load((grafana / "prometheus/prometheus.yml").read_text())
+
+    assert (source["type"], source["url"], source["isDefault"]) == ("prometheus", "http://prometheus:9090", True)
+    assert source["jsonData"]["timeInterval"] == scraped["global"]["scrape_interval"]
+    assert provider["options"]["path"] == mounts["./grafana/dashboards"]
+    assert mounts["./grafana/provisioning"] == "/etc/grafana/provisioning"
+    home = compose["services"]["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert (grafana / "dashboards" / Path(home).name).is_file()
+    for board in boards().values():
+        assert variables(board)["datasource"]["query"] == source["type"]
+
+
+def test_addresses_agree_across_files(compose: dict[str, Any], grafana: Path) -> None:
+    """Who is scraped, told and posted to exists under that name and port."""
+    scraped = yaml.safe_load((grafana / "prometheus/prometheus.yml").read_text())
+    receivers = yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["receivers"]
+    named = [
+        *scraped["scrape_configs"][0]["static_configs"][0]["targets"],
+        *scraped["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"],
+        *(one["webhook_configs"][0]["url"].split("/")[2] for one in receivers),
+    ]
+
+    assert {address.split(":")[0] for address in named} == {"agent", "alertmanager", "inbox"}
+    assert set(compose["services"]) >= {"agent", "alertmanager", "inbox", "prometheus", "grafana", "dashboard"}
+    assert f"{compose['services']['prometheus']['ports'][0]}".endswith(":9090:9090")
+
+
+@pytest.mark.parametrize("name", ["prometheus.yml", "http-sd.yml"])
+def test_promtool_accepts_the_configuration(grafana: Path, run, name: str) -> None:
+    """Both scrape configurations are valid, with the rules they name."""
+    checked = run("promtool", "check", "config", grafana / "prometheus" / name)
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_amtool_accepts_the_routing(grafana: Path, run) -> None:
+    """The configuration is valid and has the three receivers."""
+    checked = run("amtool", "check-config", grafana / "alertmanager/alertmanager.yml")
+
+    assert checked.returncode == 0, checked.stderr
+    assert "3 receivers" in checked.stdout
+
+
+@pytest.mark.parametrize("rule", [*RULES, *TIMED_RULES], ids=lambda rule: rule.name)
+def test_every_alert_is_routed_by_its_severity(grafana: Path, run, rule: Any) -> None:
+    """Each alert as it is generated goes to the receiver of its severity."""
+    routed = run(
+        "amtool", "config", "routes", "test", f"--config.file={grafana / 'alertmanager/alertmanager.yml'}",
+        f"--verify.receivers={rule.severity}", f"severity={rule.severity}", f"alert={rule.name}", "agent=a",
+    )  # fmt: skip
+
+    assert routed.returncode == 0, routed.stdout + routed.stderr
+
+
+def test_inhibitions_name_alerts_that_exist(grafana: Path) -> None:
+    """A renamed alert cannot leave an inhibition behind."""
+    known = {rule.name for rule in (*RULES, *TIMED_RULES)}
+    for inhibition in yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["inhibit_rules"]:
+        for matcher in (*inhibition["source_matchers"], *inhibition["target_matchers"]):
+            assert set(re.findall(r"[a-z_]+", matcher.split("=", 1)[1])) <= known, matcher
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("service", ["prometheus", "alertmanager"])
+def test_each_server_runs_as_compose_runs_it(
+    compose: dict[str, Any], root: Path, require_server, tmp_path: Path, service: str
+) -> None:
+    """Debian's binary takes the command of the compose file, with only addresses and folders of this host."""
+    program = require_server({"alertmanager": "prometheus-alertmanager"}.get(service, service))
+    mounts = dict(volume.split(":")[:2] for volume in compose["services"][service]["volumes"])
+    command = list(compose["services"][service]["command"])
+    address = f"127.0.0.1:{port()}"
+    for source, target in sorted(mounts.items(), key=lambda pair: -len(pair[1])):
+        there = str(root / source) if source.startswith("./") else str(tmp_path / source)
+        command = [re.sub(rf"={re.escape(target)}(?=/|$)", f"={there}", argument) for argument in command]
+    command = [re.sub(r"0\.0\.0\.0:\d+", address, argument) for argument in command]
+    healthy = compose["services"][service]["healthcheck"]["test"][-1]
+    path = re.sub(r"^http://127\.0\.0\.1:\d+", "", healthy)
+
+    with process([program, *command], ready=f"http://{address}/-/ready", log=tmp_path / "log"):
+        assert get(f"http://{address}{path}") is not None
+        if service == "prometheus":
+            page = wait_for(lambda: get(f"http://{address}/user/runbook.html"), "the runbook")
+            assert 'id="overflow"' in page
+
+
+@pytest.mark.server
+def test_agent_and_dashboard_run_as_compose_runs_them(
+    compose: dict[str, Any], root: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """The demo agent fills the store that the dashboard then shows; both answer their own health checks."""
+    pytest.importorskip("streamlit")
+    store = tmp_path / "windowpane.db"
+    agent_port, dashboard_port = port(), port()
+    agent = ours(compose["services"]["agent"]["command"], tmp_path)
+    shown = ours(dockerfile(root)["CMD"], tmp_path)
+    shown[shown.index("8501")] = str(dashboard_port)
+    environment = {**environment, "WINDOWPANE_STORE": str(store)}
+    health = {name: compose["services"][name]["healthcheck"]["test"][1:] for name in OURS}
+
+    with process(
+        [*agent, "--port", str(agent_port)],
+        ready=f"http://127.0.0.1:{agent_port}/healthz",
+        log=tmp_path / "agent.log",
+        env=environment,
+    ):
+        wait_for(
+            lambda: "context_window_turns_total{" in (get(f"http://127.0.0.1:{agent_port}/metrics") or ""),
+            "turns",
+        )
+        assert store.exists()
+        assert asks(health["agent"], 9464, agent_port)
+        with process(
+            shown,
+            ready=f"http://127.0.0.1:{dashboard_port}/_stcore/health",
+            log=tmp_path / "dashboard.log",
+            env=environment,
+        ):
+            assert asks(health["dashboard"], 8501, dashboard_port)
+    assert not asks(health["agent"], 9464, agent_port), "a health check fails when nothing answers"
+
+
+def ours(command: list[str], folder: Path) -> list[str]:
+    """A command of our image, with this interpreter and this host's addresses and folders."""
+    changed = [one.replace("0.0.0.0", "127.0.0.1").replace("/data/", f"{folder}/") for one in command]
+    if changed[0] == "windowpane":
+        return [sys.executable, "-m", *changed]
+    assert changed[0] == "python"
+    return [sys.executable, *changed[1:]]
+
+
+def asks(check: list[str], declared: int, real: int) -> bool:
+    """Whether a container's health check, asked at another port, says that all is well."""
+    assert check[0] == "python"
+    command = [sys.executable, *(part.replace(f":{declared}", f":{real}") for part in check[1:])]
+    return subprocess.run(command, check=False, capture_output=True, timeout=30).returncode == 0
+
+
+def dockerfile(root: Path) -> dict[str, Any]:
+    """The steps of our image: the last of each instruction, and all COPY and RUN."""
+    steps: dict[str, Any] = {"COPY": [], "RUN": []}
+    for line in (root / "dashboard/Dockerfile").read_text().splitlines():
+        word, _, rest = line.partition(" ")
+        if word in ("COPY", "RUN"):
+            steps[word].append(rest)
+        elif word == "CMD":
+            steps["CMD"] = json.loads(rest)
+        elif word and not word.startswith("#") and rest:
+            steps[word] = rest
+    return steps
+
+
+def test_the_image_does_not_run_as_root(root: Path) -> None:
+    """The last user is ours, and the data folder is its own."""
+    steps = dockerfile(root)
+
+    assert steps["USER"] == "windowpane"
+    assert any("useradd" in step and "chown windowpane /data" in step for step in steps["RUN"])
+    assert steps["VOLUME"] == "/data"
+
+
+def test_the_build_context_holds_what_is_copied_and_little_else(root: Path) -> None:
+    """Everything is left out but what the steps copy, so that no store or secret can get into an image."""
+    rules = (root / ".dockerignore").read_text().split()
+    copied = {name.removeprefix("./") for step in dockerfile(root)["COPY"] for name in step.split()[:-1]}
+
+    assert rules[0] == "**"
+    assert {rule.removeprefix("!") for rule in rules if rule.startswith("!")} == copied
+
+
+def test_the_images_steps_install_a_working_program(root: Path, tmp_path: Path) -> None:
+    """Only what COPY brings is needed to install; the command then starts from anywhere.
+
+    Libraries come from the environment of the tests, so that nothing is downloaded.
+    """
+    steps = dockerfile(root)
+    context = tmp_path / "app"
+    for step in steps["COPY"]:
+        *sources, target = step.split()
+        for source in sources:
+            copy(root / source, context / target)
+    assert [step for step in steps["RUN"] if step.startswith("pip install")] == [
+        "pip install --no-cache-dir '.[all]'"
+    ]
+    environment = clean_environment(tmp_path / "venv")
+    offline = ("--quiet", "--ignore-installed", "--no-deps", "--no-index", "--no-build-isolation")
+    installed = subprocess.run(
+        [environment / "bin/python", "-m", "pip", "install", *offline, "."],
+        check=False,
+        cwd=context,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert installed.returncode == 0, installed.stderr
+    said = subprocess.run(
+        [environment / "bin" / steps["CMD"][0], "rules", "export"],
+        check=False,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert said.returncode == 0, said.stderr
+    assert "ContextWindowUtilization" in said.stdout
+    located = subprocess.run(
+        [environment / "bin/python", "-c", "import windowpane, windowpane_dashboard; print(windowpane.__file__)"],
+        check=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert located.stdout.startswith(str(environment))
+
+
+def copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
+def clean_environment(folder: Path) -> Path:
+    """A virtual environment that sees the libraries of this one, but not this checkout."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
+    libraries = next((folder / "lib").glob("python3*")) / "site-packages"
+    (libraries / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder
