@@ -94,7 +94,8 @@ def apportion(used_tokens: int, raw: dict[Component, int]) -> dict[Component, in
     parts["unattributed"] = unattributed
     over = used_tokens - sum(parts.values())
     if over:
-        shown = {component: tokens for component, tokens in raw.items() if component != "unattributed"}
-        takes: Component = "message_history" if raw.get("message_history") else max(shown, key=shown.__getitem__)
+        takes: Component = "message_history"
+        if not raw.get(takes):
+            takes = max((component for component in raw if component != "unattributed"), key=raw.__getitem__)
         parts[takes] += over
     return parts
