@@ -100,20 +100,28 @@ class Prometheus:
 
 @contextmanager
 def prometheus(
-    folder: Path, program: Path, *, exporter: str, alertmanager: str = "127.0.0.1:1"
+    folder: Path,
+    program: Path,
+    *,
+    exporter: str,
+    alertmanager: str = "127.0.0.1:1",
+    base: str = "prometheus.yml",
 ) -> Iterator[Prometheus]:
-    """Prometheus with the shipped file: only addresses and intervals are other."""
+    """Prometheus with a shipped file: only addresses and intervals are other."""
     configuration = folder / "prometheus"
     shutil.copytree(GRAFANA / "prometheus", configuration)
-    shipped = (configuration / "prometheus.yml").read_text()
-    changed = shipped.replace("agent:9464", exporter).replace("alertmanager:9093", alertmanager)
-    changed = changed.replace("_interval: 15s", "_interval: 1s")
+    shipped = (configuration / base).read_text()
+    if base == "prometheus.yml":
+        changed = shipped.replace("agent:9464", exporter).replace("alertmanager:9093", alertmanager)
+        changed = changed.replace("_interval: 15s", "_interval: 1s")
+    else:
+        changed = shipped.replace("127.0.0.1:9464", exporter).replace("interval: 30s", "interval: 1s")
+        changed = f"global: {{scrape_interval: 1s}}\n{changed}"
     assert exporter in changed
-    assert alertmanager in changed
-    (configuration / "prometheus.yml").write_text(changed)
+    (configuration / base).write_text(changed)
     address = f"127.0.0.1:{port()}"
     command = [
-        program, f"--config.file={configuration / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+        program, f"--config.file={configuration / base}", f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={address}", f"--web.user-assets={configuration / 'assets'}",
     ]  # fmt: skip
     with process(command, ready=f"http://{address}/-/ready", log=folder / "prometheus.log"):

@@ -269,7 +269,7 @@ def test_the_build_context_holds_what_is_copied_and_little_else(root: Path) -> N
     rules = (root / ".dockerignore").read_text().split()
     copied = {name.removeprefix("./") for step in dockerfile(root)["COPY"] for name in step.split()[:-1]}
 
-    assert rules[0] == "**"
+    assert rules[0] == "*"
     assert {rule.removeprefix("!") for rule in rules if rule.startswith("!")} == copied
 
 
