@@ -8,8 +8,9 @@ it would have seen: a rerun shows what a policy does to a window, not what an ag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.managed import Seams, Task
@@ -19,7 +20,7 @@ from windowpane.control.settings import ControlSettings
 from windowpane.events import Event
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.protocols import Archive, Digester, TokenCounter
-from windowpane.settings import WindowLimits
+from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.sources.base import (
     Broken,
     Cleared,
@@ -31,6 +32,10 @@ from windowpane.sources.base import (
 )
 from windowpane.tracking import SessionInfo
 from windowpane.vocabulary import REPLY_TYPES
+
+
+Watch = Callable[[ContextWindowManager], object]
+"""Told of every call when the manager has made room for it, before its reply comes in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,17 @@ class Rerun:
     source: str = "demo"
     archive: Archive | None = None
     """Without one, placeholders promise no original."""
+    settings: ControlSettings = field(default_factory=ControlSettings)
+    """Of the manager; its policy gives way to *policy*."""
+    tracking: TrackerSettings | None = None
+    thresholds: Thresholds | None = None
+    """Where zones begin; None lets the window's size decide."""
+    watch: Watch | None = None
+
+    @property
+    def limits(self) -> WindowLimits:
+        """The simulated window."""
+        return WindowLimits.of(self.limit_tokens, "given", thresholds=self.thresholds)
 
 
 def managed_events(records: Iterable[Record], *, key: str, rerun: Rerun) -> Iterator[Event]:
@@ -103,9 +119,11 @@ class _Player:
                 checkpoints=_Unwritten(),
             ),
             task=Task(),
-            limits=WindowLimits.of(rerun.limit_tokens, "given"),
-            settings=ControlSettings(policy=rerun.policy),
+            limits=rerun.limits,
+            settings=replace(rerun.settings, policy=rerun.policy),
+            tracking=rerun.tracking,
         )
+        self._watch = rerun.watch
 
     def play(self, record: Record) -> None:
         """What one record says happened."""
@@ -177,11 +195,11 @@ class _Player:
             return
         self._replying = True
         self._waiting.clear()
-        try:
+        # The recording goes on whatever the manager says; the event tells that the call did not fit.
+        with suppress(IrreducibleContextError):
             self.manager.on_turn_start()
-        except IrreducibleContextError:
-            # The recording goes on whatever the manager says; the event tells that the call did not fit.
-            return
+        if self._watch is not None:
+            self._watch(self.manager)
 
     def _settle(self) -> None:
         """A reply without the record of its call ends here."""

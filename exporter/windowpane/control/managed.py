@@ -25,6 +25,7 @@ from windowpane.events import Candidate, Event, Usage
 from windowpane.protocols import Archive, Clock, Digester, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo, SessionTracker
+from windowpane.window.blocks import Block
 
 T = TypeVar("T")
 Listener = Callable[[Event], object]
@@ -177,6 +178,11 @@ class ManagedSession:
                 return ()
             snapshot = core.snapshot(core.limits)
             return plan_eviction(snapshot, 0, policy=core.settings.policy, counter=core.counter).candidates
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The window's blocks in the order the model sees them."""
+        with self._lock:
+            return tuple(self._core.tracker.window)
 
     @property
     def session_id(self) -> str:
