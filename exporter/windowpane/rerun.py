@@ -33,7 +33,6 @@ from windowpane.sources.base import (
 from windowpane.tracking import SessionInfo
 from windowpane.vocabulary import REPLY_TYPES
 
-
 Watch = Callable[[ContextWindowManager], object]
 """Told of every call when the manager has made room for it, before its reply comes in."""
 

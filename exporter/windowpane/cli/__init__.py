@@ -18,6 +18,7 @@ COMMANDS: Final[dict[str, str]] = {
     "doctor": "doctor",
     "import": "importing",
     "prune": "prune",
+    "replay": "replay",
     "report": "report",
     "rules": "rules",
     "serve": "serve",

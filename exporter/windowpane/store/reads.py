@@ -10,6 +10,7 @@ from typing import Any, Final
 from windowpane.exceptions import StoreError
 from windowpane.protocols import Digester
 from windowpane.store import contents, export, migrations, registry, rows, search
+from windowpane.store import replays as stored_replays
 from windowpane.store.base import (
     AlertRow,
     BlockRow,
@@ -103,6 +104,16 @@ class SqliteReader:
             key = _key(connection, session_id)
             found = connection.execute(_TURNS, (key, first, IN_WINDOW if last is None else last)).fetchall()
         return [rows.turn_row(row) for row in found]
+
+    def replays(self, *, limit: int = 50) -> list[stored_replays.ReplayRow]:
+        """The latest policy replays, newest first."""
+        with self._pool.lend() as connection:
+            return stored_replays.latest(connection, limit)
+
+    def replay(self, replay_id: str) -> stored_replays.StoredReplay | None:
+        """A policy replay with its runs and their timelines, or None."""
+        with self._pool.lend() as connection:
+            return stored_replays.read(connection, replay_id)
 
     # -- the window at a turn ---------------------------------------------------------------------------------
 

@@ -19,7 +19,18 @@ from windowpane.codec import decode, encode
 from windowpane.events import Event
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.protocols import Clock
-from windowpane.store import audit, contents, heads, importing, migrations, rebuild, registry, retention, search
+from windowpane.store import (
+    audit,
+    contents,
+    heads,
+    importing,
+    migrations,
+    rebuild,
+    registry,
+    replays,
+    retention,
+    search,
+)
 from windowpane.store.base import ImportOutcome, Verification
 from windowpane.store.chain import checked_key, load_key
 from windowpane.store.connection import open_writer, reporting, transaction
@@ -168,6 +179,11 @@ class SqliteStore(SqliteReader):
         """Index the next events for text search; returns how many, 0 when all are. Call it when there is time."""
         with self._writing() as writer:
             return search.index(writer.connection, limit=limit)
+
+    def save_replay(self, replay: replays.StoredReplay) -> None:
+        """Keep the result of a policy replay; the same one again takes its own place."""
+        with self._writing() as writer:
+            replays.save(writer.connection, replay)
 
     def save_metric_base(self, base: bytes) -> None:
         """Keep what the metric fold knows of sessions that are gone."""

@@ -1,0 +1,105 @@
+"""The whole recorded conversation, unmanaged: what each call would have sent had nothing ever left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from windowpane.control.core import ControlSettings
+from windowpane.control.manager import ContextWindowManager
+from windowpane.protocols import Digester, TokenCounter
+from windowpane.replay.recordings import Recording
+from windowpane.rerun import Rerun, managed_events
+from windowpane.vocabulary import REPLY_TYPES
+from windowpane.window.blocks import Block
+
+UNBOUNDED_TOKENS: Final = 2**48
+_UNMANAGED: Final = ControlSettings(
+    archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
+)
+
+
+@dataclass(slots=True)
+class Stretch:
+    """The blocks between two points at which the user cleared the window, in order."""
+
+    window_id: int
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One recorded model call: which blocks stood before it and which of them are new, and its reply."""
+
+    number: int
+    """From 1."""
+    stretch: Stretch
+    start: int
+    """Of what came in since the call before, in the stretch."""
+    end: int
+
+    @property
+    def history(self) -> Sequence[Block]:
+        """All that had come in, and was not cleared, before this call."""
+        return self.stretch.blocks[: self.end]
+
+    @property
+    def arrived(self) -> Sequence[Block]:
+        """What came in since the call before, with the reply to that one."""
+        return self.stretch.blocks[self.start : self.end]
+
+    @property
+    def reply(self) -> Iterator[Block]:
+        """What the model answered."""
+        blocks = self.stretch.blocks
+        for index in range(self.end, len(blocks)):
+            if blocks[index].content_type not in REPLY_TYPES:
+                return
+            yield blocks[index]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every recorded call with what had come before it."""
+
+    calls: tuple[Call, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Of all content that ever came in."""
+        return sum(block.tokens for call in self.calls for block in call.arrived)
+
+
+def identity(block: Block) -> str:
+    """Tells content from other content, in whatever window it stands."""
+    return block.digest or f"{block.content_type}:{block.tokens}"
+
+
+def history_of(recording: Recording, counter: TokenCounter, digest: Digester) -> History:
+    """The recorded conversation as blocks with counts, groups and exchanges."""
+    stretches: list[Stretch] = []
+    calls: list[Call] = []
+
+    def sent(manager: ContextWindowManager) -> None:
+        window_id = manager.status().window_id
+        blocks = manager.blocks()
+        if not stretches or stretches[-1].window_id != window_id:
+            stretches.append(Stretch(window_id))
+        stretch = stretches[-1]
+        start = len(stretch.blocks)
+        stretch.blocks.extend(blocks[start:])
+        calls.append(Call(len(calls) + 1, stretch, start, len(blocks)))
+
+    rerun = Rerun(
+        recording.key,
+        UNBOUNDED_TOKENS,
+        counter,
+        digest,
+        source="replay",
+        settings=_UNMANAGED,
+        watch=sent,
+    )
+    for _ in managed_events(recording.records, key=recording.key, rerun=rerun):
+        pass
+    return History(tuple(calls))

@@ -1,0 +1,123 @@
+"""Many sessions under many setups: each session in a process of its own where there are several.
+
+A worker loads one session, replays it under every setup and sends back figures only, so memory is bounded by the
+sessions being worked on and not by how many there are. Results come in the order asked, whatever finished first.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from windowpane.exceptions import WindowpaneError
+from windowpane.replay.recordings import Source
+from windowpane.replay.setups import Setup
+from windowpane.replay.simulate import Prepared, Run, simulate
+
+MAXIMUM_WORKERS: Final = 8
+SETUPS_A_TASK: Final = 12
+"""Setups that one task replays a session under; more are shared out."""
+
+Progress = Callable[[str, int, int], object]
+"""Told the session of a task that is done, how many are, and of how many."""
+
+
+class Failure(NamedTuple):
+    """A session that could not be replayed, or a setup that it could not be replayed under."""
+
+    session: str
+    setup: str
+    """Label; empty for all."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Every session under every setup, as far as that went."""
+
+    runs: tuple[Run, ...]
+    failures: tuple[Failure, ...] = ()
+
+
+class _Task(NamedTuple):
+    source: Source
+    setups: tuple[Setup, ...]
+
+
+class _Done(NamedTuple):
+    runs: tuple[Run, ...]
+    failures: tuple[Failure, ...]
+
+
+def run_matrix(
+    sources: Sequence[Source],
+    setups: Sequence[Setup],
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Matrix:
+    """Replay every session under every setup; one that fails never stops the rest.
+
+    *workers* is how many processes; None for one a processor, 1 for this process alone.
+    """
+    tasks = [_Task(source, part) for source in sources for part in _parts(setups)]
+    count = min(len(tasks), MAXIMUM_WORKERS, (os.cpu_count() or 1) if workers is None else workers)
+    done = _alone(tasks, progress) if count <= 1 else _shared(tasks, count, progress)
+    return Matrix(
+        tuple(run for part in done for run in part.runs),
+        tuple(dict.fromkeys(failure for part in done for failure in part.failures)),
+    )
+
+
+def _parts(setups: Sequence[Setup]) -> Iterator[tuple[Setup, ...]]:
+    for start in range(0, len(setups), SETUPS_A_TASK):
+        yield tuple(setups[start : start + SETUPS_A_TASK])
+
+
+def _alone(tasks: Sequence[_Task], progress: Progress | None) -> list[_Done]:
+    done = []
+    for number, task in enumerate(tasks, 1):
+        done.append(_work(task))
+        if progress is not None:
+            progress(task.source.name, number, len(tasks))
+    return done
+
+
+def _shared(tasks: Sequence[_Task], workers: int, progress: Progress | None) -> list[_Done]:
+    # A fresh interpreter a worker: a fork would copy whatever threads the caller runs.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        waiting: dict[Future[_Done], int] = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
+        done: list[_Done | None] = [None] * len(tasks)
+        for number, future in enumerate(as_completed(waiting), 1):
+            at = waiting[future]
+            done[at] = future.result()
+            if progress is not None:
+                progress(tasks[at].source.name, number, len(tasks))
+    return [part for part in done if part is not None]
+
+
+def _work(task: _Task) -> _Done:
+    name = task.source.name
+    try:
+        prepared = Prepared(task.source.load())
+    except (WindowpaneError, OSError) as error:
+        return _Done((), (Failure(name, "", str(error)),))
+    except Exception as error:  # noqa: BLE001 (a fault of ours in one session must not cost all the others)
+        return _Done((), (Failure(name, "", f"internal error, please report it: {error!r:.200}"),))
+    if not prepared.history.calls:
+        return _Done((), (Failure(name, "", "the recording holds no model call"),))
+    runs, failures = [], []
+    for setup in task.setups:
+        if setup.reads_content and not prepared.recording.has_content:
+            failures.append(Failure(name, setup.label, "it reads content, which was not captured"))
+            continue
+        try:
+            runs.append(simulate(prepared, setup))
+        except Exception as error:  # noqa: BLE001 (as above)
+            failures.append(Failure(name, setup.label, f"internal error, please report it: {error!r:.200}"))
+    return _Done(tuple(runs), tuple(failures))

@@ -1,0 +1,231 @@
+"""Measures a replayed session call by call: what was sent, what had left, and what of that was needed.
+
+Works on the blocks that each call sends, whoever chose them, so a managed window and a baseline are measured by
+the same yardstick. Content is known by its digest: what was shortened, summarised, masked or dropped has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from windowpane.control.fidelity import evaluate
+from windowpane.control.pressure import CACHE_READ_PRICE, CACHE_WRITE_PRICE
+from windowpane.events import Usage
+from windowpane.protocols import Digester
+from windowpane.replay.history import Call, History, identity
+from windowpane.replay.needs import Need, Needs
+from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.vocabulary import STANDING_TYPES
+from windowpane.window.blocks import Block
+from windowpane.window.references import identifiers
+
+REGRET_TURNS: Final = TrackerSettings().regret_turns
+PROBED_RATIO: Final = 0.25
+"""Fidelity is probed whenever content of this share of the limit has left."""
+UNSAYING: Final = frozenset({"tool_call", "placeholder"})
+"""A name in a call or a placeholder does not say what the removed content said of it."""
+
+Price = Callable[[Usage], float | None]
+"""Dollars of one call; None when unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What one replay came to; tokens, dollars, ratios 0 to 1."""
+
+    turns: int = 0
+    """Calls."""
+    overflows: int = 0
+    """Calls that would have left no room for their output, so that a provider may refuse them."""
+    tokens_sent: int = 0
+    """Sum over the calls."""
+    cached_tokens: int = 0
+    """Of these, in a prefix that the call before sent as well."""
+    cost_tokens: float = 0.0
+    """What was sent, in tokens at the price of fresh input: cached 0.10, all else 1.25 for its cache write."""
+    cost_dollars: float | None = None
+    """Of what was sent by the model's list price; the replies are the recorded ones and cost the same."""
+    evicted_blocks: int = 0
+    """Blocks that a policy took out, or a baseline left out."""
+    compressions: int = 0
+    removed_tokens: int = 0
+    """Of recorded content that a call no longer showed in full."""
+    fidelity: float | None = None
+    """Mean probe: share of the facts of what left that was still in sight; a handle counts nothing here."""
+    compression_fidelity: float | None = None
+    """Mean probe of the manager's own compressions; a handle counts half."""
+    regrets: int = 0
+    """Pieces of content that were needed within 20 turns after they left."""
+    regretted_tokens: int = 0
+    regret_ratio: float | None = None
+    """Regretted tokens of all content tokens of the session, so that it cannot fall by removing more."""
+    regretted_share: float | None = None
+    """Regretted tokens of removed tokens."""
+    regrets_by_match: dict[str, int] = field(default_factory=dict)
+    peak_tokens: int = 0
+    peak_utilization: float = 0.0
+
+
+class Meter:
+    """Adds up one replay; told of each call in order."""
+
+    def __init__(
+        self,
+        history: History,
+        needs: Sequence[Needs],
+        limits: WindowLimits,
+        *,
+        digest: Digester,
+        price: Price | None = None,
+        probe: bool = True,
+    ) -> None:
+        self._history = history
+        self._needs = needs
+        self._limits = limits
+        self._digest = digest
+        self._price = price
+        self._probe = probe
+        self._names: dict[str, frozenset[str]] = {}
+        self._originals: dict[str, Block] = {}
+        self._visible: dict[str, None] = {}
+        self._sent: list[str] = []
+        self._left: dict[str, int] = {}
+        self._unprobed: list[Block] = []
+        self._unprobed_tokens = 0
+        self._scores: list[tuple[float, int]] = []
+        self._last: Sequence[Block] = ()
+        self._dollars: float | None = 0.0 if price is not None else None
+        self._totals: dict[str, int] = {}
+        self._cost_tokens = 0.0
+        self._by_match: dict[str, int] = {}
+        self.timeline: list[int] = []
+        """Tokens of each call."""
+
+    @property
+    def next_call(self) -> Call | None:
+        """The recorded call that comes next; None after the last."""
+        number = len(self.timeline)
+        return self._history.calls[number] if number < len(self._history.calls) else None
+
+    def sent(self, blocks: Sequence[Block]) -> None:
+        """The next call sends *blocks*; then the recorded reply comes in."""
+        number = len(self.timeline)
+        call, needs = self._history.calls[number], self._needs[number]
+        keys = [identity(block) for block in blocks]
+        self._count(blocks, keys)
+        self._judge(needs.returned, blocks, number)
+        self._depart(call, keys, number)
+        self._last = blocks
+        if self._unprobed_tokens >= PROBED_RATIO * self._limits.limit_tokens:
+            self._probe_departed()
+        self._judge(needs.used, blocks, number)
+
+    def measures(self, *, evicted: int, compressions: int, compression_fidelity: float | None) -> Measures:
+        """The sums, with what only the manager knows."""
+        self._probe_departed()
+        weight = sum(tokens for _, tokens in self._scores)
+        removed, regretted = self._totals.get("removed", 0), self._totals.get("regretted", 0)
+        everything = self._history.tokens
+        peak = max(self.timeline, default=0)
+        return Measures(
+            turns=len(self.timeline),
+            overflows=self._totals.get("overflows", 0),
+            tokens_sent=sum(self.timeline),
+            cached_tokens=self._totals.get("cached", 0),
+            cost_tokens=round(self._cost_tokens, 1),
+            cost_dollars=None if self._dollars is None else round(self._dollars, 6),
+            evicted_blocks=evicted,
+            compressions=compressions,
+            removed_tokens=removed,
+            fidelity=sum(score * tokens for score, tokens in self._scores) / weight if weight else None,
+            compression_fidelity=compression_fidelity,
+            regrets=sum(self._by_match.values()),
+            regretted_tokens=regretted,
+            regret_ratio=regretted / everything if everything else None,
+            regretted_share=regretted / removed if removed else None,
+            regrets_by_match=dict(sorted(self._by_match.items())),
+            peak_tokens=peak,
+            peak_utilization=peak / self._limits.limit_tokens,
+        )
+
+    def _add(self, what: str, number: int) -> None:
+        self._totals[what] = self._totals.get(what, 0) + number
+
+    def _count(self, blocks: Sequence[Block], keys: list[str]) -> None:
+        total = sum(block.tokens for block in blocks)
+        self.timeline.append(total)
+        self._add("overflows", total > self._limits.overflow_tokens)
+        cached = 0
+        for before, now, block in zip(self._sent, keys, blocks, strict=False):
+            if before != now:
+                break
+            cached += block.tokens
+        self._sent = keys
+        self._add("cached", cached)
+        fresh = total - cached
+        self._cost_tokens += CACHE_READ_PRICE * cached + CACHE_WRITE_PRICE * fresh
+        if self._price is not None and self._dollars is not None:
+            dollars = self._price(Usage(input_tokens=fresh, cache_read_tokens=cached))
+            self._dollars = None if dollars is None else self._dollars + dollars
+
+    def _depart(self, call: Call, keys: Sequence[str], number: int) -> None:
+        """What stood in the call before or came in since, and is not sent in full, has left."""
+        if call.start == 0 and number:
+            # A new window after a clear: what the user cleared was not removed by anyone else.
+            self._visible, self._left, self._originals = {}, {}, {}
+        visible = dict.fromkeys(keys)
+        before = dict(self._visible)
+        for block in call.arrived:
+            key = identity(block)
+            self._originals[key] = block
+            before[key] = None
+        for key in before:
+            original = self._originals.get(key)
+            if key in visible or original is None or original.content_type in STANDING_TYPES:
+                continue
+            self._left[key] = number
+            self._add("removed", original.tokens)
+            self._unprobed.append(original)
+            self._unprobed_tokens += original.tokens
+        for key in visible:
+            self._left.pop(key, None)
+        self._visible = {key: None for key in visible if key in self._originals}
+
+    def _judge(self, needs: Sequence[Need], blocks: Sequence[Block], number: int) -> None:
+        shown: frozenset[str] | None = None
+        for need in needs:
+            left = self._left.get(need.content)
+            if left is None or number - left > REGRET_TURNS:
+                continue
+            if need.match == "identifier":
+                if shown is None:
+                    shown = self._shown(blocks)
+                if all(name in shown for name in need.names):
+                    continue
+            del self._left[need.content]
+            self._by_match[need.match] = self._by_match.get(need.match, 0) + 1
+            self._add("regretted", self._originals[need.content].tokens)
+
+    def _shown(self, blocks: Sequence[Block]) -> frozenset[str]:
+        """The names in what the call shows, beside calls and placeholders."""
+        return frozenset().union(
+            *(self._names_of(block) for block in blocks if block.text and block.content_type not in UNSAYING)
+        )
+
+    def _names_of(self, block: Block) -> frozenset[str]:
+        key = identity(block)
+        known = self._names.get(key)
+        if known is None:
+            known = self._names[key] = frozenset(identifiers(block.text or ""))
+        return known
+
+    def _probe_departed(self) -> None:
+        """How much of what left is still in sight, by the facts it stated."""
+        removed, self._unprobed, self._unprobed_tokens = self._unprobed, [], 0
+        if not removed or not self._probe:
+            return
+        score = evaluate(removed, self._last, digest=self._digest).score
+        if score is not None:
+            self._scores.append((score, sum(block.tokens for block in removed)))

@@ -1,0 +1,174 @@
+"""One recorded session under one setup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Final
+
+from windowpane.control.manager import ContextWindowManager
+from windowpane.digests import keyed_digester
+from windowpane.events import BlocksEvicted, ContentCompressed, Event, FidelityEvaluated, Usage
+from windowpane.limits import PriceCatalogue
+from windowpane.protocols import Digester
+from windowpane.replay.baselines import keep_last, truncate
+from windowpane.replay.history import History, history_of
+from windowpane.replay.meter import Measures, Meter, Price
+from windowpane.replay.needs import Needs, needs_of
+from windowpane.replay.recordings import Recording
+from windowpane.replay.setups import Setup
+from windowpane.rerun import Rerun, Watch, managed_events
+from windowpane.window.blocks import Block
+
+DIGEST: Final[Digester] = keyed_digester(b"replay")
+"""Never stored, so it needs no secret; the same in every process."""
+ANTHROPIC: Final = "anthropic"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of one session under one setup."""
+
+    session: str
+    setup: Setup
+    measures: Measures
+    timeline: tuple[int, ...]
+    """Tokens that each call sent."""
+    note: str = ""
+    """What limits the result."""
+
+
+class Prepared:
+    """A recording with what all its replays share: the whole conversation and the agent's needs."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.counter = recording.counter()
+        self.history: History = history_of(recording, self.counter, DIGEST)
+        self.needs: list[Needs] = needs_of(self.history)
+        self.price = _price_of(recording.model)
+
+    def meter(self, setup: Setup) -> Meter:
+        """A meter for one replay."""
+        has_content = self.recording.has_content
+        return Meter(self.history, self.needs, setup.limits, digest=DIGEST, price=self.price, probe=has_content)
+
+
+def simulate(prepared: Prepared, setup: Setup, *, watch: Watch | None = None) -> Run:
+    """Replay the session; the same recording under the same setup always gives the same run.
+
+    *watch* is told of every call of a managed window, after it was measured.
+    """
+    meter = prepared.meter(setup)
+    managed = setup.kind == "managed"
+    measures = _managed(prepared, setup, meter, watch) if managed else _baseline(setup, meter)
+    return Run(prepared.recording.name, setup, measures, tuple(meter.timeline), _note(prepared.recording))
+
+
+def _managed(prepared: Prepared, setup: Setup, meter: Meter, watch: Watch | None) -> Measures:
+    recording = prepared.recording
+
+    def sent(manager: ContextWindowManager) -> None:
+        meter.sent(manager.blocks())
+        if watch is not None:
+            watch(manager)
+
+    control = setup.control()
+    rerun = Rerun(
+        recording.key,
+        setup.limit_tokens,
+        prepared.counter,
+        DIGEST,
+        policy=control.policy,
+        source="replay",
+        archive=_Forgetting(),
+        settings=control,
+        thresholds=setup.thresholds,
+        watch=sent,
+    )
+    tally = _Tally()
+    for event in managed_events(recording.records, key=recording.key, rerun=rerun):
+        tally.take(event)
+    scores = tally.scores
+    return meter.measures(
+        evicted=tally.evicted,
+        compressions=tally.compressions,
+        compression_fidelity=sum(scores) / len(scores) if scores else None,
+    )
+
+
+def _baseline(setup: Setup, meter: Meter) -> Measures:
+    fits = int(setup.limits.overflow_tokens * setup.truncate_ratio)
+    evicted = 0
+    shown: set[str] = set()
+    while (call := meter.next_call) is not None:
+        history = call.history
+        kept: Sequence[Block] = (
+            truncate(history, fits) if setup.kind == "truncate" else keep_last(history, setup.keep_groups)
+        )
+        ids = {block.id for block in kept}
+        came = {block.id for block in call.arrived}
+        evicted += len((came | (shown if call.start else set())) - ids)
+        shown = ids
+        meter.sent(kept)
+    return meter.measures(evicted=evicted, compressions=0, compression_fidelity=None)
+
+
+class _Tally:
+    """What the manager's events say that its windows do not."""
+
+    def __init__(self) -> None:
+        self.evicted = 0
+        self.compressions = 0
+        self.scores: list[float] = []
+
+    def take(self, event: Event) -> None:
+        data = event.data
+        if isinstance(data, BlocksEvicted):
+            self.evicted += len(data.blocks)
+        elif isinstance(data, ContentCompressed):
+            self.compressions += data.outcome == "accepted"
+        elif isinstance(data, FidelityEvaluated) and data.score is not None:
+            self.scores.append(data.score)
+
+
+class _Forgetting:
+    """An archive for simulated windows: placeholders promise their originals as in a live one."""
+
+    def put(self, session_id: str, handle: str, text: str) -> None:
+        """Keep nothing."""
+        del session_id, handle, text
+
+    def get(self, session_id: str, handle: str) -> str | None:
+        """Nothing is kept."""
+        del session_id, handle
+        return None
+
+
+@cache
+def _catalogue() -> PriceCatalogue:
+    return PriceCatalogue()
+
+
+def _price_of(model: str) -> Price | None:
+    """Dollars of a call; what is not read from the cache is written to it where the provider charges for that."""
+    info = _catalogue().lookup(model)
+    if info is None or _catalogue().cost_dollars(model, Usage(input_tokens=1), None) is None:
+        return None
+    return partial(_dollars, model, writes=ANTHROPIC in (info.provider, model.partition("/")[0]))
+
+
+def _dollars(model: str, usage: Usage, *, writes: bool) -> float | None:
+    if writes:
+        usage = Usage(cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.input_tokens)
+    return _catalogue().cost_dollars(model, usage, None)
+
+
+def _note(recording: Recording) -> str:
+    if recording.has_content:
+        return ""
+    return (
+        "content was not captured: no fidelity, needs known by digest and call only, "
+        "sizes of summaries and cut content are guesses"
+    )

@@ -1,0 +1,125 @@
+"""Stored policy replays: tables of their own, so that fleet, metrics and audit never see them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+MAXIMUM_REPLAYS: Final = 200
+"""Kept; the oldest make room for a new one."""
+
+_LIST: Final = "SELECT id, name, at, sessions, runs, notes FROM replays "
+_LATEST: Final = _LIST + "ORDER BY at DESC, id LIMIT ?"
+_ONE: Final = _LIST + "WHERE id = ?"
+_RUNS: Final = (
+    "SELECT session, setup, kind, policy, preset, limit_tokens, measures, config, timeline, note "
+    "FROM replay_runs WHERE replay = ? ORDER BY number"
+)
+_OLD: Final = "SELECT id FROM replays ORDER BY at DESC, id LIMIT -1 OFFSET ?"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRow:
+    """One replay as a list shows it."""
+
+    id: str
+    """Derived from its results: the same replay stored again is the same row."""
+    name: str
+    at: float
+    """Seconds since the epoch."""
+    sessions: int
+    runs: int
+    notes: tuple[str, ...] = ()
+    """What could not be replayed, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRunRow:
+    """One session under one setup."""
+
+    session: str
+    """Name of the session that was replayed."""
+    setup: str
+    """What it was replayed under, for people."""
+    kind: str
+    """`managed`, or the baseline: `truncate`, `keep_last`."""
+    policy: str
+    preset: str
+    limit_tokens: int
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    """Figures by name, as `replay.Measures` has them."""
+    config: str = ""
+    """YAML that manages a live session like this."""
+    timeline: tuple[int, ...] = ()
+    """Tokens of each call."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReplay:
+    """A replay with its runs, in the order they were asked for."""
+
+    row: ReplayRow
+    runs: tuple[ReplayRunRow, ...]
+
+
+def save(connection: sqlite3.Connection, stored: StoredReplay) -> None:
+    """Keep a replay, in place of the same one, and let the oldest go; inside the caller's transaction."""
+    row = stored.row
+    _forget(connection, row.id)
+    connection.execute(
+        "INSERT INTO replays VALUES (?, ?, ?, ?, ?, ?)",
+        (row.id, row.name, row.at, row.sessions, row.runs, json.dumps(row.notes)),
+    )
+    connection.executemany(
+        "INSERT INTO replay_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [_values(row.id, number, run) for number, run in enumerate(stored.runs)],
+    )
+    for (old,) in connection.execute(_OLD, (MAXIMUM_REPLAYS,)).fetchall():
+        _forget(connection, old)
+
+
+def latest(connection: sqlite3.Connection, limit: int) -> list[ReplayRow]:
+    """The latest replays, newest first."""
+    return [_row(found) for found in connection.execute(_LATEST, (limit,))]
+
+
+def read(connection: sqlite3.Connection, replay_id: str) -> StoredReplay | None:
+    """A replay with its runs, or None."""
+    found = connection.execute(_ONE, (replay_id,)).fetchone()
+    if found is None:
+        return None
+    return StoredReplay(_row(found), tuple(_run(run) for run in connection.execute(_RUNS, (replay_id,))))
+
+
+def _forget(connection: sqlite3.Connection, replay_id: str) -> None:
+    connection.execute("DELETE FROM replay_runs WHERE replay = ?", (replay_id,))
+    connection.execute("DELETE FROM replays WHERE id = ?", (replay_id,))
+
+
+def _values(replay_id: str, number: int, run: ReplayRunRow) -> tuple[Any, ...]:
+    return (
+        replay_id, number, run.session, run.setup, run.kind, run.policy, run.preset, run.limit_tokens,
+        json.dumps(dict(run.measures), sort_keys=True), run.config, _packed(run.timeline), run.note,
+    )  # fmt: skip
+
+
+def _row(found: Sequence[Any]) -> ReplayRow:
+    replay_id, name, at, sessions, runs, notes = found
+    return ReplayRow(replay_id, name, at, sessions, runs, tuple(json.loads(notes)))
+
+
+def _run(found: Sequence[Any]) -> ReplayRunRow:
+    session, setup, kind, policy, preset, limit_tokens, measures, config, timeline, note = found
+    return ReplayRunRow(
+        session, setup, kind, policy, preset, limit_tokens, json.loads(measures), config,
+        tuple(json.loads(zlib.decompress(timeline))), note,
+    )  # fmt: skip
+
+
+def _packed(timeline: Sequence[int]) -> bytes:
+    return zlib.compress(json.dumps(list(timeline)).encode())
