@@ -62,7 +62,8 @@ class Rerun:
     @property
     def limits(self) -> WindowLimits:
         """The simulated window."""
-        return WindowLimits.of(self.limit_tokens, "given", thresholds=self.thresholds)
+        limits = self.settings.limits_of(self.limit_tokens, "given")
+        return limits if self.thresholds is None else replace(limits, thresholds=self.thresholds)
 
 
 def managed_events(records: Iterable[Record], *, key: str, rerun: Rerun) -> Iterator[Event]:
@@ -119,7 +120,8 @@ class _Player:
             ),
             task=Task(),
             limits=rerun.limits,
-            settings=replace(rerun.settings, policy=rerun.policy),
+            # What is done after a turn is done at once: the same events on every run.
+            settings=replace(rerun.settings, policy=rerun.policy, background=False),
             tracking=rerun.tracking,
         )
         self._watch = rerun.watch

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from windowpane.control.core import ControlSettings
+from windowpane.control.settings import ControlSettings
 from windowpane.exceptions import ConfigurationError
 
 _MODULE: Final = "windowpane.control.presets"

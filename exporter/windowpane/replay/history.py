@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane.control.core import ControlSettings
 from windowpane.control.manager import ContextWindowManager
+from windowpane.control.settings import ControlSettings
 from windowpane.protocols import Digester, TokenCounter
 from windowpane.replay.recordings import Recording
 from windowpane.rerun import Rerun, managed_events
@@ -16,7 +16,7 @@ from windowpane.window.blocks import Block
 
 UNBOUNDED_TOKENS: Final = 2**48
 _UNMANAGED: Final = ControlSettings(
-    archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
+    ladder=(), archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
 )
 
 

@@ -113,11 +113,22 @@ def _work(task: _Task) -> _Done:
         return _Done((), (Failure(name, "", "the recording holds no model call"),))
     runs, failures = [], []
     for setup in task.setups:
-        if setup.reads_content and not prepared.recording.has_content:
-            failures.append(Failure(name, setup.label, "it reads content, which was not captured"))
+        impossible = _impossible(prepared, setup)
+        if impossible is not None:
+            failures.append(Failure(name, setup.label, impossible))
             continue
         try:
             runs.append(simulate(prepared, setup))
         except Exception as error:  # noqa: BLE001 (as above)
             failures.append(Failure(name, setup.label, f"internal error, please report it: {error!r:.200}"))
     return _Done(tuple(runs), tuple(failures))
+
+
+def _impossible(prepared: Prepared, setup: Setup) -> str | None:
+    """Why a session cannot be replayed under a setup, or None."""
+    if setup.reads_content and not prepared.recording.has_content:
+        return "it reads content, which was not captured"
+    standing = prepared.standing_tokens
+    if standing > setup.limits.usable_tokens:
+        return f"system prompt and tools alone take {standing:,} of {setup.limits.usable_tokens:,} usable tokens"
+    return None

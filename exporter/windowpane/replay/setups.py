@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from windowpane.control.core import ControlSettings
 from windowpane.control.eviction.policies import POLICIES, Policy, policy_named
+from windowpane.control.settings import ControlSettings
 from windowpane.exceptions import ConfigurationError
 from windowpane.formats import tokens_short
 from windowpane.replay import catalogue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Final
 
@@ -19,6 +19,7 @@ from windowpane.replay.needs import Needs, needs_of
 from windowpane.replay.recordings import Recording
 from windowpane.replay.setups import Setup
 from windowpane.rerun import Rerun, Watch, managed_events
+from windowpane.vocabulary import STANDING_TYPES
 from windowpane.window.blocks import Block
 
 DIGEST: Final[Digester] = keyed_digester(b"replay")
@@ -49,6 +50,17 @@ class Prepared:
         self.needs: list[Needs] = needs_of(self.history)
         self.price = _price_of(recording.model)
 
+    @property
+    def standing_tokens(self) -> int:
+        """The most that system prompt and tool definitions take of a call; no policy can reduce it."""
+        return max(
+            (
+                sum(block.tokens for block in stretch.blocks if block.content_type in STANDING_TYPES)
+                for stretch in {id(call.stretch): call.stretch for call in self.history.calls}.values()
+            ),
+            default=0,
+        )
+
     def meter(self, setup: Setup) -> Meter:
         """A meter for one replay."""
         has_content = self.recording.has_content
@@ -74,7 +86,8 @@ def _managed(prepared: Prepared, setup: Setup, meter: Meter, watch: Watch | None
         if watch is not None:
             watch(manager)
 
-    control = setup.control()
+    # Without texts nothing can be seen to refer to anything: the term is left out of every score.
+    control = replace(setup.control(), references=recording.has_content)
     rerun = Rerun(
         recording.key,
         setup.limit_tokens,
