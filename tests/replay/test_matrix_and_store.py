@@ -1,0 +1,166 @@
+"""Many sessions under many setups, and what is stored of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.intake import JudgedStore, make_ingest
+from windowpane.redaction import redact
+from windowpane.replay import (
+    FileSource,
+    Setup,
+    StoreSource,
+    replay_of,
+    run_matrix,
+    setups_of,
+    summaries,
+)
+from windowpane.sources.importer import import_paths
+from windowpane.sources.registry import all_readers
+from windowpane.store.replays import MAXIMUM_REPLAYS
+from windowpane.store.sqlite import SqliteStore
+
+WriteLoop = Any
+SETUPS = (Setup(8_192), Setup(8_192, policy="fifo"), Setup(8_192, "truncate"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "windowpane.db", clock=lambda: 1_700_000_000.0)
+    yield opened
+    opened.close()
+
+
+def imported(path: Path, database: Path, *, capture: bool) -> StoreSource:
+    store = SqliteStore(database, capture=capture, redact=lambda text: redact(text).text)
+    import_paths([path], JudgedStore(store), ingest=make_ingest(store.digester()), readers=all_readers())
+    session_id = store.sessions()[0].session_id
+    store.close()
+    return StoreSource(database, session_id)
+
+
+def test_several_processes_give_what_one_gives(write_loop: WriteLoop) -> None:
+    """Order and figures are those of a replay in this process alone."""
+    sources = [write_loop(rounds, name=f"{rounds}.json") for rounds in (12, 20)]
+    told: list[tuple[str, int, int]] = []
+    alone = run_matrix(sources, SETUPS, workers=1)
+    shared = run_matrix(
+        sources, SETUPS, workers=2, progress=lambda name, done, total: told.append((name, done, total))
+    )
+
+    assert shared == alone
+    assert [run.session for run in alone.runs] == [source.name for source in sources for _ in SETUPS]
+    assert sorted(done for _, done, _ in told) == [1, 2]
+
+
+def test_a_session_that_cannot_be_read_does_not_stop_the_rest(write_loop: WriteLoop, tmp_path: Path) -> None:
+    """It is named with the reason."""
+    gone = FileSource(tmp_path / "gone.json", "k", "gone")
+    matrix = run_matrix([gone, write_loop(12)], SETUPS, workers=1)
+
+    assert len(matrix.runs) == len(SETUPS)
+    assert [(failure.session, failure.setup) for failure in matrix.failures] == [("gone", "")]
+
+
+def test_a_window_smaller_than_what_is_always_sent_is_refused(tmp_path: Path) -> None:
+    """No policy can fit it, so nothing is compared there."""
+    import json
+
+    path = tmp_path / "large.json"
+    messages = [
+        {"role": "system", "content": "rule " * 9_000},
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "gone"},
+    ]
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    from windowpane.replay import sources_of
+
+    matrix = run_matrix(list(sources_of([path])), [Setup(8_192), Setup(32_768)], workers=1)
+
+    assert [run.setup.limit_tokens for run in matrix.runs] == [32_768]
+    assert "system prompt and tools alone" in matrix.failures[0].reason
+
+
+def test_a_captured_session_of_the_store_replays_like_its_file(write_loop: WriteLoop, tmp_path: Path) -> None:
+    """The texts are the same, so are the decisions."""
+    source = write_loop(30)
+    stored = imported(source.path, tmp_path / "captured.db", capture=True)
+    from_file = run_matrix([source], SETUPS, workers=1)
+    from_store = run_matrix([stored], SETUPS, workers=1)
+
+    assert [run.measures for run in from_store.runs] == [run.measures for run in from_file.runs]
+    assert not from_store.failures
+
+
+def test_without_content_only_what_reads_none_is_replayed(write_loop: WriteLoop, tmp_path: Path) -> None:
+    """And the result says so: no fidelity, and the reason beside every setup left out."""
+    source = write_loop(30)
+    stored = imported(source.path, tmp_path / "bare.db", capture=False)
+    matrix = run_matrix([stored], setups_of(limits=[8_192], policies=["all"], baselines=True), workers=1)
+    exact = run_matrix([source], [Setup(8_192, "truncate")], workers=1).runs[0].measures
+    names = {run.setup.name for run in matrix.runs}
+
+    assert {"fifo", "type_based", "truncation", "keep last 20"} == names
+    assert {failure.reason for failure in matrix.failures} == {"it reads content, which was not captured"}
+    assert all(run.note and run.measures.fidelity is None for run in matrix.runs)
+    truncated = next(run.measures for run in matrix.runs if run.setup.name == "truncation")
+    assert (truncated.tokens_sent, truncated.removed_tokens) == (exact.tokens_sent, exact.removed_tokens)
+
+
+def test_a_stored_replay_is_read_back_whole(write_loop: WriteLoop, store: SqliteStore) -> None:
+    """Rows, figures, timelines and configuration; the same replay again is the same row."""
+    matrix = run_matrix([write_loop(12)], SETUPS, workers=1)
+    stored = replay_of(matrix, name="loop", at=1_700_000_000.0)
+    store.save_replay(stored)
+    store.save_replay(replay_of(matrix, name="loop", at=1_700_000_500.0))
+    (row,) = store.replays()
+    found = store.replay(row.id)
+
+    assert (row.name, row.at, row.sessions, row.runs) == ("loop", 1_700_000_500.0, 1, 3)
+    assert found is not None
+    assert found.runs == stored.runs
+    assert found.runs[0].timeline == matrix.runs[0].timeline
+    assert "policy: hybrid" in found.runs[0].config
+    assert store.replay("nosuch") is None
+
+
+def test_replays_are_invisible_to_everything_else(write_loop: WriteLoop, store: SqliteStore) -> None:
+    """No event, no session, no head of the audit chain."""
+    matrix = run_matrix([write_loop(30)], SETUPS, workers=1)
+    store.save_replay(replay_of(matrix, name="loop", at=1_700_000_000.0))
+
+    assert any(run.measures.evicted_blocks for run in matrix.runs)
+    assert store.size().events == 0
+    assert list(store.sessions()) == []
+    assert store.heads() == []
+    assert store.verify().intact
+    assert all(not batch for batch in store.scan())
+
+
+def test_the_oldest_replays_make_room(write_loop: WriteLoop, store: SqliteStore) -> None:
+    """Their number is bounded."""
+    matrix = run_matrix([write_loop(3)], [Setup(8_192, "truncate")], workers=1)
+    for number in range(MAXIMUM_REPLAYS + 5):
+        store.save_replay(replay_of(matrix, name=f"n{number}", at=float(number)))
+    kept = store.replays(limit=1_000)
+
+    assert len(kept) == MAXIMUM_REPLAYS
+    assert kept[0].name == f"n{MAXIMUM_REPLAYS + 4}"
+    assert kept[-1].name == "n5"
+
+
+def test_summaries_add_up_the_sessions(write_loop: WriteLoop) -> None:
+    """Sums of counts, means of ratios, one row a setup."""
+    matrix = run_matrix([write_loop(12, name="a.json"), write_loop(20, name="b.json")], SETUPS, workers=1)
+    found = summaries(matrix.runs)
+
+    assert [one.setup for one in found] == list(SETUPS)
+    for one in found:
+        runs = [run.measures for run in matrix.runs if run.setup == one.setup]
+        assert one.sessions == 2
+        assert one.tokens_sent == sum(measures.tokens_sent for measures in runs)
+        assert one.regret_ratio == pytest.approx(sum(measures.regret_ratio or 0 for measures in runs) / 2)

@@ -1,0 +1,159 @@
+"""Real sessions in managing mode: every managed call keeps the invariants, under every policy, preset and window.
+
+A sample by default; everything with WINDOWPANE_TEST_ALL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from message_rules import anthropic_faults, openai_faults
+
+from windowpane.control.eviction.policies import POLICIES
+from windowpane.control.manager import ContextWindowManager
+from windowpane.replay import FileSource, JoinedSource, Prepared, Setup, simulate, sources_of
+from windowpane.replay.catalogue import preset_names
+from windowpane.window.blocks import Block
+
+pytestmark = pytest.mark.matrix
+
+SESSIONS = (
+    "pi/large-session.jsonl",
+    "claude_code/compact_small_a6-e4c2a0fbd1-0.jsonl",
+    "claude_code/compact_micro_76-62d755ef9f-2.jsonl",
+    "claude_code/micro_ids_present_d5-99f72ee73a-0.jsonl",
+    "claude_code/new_cli_8c-b7fcfcbb16-0.jsonl",
+    "codex/rollout_compact2_spark_00-34f597b72d-1.jsonl",
+    "codex/rollout_small_a3-92ff332928-0.jsonl",
+    "swe_agent/marshmallow_fc_replace.traj",
+    "mini_swe_agent/chat_sqlfluff-2419.traj.json",
+    "tau_bench/gpt-4o-airline_trial0_first10.json",
+    "tau2_bench/telecom_gpt-4o_first6.json",
+)
+LIMITS = (8_192, 32_768)
+LONG = (131_072, 200_000)
+EVERYTHING = bool(os.environ.get("WINDOWPANE_TEST_ALL"))
+SAMPLED = 5
+"""Of the combinations one in so many is tried by default."""
+
+
+def managements() -> list[dict[str, str]]:
+    return [{"policy": name} for name in POLICIES] + [{"preset": name} for name in preset_names()]
+
+
+def combinations() -> list[tuple[str, int, dict[str, str]]]:
+    whole = [(name, limit, chosen) for name in SESSIONS for limit in LIMITS for chosen in managements()]
+    return whole if EVERYTHING else whole[::SAMPLED]
+
+
+class Pair(NamedTuple):
+    """What joins a result to its call; recordings use one id several times, so the group belongs to it."""
+
+    call_id: str | None
+    group: str
+
+
+def _pair(block: Block) -> Pair:
+    return Pair(block.tool_call_id, block.group)
+
+
+class Inspector:
+    """Holds every managed call against the rules."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self.calls = 0
+        self.faults: list[str] = []
+
+    def __call__(self, manager: ContextWindowManager) -> None:
+        self.calls += 1
+        blocks = manager.blocks()
+        total = sum(block.tokens for block in blocks)
+        if total > self._setup.limits.overflow_tokens:
+            self._fault(f"{total} tokens do not fit")
+        calls = Counter(_pair(block) for block in blocks if block.content_type == "tool_call")
+        results = Counter(_pair(block) for block in blocks if block.content_type == "tool_result")
+        for pair, count in results.items():
+            if pair.call_id is not None and count > calls[pair]:
+                self._fault(f"{count} results of call {pair} in its group, which holds {calls[pair]}")
+        for fault in openai_faults(manager.messages()):
+            self._fault(f"OpenAI: {fault}")
+        for fault in anthropic_faults(manager.messages("anthropic").messages):
+            self._fault(f"Anthropic: {fault}")
+
+    def _fault(self, text: str) -> None:
+        self.faults.append(f"call {self.calls}: {text}")
+
+
+def inspect(prepared: Prepared, setup: Setup) -> list[str]:
+    if prepared.standing_tokens > setup.limits.usable_tokens:
+        pytest.skip("system prompt and tools alone do not fit this window")
+    inspector = Inspector(setup)
+    run = simulate(prepared, setup, watch=inspector)
+    assert inspector.calls == run.measures.turns == len(prepared.history.calls)
+    return inspector.faults
+
+
+_kept: dict[str, Prepared] = {}
+
+
+def prepare(source: FileSource | JoinedSource) -> Prepared:
+    """The last few, so that a session is read once for all its setups."""
+    if source.name not in _kept:
+        while len(_kept) > 3:
+            _kept.pop(next(iter(_kept)))
+        _kept[source.name] = Prepared(source.load())
+    return _kept[source.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "chosen"),
+    [
+        pytest.param(*one, id=f"{one[0].split('/')[0]}-{one[0][-14:-6]}-{one[1]}-{next(iter(one[2].values()))}")
+        for one in combinations()
+    ],
+)
+def test_every_managed_call_keeps_the_rules(
+    sessions_dir: Path, name: str, limit: int, chosen: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It fits, groups are whole, both providers' rules hold, and no hook failed."""
+    for source in list(sources_of([sessions_dir / name]))[:3]:
+        assert inspect(prepare(source), Setup(limit, **chosen)) == []  # type: ignore[arg-type]
+    assert not [record for record in caplog.records if "failed; the agent goes on" in record.message]
+
+
+@pytest.mark.parametrize("limit", LONG)
+@pytest.mark.parametrize("chosen", managements(), ids=lambda chosen: next(iter(chosen.values())))
+def test_long_windows_with_joined_sessions(sessions_dir: Path, limit: int, chosen: dict[str, str]) -> None:
+    """The same in large windows, over sessions joined end to end."""
+    if not EVERYTHING and chosen != {"policy": "hybrid"}:
+        pytest.skip("only the default policy unless WINDOWPANE_TEST_ALL is set")
+    names = ("claude_code/new_cli_8c-b7fcfcbb16-0.jsonl", SESSIONS[0], SESSIONS[3])
+    parts = tuple(source for name in names for source in list(sources_of([sessions_dir / name]))[:1])
+
+    assert inspect(prepare(JoinedSource("joined", parts)), Setup(limit, **chosen)) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [SESSIONS[0], SESSIONS[7]])
+def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
+    """Whatever is dropped, a result never stands without its call."""
+    prepared = prepare(next(iter(sources_of([sessions_dir / name]))))
+    from windowpane.replay import keep_last, truncate
+
+    for call in prepared.history.calls:
+        for kept in (truncate(call.history, 6_000), keep_last(call.history, 7)):
+            calls = {block.tool_call_id for block in kept if block.content_type == "tool_call"}
+            results = {block.tool_call_id for block in kept if block.content_type == "tool_result"}
+            assert results <= calls
+
+
+def test_a_real_session_replays_the_same_twice(sessions_dir: Path) -> None:
+    """Figures and timeline, bit for bit."""
+    source = next(iter(sources_of([sessions_dir / SESSIONS[0]])))
+    setup = Setup(16_384)
+
+    assert simulate(Prepared(source.load()), setup) == simulate(Prepared(source.load()), setup)

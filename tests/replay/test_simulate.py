@@ -1,0 +1,161 @@
+"""A recorded session under one setup: what is measured, and that it is the same every time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from windowpane.config import Config
+from windowpane.config_layers import Layers
+from windowpane.control.eviction.policies import POLICIES
+from windowpane.exceptions import ConfigurationError
+from windowpane.replay import JoinedSource, Prepared, Setup, setups_of, simulate, thresholds_of, window_of
+from windowpane.replay.needs import needs_of
+from windowpane.settings import Thresholds
+
+WriteLoop = Any
+
+
+def test_nothing_leaves_a_window_that_is_large_enough(prepared: Prepared) -> None:
+    """Every setup sends the same and regrets nothing."""
+    runs = [simulate(prepared, setup) for setup in setups_of(limits=[1_000_000], policies=["all"])]
+    truncated = simulate(prepared, Setup(1_000_000, "truncate"))
+
+    assert {run.measures.tokens_sent for run in runs} == {truncated.measures.tokens_sent}
+    assert all(run.measures.removed_tokens == run.measures.regrets == 0 for run in runs)
+    assert all(run.measures.fidelity is None for run in runs)
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_small_window_is_managed(prepared: Prepared, policy: str) -> None:
+    """Calls fit, the timeline has one entry a call, and sums agree with it."""
+    run = simulate(prepared, Setup(8_192, policy=policy))
+    measures = run.measures
+
+    assert measures.overflows == 0
+    assert measures.turns == len(run.timeline) == 41
+    assert measures.tokens_sent == sum(run.timeline)
+    assert measures.peak_tokens == max(run.timeline) <= 8_192
+    assert measures.evicted_blocks + measures.compressions > 0
+    assert measures.removed_tokens > 0
+    assert measures.cached_tokens < measures.tokens_sent
+
+
+def test_the_same_recording_gives_the_same_run(write_loop: WriteLoop) -> None:
+    """Figures and timeline do not depend on the process, the time or what was replayed before."""
+    source = write_loop(30)
+    first = [simulate(Prepared(source.load()), setup) for setup in (Setup(8_192), Setup(8_192, "keep_last"))]
+    shared = Prepared(source.load())
+    simulate(shared, Setup(16_384, policy="fifo"))
+    again = [simulate(shared, setup) for setup in (Setup(8_192), Setup(8_192, "keep_last"))]
+
+    assert first == again
+
+
+def test_content_fetched_again_soon_is_regretted_once(write_loop: WriteLoop) -> None:
+    """The same call within 20 turns of the result's leaving; by call or digest, not both."""
+    prepared = Prepared(write_loop(30, again=20).load())
+    run = simulate(prepared, Setup(8_192, "truncate"))
+
+    assert run.measures.regrets_by_match.get("call") == 1
+    assert "digest" not in run.measures.regrets_by_match
+
+
+def test_content_fetched_again_much_later_is_not_regretted(write_loop: WriteLoop) -> None:
+    """After more than 20 turns it is a new need."""
+    prepared = Prepared(write_loop(60, again=2).load())
+    run = simulate(prepared, Setup(8_192, "truncate"))
+
+    assert run.measures.regrets == 0
+
+
+def test_content_that_never_left_is_not_regretted(write_loop: WriteLoop) -> None:
+    """Reading a file twice is no regret where it still stands."""
+    prepared = Prepared(write_loop(10, again=2).load())
+
+    assert any(need.match == "call" for needs in prepared.needs for need in needs.used)
+    assert simulate(prepared, Setup(1_000_000)).measures.regrets == 0
+
+
+def test_needs_come_from_the_recording_alone(write_loop: WriteLoop) -> None:
+    """Two preparations of one recording find the same needs."""
+    source = write_loop(12, again=3)
+    one, other = Prepared(source.load()), Prepared(source.load())
+
+    assert needs_of(one.history) == needs_of(other.history)
+
+
+def test_joined_sessions_are_one_conversation(write_loop: WriteLoop) -> None:
+    """Calls add up, call ids stay apart, and one system prompt stands for all."""
+    parts = (write_loop(5, name="a.json"), write_loop(6, name="b.json"))
+    joined = Prepared(JoinedSource("joined: a, b", parts).load())
+    calls = joined.history.calls
+
+    assert len(calls) == 6 + 7
+    assert len({call.stretch.window_id for call in calls}) == 1
+    kinds = [block.content_type for block in calls[-1].history]
+    assert kinds.count("system_prompt") == 1
+    assert kinds.count("tool_result") == 11
+
+
+def test_setups_of_every_policy_and_baseline_have_their_own_labels() -> None:
+    """A label tells a setup from all others of a replay."""
+    setups = setups_of(
+        limits=[8_192, 200_000],
+        policies=["all"],
+        thresholds=[None, Thresholds(0.4, 0.6, 0.8)],
+        baselines=True,
+        keep_groups=(5, 9),
+    )
+    labels = [setup.label for setup in setups]
+
+    assert len(setups) == 2 * (2 * len(POLICIES) + 3)
+    assert len(set(labels)) == len(labels)
+    assert "hybrid, 8k" in labels
+    assert "keep last 9, 200k" in labels
+
+
+def test_the_configuration_of_a_run_can_be_used_as_it_is(tmp_path: Any) -> None:
+    """The YAML is accepted by the settings and says the same."""
+    setup = Setup(16_384, policy="lru", thresholds=Thresholds(0.4, 0.6, 0.8))
+    file = tmp_path / "windowpane.yaml"
+    file.write_text(setup.as_yaml(), encoding="utf-8")
+    config = Layers.read(file, environ={}, arguments=None).validated(Config)
+
+    assert config.max_context_tokens == 16_384
+    assert config.eviction.policy == "lru"
+    assert config.thresholds() == setup.thresholds
+    assert Setup(8_192, "truncate").as_yaml().startswith("#")
+
+
+def test_windows_and_thresholds_are_read_as_people_write_them() -> None:
+    """`k` is 1,024 for powers of two, as window sizes are told."""
+    assert [window_of(text) for text in ("8k", "200k", "128K", "1m", "32_000")] == [
+        8_192, 200_000, 131_072, 1_000_000, 32_000
+    ]  # fmt: skip
+    assert thresholds_of("0.5/0.7/0.9") == Thresholds(0.5, 0.7, 0.9)
+    assert thresholds_of("0.75") == Thresholds()
+
+
+@pytest.mark.parametrize("wrong", ["0.9/0.5", "0.9/0.7/0.5", "x", "1.5", ""])
+def test_a_threshold_that_is_none_is_refused(wrong: str) -> None:
+    """The message says what was expected."""
+    with pytest.raises(ConfigurationError, match=r"threshold: .* expected"):
+        thresholds_of(wrong)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"limit_tokens": 10},
+        {"policy": "none"},
+        {"preset": "no such"},
+        {"kind": "truncate", "truncate_ratio": 0.0},
+        {"kind": "keep_last", "keep_groups": 0},
+    ],
+)
+def test_a_setup_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
+    """Before anything is replayed."""
+    with pytest.raises(ConfigurationError):
+        Setup(**{"limit_tokens": 8_192, **options})
