@@ -66,7 +66,9 @@ def lines(look: Look, *drawn: Query, stacked: bool = False) -> timeseries.Panel:
     """Series over time; the alert's thresholds as dashed lines."""
     panel = _common(timeseries.Panel(), look, drawn)
     panel.fill_opacity(60 if stacked else 8).line_width(1).show_points(options.VisibilityMode.NEVER)
-    panel.legend(_legend()).tooltip(_tooltip()).min(0).axis_soft_max(look.maximum or 0)
+    panel.legend(_legend()).tooltip(_tooltip()).min(0)
+    if look.maximum is not None:
+        panel.axis_soft_max(look.maximum)
     panel.color_scheme(builders.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
     if stacked:
         panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL).group("A"))
@@ -111,7 +113,7 @@ def heat(look: Look, query: Query) -> heatmap.Panel:
     """A histogram over time."""
     panel = _common(heatmap.Panel(), look, ())
     panel.targets([_target(0, query, form=PromQueryFormat.HEATMAP)])
-    panel.calculate(False)
+    panel.calculate(False).y_axis(heatmap.YAxisConfig().unit(look.unit))
     return panel
 
 
@@ -120,10 +122,10 @@ def rows(look: Look, *columns: Query, links: dict[str, models.DashboardLink] | N
     panel = _common(table.Panel(), look, ())
     panel.targets([_target(i, one, instant=True, form=PromQueryFormat.TABLE) for i, one in enumerate(columns)])
     panel.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
-    names = {f"Value #{LETTERS[i]}": one.legend for i, one in enumerate(columns)} if len(columns) > 1 else {}
-    names = names or {"Value": columns[0].legend}
-    hidden = {"Time": True, "job": False}
-    organised = {"excludeByName": hidden, "renameByName": names}
+    # Grafana numbers the value columns only where there are several.
+    several = len(columns) > 1
+    names = {f"Value #{LETTERS[i]}" if several else "Value": one.legend for i, one in enumerate(columns)}
+    organised = {"excludeByName": {"Time": True}, "renameByName": names}
     panel.with_transformation(models.DataTransformerConfig(id_val="organize", options=organised))
     for column, link in (links or {}).items():
         panel.override_by_name(column, [models.DynamicConfigValue(id_val="links", value=[link])])

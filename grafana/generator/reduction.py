@@ -143,7 +143,7 @@ def _contents() -> list[Any]:
             Query(per_minute(c.ZONE_TRANSITIONS, "from", "to") + " > 0", "{{from}} to {{to}}"),
         ),
         lines(
-            about(c.ESTIMATE_ERROR, "Estimate error", "Without its sign."),
+            about(c.ESTIMATE_ERROR, "Estimate error", "Without its sign.", maximum=None),
             Query(gauge(c.ESTIMATE_ERROR, *BOTH), WHO),
         ),
     ]

@@ -29,7 +29,9 @@ def turn(agent):
         window.on_turn_start()
         window.on_turn_end({
             "object": "chat.completion", "model": "gpt-4o",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}],
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
+            ],
             "usage": {"prompt_tokens": 12, "completion_tokens": 3},
         })
         if sys.argv[2] == "serve":

@@ -73,10 +73,11 @@ def test_session_alerts_only_pass_the_engines_verdict_on() -> None:
 
 
 def test_what_is_brief_shows_through_its_counter() -> None:
-    """An occurrence that begins and ends between two scrapes is still seen; a level follows the gauge alone."""
+    """What passes between two scrapes, or concerns an ended session, is seen; a level follows the gauge alone."""
     generated = alerts(prometheus_rules())
 
     assert "increase(" in generated["ContextWindowOverflow"]["expr"]
+    assert "increase(" in generated["ContextWindowAuditChainBroken"]["expr"]
     assert (
         generated["ContextWindowUtilization"]["expr"] == 'context_window_alerts_firing{alert="utilization"} > 0'
     )

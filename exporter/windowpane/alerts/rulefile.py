@@ -22,7 +22,7 @@ from windowpane.metrics.metric import IDENTITY, Metric
 Document = dict[str, Any]
 
 BRIEF_WINDOW: Final = "2m"
-"""How long an occurrence shows after it fired. It may begin and end between two scrapes; its counter tells."""
+"""How long something brief shows after it fired; its counter tells."""
 RATE_WINDOW: Final = "5m"
 DEFAULT_RUNBOOK: Final = "{{ $externalURL }}/user/runbook.html"
 """Prometheus serves the folder given as --web.user-assets under /user."""
@@ -107,11 +107,16 @@ def alert_name(rule: Rule | TimedRule) -> str:
     return head + "".join(part.capitalize() for part in rule.name.split("_"))
 
 
+def brief(rule: Rule) -> bool:
+    """Whether the engine's gauge may never show it: it passes between two scrapes, or its session has ended."""
+    return rule.kind in ("occurrence", "outside")
+
+
 def firing(rule: Rule) -> str:
     """The condition under which the generated alert of *rule* fires."""
     matching = f'alert="{rule.name}"'
     expression = f"{catalog.ALERTS_FIRING.name}{{{matching}}} > 0"
-    if rule.kind != "occurrence":
+    if not brief(rule):
         return expression
     fired = f'{catalog.ALERT_TRANSITIONS.name}{{{matching},state="firing"}}'
     return f"{expression}\nor sum without (state) (increase({fired}[{BRIEF_WINDOW}])) > 0"
@@ -134,7 +139,7 @@ def prometheus_rules(options: RuleOptions | None = None) -> Document:
 
 def _session_alert(rule: Rule, options: RuleOptions) -> Document:
     where = "agent {{ $labels.agent }}, model {{ $labels.model }}"
-    sessions = "" if rule.kind == "occurrence" else "; live sessions: {{ $value }}"
+    sessions = "" if brief(rule) else "; live sessions: {{ $value }}"
     return {
         "alert": alert_name(rule),
         "expr": firing(rule),
