@@ -36,7 +36,7 @@ IMPURE_CALLS = {
 }  # fmt: skip
 """Built-in I/O, and the clock by way of `datetime`."""
 
-EDGES = ("alerts", "limits", "metrics", "report", "sources", "store", "tokens")
+EDGES = ("alerts", "limits", "metrics", "otlp", "report", "sources", "store", "tokens")
 """Each knows the core and itself."""
 
 SHARED = (

@@ -217,7 +217,12 @@ class OtlpConfig(_Section):
     """Push to an OpenTelemetry endpoint, where one is named."""
 
     endpoint: str | None = None
+    """Base URL of the receiver, such as `http://127.0.0.1:4318`."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
+    events: bool = True
+    """Whether events are sent as log records, beside the metrics."""
+    interval_seconds: Annotated[float, Field(ge=1)] = 60
+    """How often metrics are pushed."""
 
 
 class Config(_Section):

@@ -29,7 +29,6 @@ from windowpane.state import AlertKey, MetricState
 
 if TYPE_CHECKING:
     from windowpane.config import Config
-    from windowpane.metrics.otel import OtelMetrics
     from windowpane.store.sqlite import SqliteStore
 
 _log = logging.getLogger("windowpane")
@@ -94,7 +93,7 @@ class StoreOutput:
 
 
 class MetricsOutput:
-    """The metric fold as a sink, with the endpoint that serves it and the push that sends it."""
+    """The metric fold as a sink, with the endpoint that serves it."""
 
     def __init__(
         self,
@@ -115,7 +114,6 @@ class MetricsOutput:
         self._serving = False
         self._fallback = AdmittedNames()
         self.server: MetricsServer | None = None
-        self._otel: OtelMetrics | None = None
         self.state = MetricState(
             labels=LabelPolicy(agent=self._admit, model=catalogue_model(_MODELS)), alerts=self._alerts
         )
@@ -125,26 +123,24 @@ class MetricsOutput:
             last_event_at=lambda: self.state.last_event_at,
             queue_events=self._queue_events,
         )
+        self.sources: tuple[FamilySource, ...] = (
+            _OwnProcess(StateSource(self.state, clock=time.time, top_sessions=self._config.session_label)),
+            _OwnProcess(self.internal),
+        )
+        """Everything this process can tell, for the endpoint and for a push."""
 
     def after_fork(self) -> None:
         """Start from zero in a child; its endpoint is opened with its first event."""
         self._build()
 
     def serve(self, output: StoreOutput | None = None) -> None:
-        """Open the endpoint, register it in the store of *output*, begin to push where that is configured."""
+        """Open the endpoint and register it in the store of *output*."""
         self._serving = True
         self._output = output or self._output
-        sources = (
-            _OwnProcess(StateSource(self.state, clock=time.time, top_sessions=self._config.session_label)),
-            _OwnProcess(self.internal),
-        )
         with self._boundary.contain("serving metrics"):
-            self.server = self._listen(sources)
+            self.server = self._listen()
         with self._boundary.contain("registering the endpoint"):
             self._register()
-        if self._config.otlp.endpoint is not None:
-            with self._boundary.contain("pushing metrics"):
-                self._otel = self._push(sources)
 
     def hook(self, name: str, seconds: float) -> None:
         """A hook kept the agent waiting."""
@@ -169,11 +165,8 @@ class MetricsOutput:
         self.state.write(batch)
 
     def close(self) -> None:
-        """Stop serving and pushing."""
+        """Stop serving."""
         server, self.server = self.server, None
-        if self._otel is not None:
-            with self._boundary.contain("pushing metrics"):
-                self._otel.close()
         if server is not None:
             server.close()
             store = None if self._output is None else self._output.store
@@ -181,11 +174,11 @@ class MetricsOutput:
                 with self._boundary.contain("unregistering the endpoint"):
                     store.unregister_endpoint(server.host, server.port)
 
-    def _listen(self, sources: tuple[FamilySource, ...]) -> MetricsServer:
+    def _listen(self) -> MetricsServer:
         settings = self._config.server
         token, tls = settings.bearer_token, settings.tls
         routes = Routes(
-            registry=registry_of(*sources),
+            registry=registry_of(*self.sources),
             health=self._health,
             targets=self._targets,
             bearer_token=None if token is None else token.get_secret_value(),
@@ -199,13 +192,6 @@ class MetricsOutput:
         store = None if self._output is None else self._output.store
         if store is not None and self.server is not None:
             store.register_endpoint(self.server.host, self.server.port, pid=os.getpid(), started_at=time.time())
-
-    def _push(self, sources: tuple[FamilySource, ...]) -> OtelMetrics:
-        from windowpane.metrics.otel import OtelMetrics, otlp_exporter
-
-        otlp = self._config.otlp
-        headers = {name: value.get_secret_value() for name, value in otlp.headers.items()}
-        return OtelMetrics(*sources, exporter=otlp_exporter(otlp.endpoint, headers=headers or None))
 
     def _admit(self, agent: str) -> str:
         """The label of an agent, the same in every process that shares the store."""

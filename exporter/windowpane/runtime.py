@@ -25,6 +25,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.outputs import MetricsOutput, StoreOutput
 from windowpane.pipeline import CLOSE_SECONDS, Pipeline
 from windowpane.protocols import Digester
+from windowpane.pushing import OtlpOutput
 from windowpane.redaction import redact
 from windowpane.state import AlertKey
 from windowpane.store.chain import checked_key
@@ -55,6 +56,9 @@ class Runtime:
             queue_events=lambda: self.pipeline.queued_events,
         )
         self._store = StoreOutput(open_store, timed=self._metrics.store_took)
+        self._otlp = OtlpOutput(
+            config.otlp, sources=lambda: self._metrics.sources, count_drops=self._metrics.dropped
+        )
         self._notifier = Notifier(
             channels,
             Outbox(config.store.path if self._store.available else None),
@@ -64,13 +68,14 @@ class Runtime:
         )
         # Alerts first: one that was raised is never lost between the store and the outbox.
         self.pipeline = Pipeline(
-            {"alerts": self._notifier, "store": self._store, "metrics": self._metrics},
+            {"alerts": self._notifier, "store": self._store, "metrics": self._metrics, "otlp": self._otlp},
             engine=AlertEngine(rules),
             count_drops=self._metrics.dropped,
         )
         self.digest: Digester = self._store.digester()
         """Digests of content, keyed by the store."""
         self._metrics.serve(self._store)
+        self._otlp.start()
         self._notifier.start()
 
     @property
@@ -116,6 +121,7 @@ class Runtime:
         for what, close in (
             ("the notifier", lambda: self._notifier.close(timeout_seconds)),
             ("the pipeline", lambda: self.pipeline.close(timeout_seconds)),
+            ("the push", lambda: self._otlp.close(timeout_seconds)),
             ("the metrics", self._metrics.close),
             ("the store", self._store.close),
         ):

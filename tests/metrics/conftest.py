@@ -1,12 +1,18 @@
-"""Builders the metric tests share: events of made-up sessions, and a lens on families."""
+"""Builders the metric tests share: events of made-up sessions, a lens on families, a receiver of OTLP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Protocol
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from otlp_receiver import Receiver
 
 from windowpane.events import Event, EventContext, Payload, PressureMeasured, Usage
 from windowpane.metrics.families import Family
@@ -102,3 +108,11 @@ def scripted_state() -> MetricState:
         used += 900
         tracker.end_turn(Usage(used - 100, 40, cache_read_tokens=100, reasoning_tokens=5), cost_dollars=0.25)
     return state
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An OTLP receiver on loopback."""
+    running = Receiver()
+    yield running
+    running.close()

@@ -2,100 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import math
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-    ExportMetricsServiceResponse,
-)
+from otlp_receiver import Receiver, Series, received
 
 from windowpane.events import AlertFired, SessionEnded, TurnEnded, Usage
 from windowpane.metrics import catalog
 from windowpane.metrics.families import Family, Point
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.metrics.otel import OtelMetrics, attribute_name, otlp_exporter
 from windowpane.metrics.prometheus import StateSource
+from windowpane.otlp.metrics import OtelMetrics, attribute_name, otlp_exporter
+from windowpane.otlp.target import process_resource, signal_url
 from windowpane.state import MetricState
 
 NOW = 1_000.0
-Series = tuple[str, frozenset[tuple[str, str]]]
-
-
-class Receiver:
-    """An OTLP receiver on loopback that keeps every request."""
-
-    def __init__(self) -> None:
-        self.requests: list[ExportMetricsServiceRequest] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                receiver.requests.append(ExportMetricsServiceRequest.FromString(body))
-                answer = ExportMetricsServiceResponse().SerializeToString()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/x-protobuf")
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *args: object) -> None:
-                return
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1/metrics"
-        self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self._thread.join(timeout=5)
-
-    def take(self) -> list[Any]:
-        """The metrics of everything received since the last time."""
-        taken, self.requests = self.requests, []
-        return [
-            metric
-            for request in taken
-            for resource in request.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-        ]
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    running = Receiver()
-    yield running
-    running.close()
-
-
-def attributes_of(point: Any) -> frozenset[tuple[str, str]]:
-    return frozenset((item.key, item.value.string_value) for item in point.attributes)
-
-
-def received(metrics: list[Any]) -> dict[Series, object]:
-    """Every data point by instrument and attributes; a histogram's is its buckets and sum."""
-    values: dict[Series, object] = {}
-    for metric in metrics:
-        kind = metric.WhichOneof("data")
-        for point in getattr(metric, kind).data_points:
-            key = (metric.name, attributes_of(point))
-            assert key not in values, f"sent twice: {key}"
-            if kind == "histogram":
-                values[key] = (tuple(point.bucket_counts), tuple(point.explicit_bounds), point.sum)
-            else:
-                values[key] = getattr(point, point.WhichOneof("value"))
-    return values
 
 
 def expected(source: StateSource | InternalMetrics) -> dict[Series, object]:
@@ -126,11 +47,11 @@ def test_every_number_on_the_wire_is_the_one_prometheus_gets(
     own = InternalMetrics(version="1", clock=lambda: NOW, last_event_at=lambda: 900.0, queue_events=lambda: 3)
     own.hook("on_turn_end", 0.01)
     push = OtelMetrics(
-        source, own, exporter=otlp_exporter(receiver.url), interval_seconds=math.inf,
+        source, own, exporter=otlp_exporter(receiver.metrics_url), interval_seconds=math.inf,
         provider_of=lambda _model: "openai",
     )  # fmt: skip
     push.flush()
-    got = received(receiver.take())
+    got = received(receiver.metrics())
     push.close()
 
     assert got == expected(source) | expected(own)
@@ -142,13 +63,13 @@ def test_a_later_push_follows_the_state(
 ) -> None:
     """Each push is of its own moment: counters go on, and gauges of an ended session are gone."""
     source = StateSource(scripted_state, clock=lambda: NOW)
-    push = OtelMetrics(source, exporter=otlp_exporter(receiver.url), interval_seconds=math.inf)
+    push = OtelMetrics(source, exporter=otlp_exporter(receiver.metrics_url), interval_seconds=math.inf)
     push.flush()
-    before = {name for name, _ in received(receiver.take())}
+    before = {name for name, _ in received(receiver.metrics())}
     scripted_state.apply(make_event(TurnEnded(Usage(10, 5), "usage"), session="scripted"))
     scripted_state.apply(make_event(SessionEnded("done"), session="scripted"))
     push.flush()
-    after = received(receiver.take())
+    after = received(receiver.metrics())
     push.close()
 
     turns = {value for (name, _), value in after.items() if name == "context_window.turns"}
@@ -164,11 +85,11 @@ def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiv
     """Units are UCUM, counters are monotonic and cumulative, bounds are the catalogue's."""
     push = OtelMetrics(
         StateSource(scripted_state, clock=lambda: NOW),
-        exporter=otlp_exporter(receiver.url),
+        exporter=otlp_exporter(receiver.metrics_url),
         interval_seconds=math.inf,
     )
     push.flush()
-    metrics = {metric.name: metric for metric in receiver.take()}
+    metrics = {metric.name: metric for metric in receiver.metrics()}
     push.close()
     declared = {metric.otel_name: metric for metric in catalog.CATALOGUE}
 
@@ -186,11 +107,11 @@ def test_the_conversation_is_never_an_attribute(scripted_state: MetricState, rec
     """No data point names a session, whatever Prometheus was asked to show."""
     push = OtelMetrics(
         StateSource(scripted_state, clock=lambda: NOW, top_sessions=5),
-        exporter=otlp_exporter(receiver.url),
+        exporter=otlp_exporter(receiver.metrics_url),
         interval_seconds=math.inf,
     )
     push.flush()
-    got = received(receiver.take())
+    got = received(receiver.metrics())
     push.close()
 
     assert all("scripted" not in value for _, attributes in got for _, value in attributes)
@@ -204,12 +125,15 @@ def test_the_resource_says_who_sends(
 
     def sent(**resource: str) -> dict[str, str]:
         push = OtelMetrics(
-            source, exporter=otlp_exporter(receiver.url), interval_seconds=math.inf, resource=resource
+            source,
+            exporter=otlp_exporter(receiver.metrics_url),
+            interval_seconds=math.inf,
+            resource=process_resource(resource),
         )
         push.flush()
         (request, *_) = receiver.requests
         push.close()
-        receiver.take()
+        receiver.metrics()
         attributes = request.resource_metrics[0].resource.attributes
         return {item.key: item.value.string_value for item in attributes}
 
@@ -233,10 +157,10 @@ class ManyLabelSets:
 
 def test_more_label_sets_than_the_sdk_keeps_by_default_arrive(receiver: Receiver) -> None:
     """Nothing is folded into an overflow point, and requests stay small."""
-    push = OtelMetrics(ManyLabelSets(), exporter=otlp_exporter(receiver.url), interval_seconds=math.inf)
+    push = OtelMetrics(ManyLabelSets(), exporter=otlp_exporter(receiver.metrics_url), interval_seconds=math.inf)
     push.flush()
     requests = len(receiver.requests)
-    got = received(receiver.take())
+    got = received(receiver.metrics())
     push.close()
 
     assert sorted(got.values()) == list(range(7_500))
@@ -254,3 +178,20 @@ def test_a_dead_receiver_harms_nobody(scripted_state: MetricState, free_port, ca
     push.close(1)
 
     assert caplog.records
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://c:4318",
+        "http://c:4318/",
+        "http://c:4318/v1/metrics",
+        "http://c:4318/v1/logs",
+        "http://c:4318/v1/traces/",
+    ],
+)
+def test_each_signal_has_its_own_url_below_the_base(endpoint: str) -> None:
+    """A base URL is completed as the exporter specification says; one that names a signal is understood."""
+    assert signal_url(endpoint, "metrics") == "http://c:4318/v1/metrics"
+    assert signal_url(endpoint, "logs") == "http://c:4318/v1/logs"
+    assert signal_url("http://c/otlp", "logs") == "http://c/otlp/v1/logs"

@@ -30,6 +30,7 @@ KNOWN_DROPS: Final = (
     Drop("metrics", "error"),
     Drop("alerts", "error"),
     Drop("otlp", "error"),
+    Drop("otlp", "full"),
 )
 """Drops whose counters exist, at zero, from the start."""
 

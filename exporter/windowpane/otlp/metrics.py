@@ -7,9 +7,7 @@ live in the fold, and an exporter in between adds them to what the SDK collected
 
 from __future__ import annotations
 
-import os
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -33,9 +31,8 @@ from opentelemetry.sdk.resources import Resource
 from windowpane.metrics import catalog
 from windowpane.metrics.families import Family, FamilySource
 from windowpane.metrics.metric import Metric
+from windowpane.otlp.target import SCOPE, process_resource
 
-SCOPE: Final = "windowpane"
-SERVICE_NAME: Final = "windowpane"
 INTERVAL_SECONDS: Final = 60.0
 ATTRIBUTE_SETS: Final = 1_000_000
 """The SDK drops attribute sets beyond 2,000 an instrument without a word; label sets are bounded in the fold."""
@@ -82,8 +79,7 @@ class Snapshot:
 class OtelMetrics:
     """A meter provider over *sources* that pushes to *exporter* every *interval_seconds*.
 
-    Attributes of *resource* win over the environment's `OTEL_RESOURCE_ATTRIBUTES`. Every process has a
-    `service.instance.id` of its own, so that two of them never write the same series.
+    *resource* says who sends; every process needs one of its own, or two of them would write the same series.
     """
 
     def __init__(
@@ -91,7 +87,7 @@ class OtelMetrics:
         *sources: FamilySource,
         exporter: MetricExporter,
         interval_seconds: float = INTERVAL_SECONDS,
-        resource: Mapping[str, str] | None = None,
+        resource: Resource | None = None,
         provider_of: ProviderOf | None = None,
     ) -> None:
         self._snapshot = Snapshot(sources)
@@ -100,7 +96,9 @@ class OtelMetrics:
             export_interval_millis=interval_seconds * 1_000,
             cardinality_limits={ObservableCounter: ATTRIBUTE_SETS, ObservableGauge: ATTRIBUTE_SETS},
         )
-        self._provider = MeterProvider([self._reader], resource=_resource(resource or {}), shutdown_on_exit=False)
+        self._provider = MeterProvider(
+            [self._reader], resource=resource or process_resource(), shutdown_on_exit=False
+        )
         self._register()
 
     def flush(self, timeout_seconds: float = 10.0) -> bool:
@@ -150,16 +148,6 @@ def otlp_exporter(
         preferred_temporality=dict(_CUMULATIVE),
         max_export_batch_size=BATCH_POINTS,
     )
-
-
-def _resource(given: Mapping[str, str]) -> Resource:
-    attributes: dict[str, Any] = {"service.instance.id": uuid.uuid4().hex, **given}
-    named_outside = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
-        "OTEL_RESOURCE_ATTRIBUTES", ""
-    )
-    if not named_outside:
-        attributes.setdefault("service.name", SERVICE_NAME)
-    return Resource.create(attributes)
 
 
 class HistogramExporter(MetricExporter):

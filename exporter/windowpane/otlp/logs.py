@@ -1,0 +1,169 @@
+"""Events pushed as OTLP log records, from a thread of its own.
+
+The pipeline's worker only puts events into a bounded queue; making records, encoding and sending happen here, in
+batches, so that a slow receiver holds up neither the store nor the metrics. What does not fit, and what the
+receiver does not take, is dropped and counted: the store has it all. Needs the `otel` extra.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.sdk._logs import ReadableLogRecord
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+import windowpane
+from windowpane.boundary import Boundary
+from windowpane.events import Event, EventContext
+from windowpane.otlp.records import attributes_of, body_of, name_of, severity_of
+from windowpane.otlp.target import SCOPE, process_resource
+from windowpane.protocols import Clock
+
+QUEUE_EVENTS: Final = 20_000
+BATCH_EVENTS: Final = 500
+"""Records a request; at about 1 KB each that stays far below what receivers accept."""
+LINGER_SECONDS: Final = 1.0
+"""How long events wait for company."""
+
+CountDrops = Callable[[str, int], None]
+"""Reason (`full`, `error` or `closed`) and number of events that were not sent."""
+
+_log = logging.getLogger(__name__)
+
+
+class EventLogs:
+    """A sink that sends every event as a log record. One a process: a forked child makes its own."""
+
+    def __init__(
+        self,
+        exporter: LogRecordExporter,
+        *,
+        resource: Resource | None = None,
+        count_drops: CountDrops | None = None,
+        clock: Clock = time.time,
+        queue_events: int = QUEUE_EVENTS,
+        linger_seconds: float = LINGER_SECONDS,
+    ) -> None:
+        self._exporter = exporter
+        self._resource = resource or process_resource()
+        self._scope = InstrumentationScope(SCOPE, windowpane.__version__)
+        self._count_drops = count_drops
+        self._clock = clock
+        self._capacity = queue_events
+        self._linger = linger_seconds
+        self._boundary = Boundary(_log)
+        self._events: deque[Event] = deque()
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._deadline = float("inf")
+        self._thread = threading.Thread(target=self._run, name="windowpane-otlp-logs", daemon=True)
+        self._thread.start()
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Queue a batch; never waits. What does not fit is dropped and counted."""
+        room = 0 if self._stop.is_set() else max(0, self._capacity - len(self._events))
+        self._events.extend(batch[:room])
+        if room < len(batch):
+            self._dropped("closed" if self._stop.is_set() else "full", len(batch) - room)
+        if len(self._events) >= BATCH_EVENTS:
+            self._wake.set()
+
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Send what waits for at most *timeout_seconds*, then stop; what is left is counted as dropped."""
+        self._deadline = time.monotonic() + timeout_seconds
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(timeout_seconds)
+        with self._boundary.contain("closing the exporter"):
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # ends a request in progress, too
+        self._thread.join(1.0)
+        left, self._events = len(self._events), deque()
+        if left:
+            self._dropped("closed", left)
+
+    def _dropped(self, reason: str, events: int) -> None:
+        self._boundary.say(reason, "%d events were not sent as log records (%s)", events, reason)
+        if self._count_drops is not None:
+            self._count_drops(reason, events)
+
+    def _run(self) -> None:
+        stopping = False
+        while not stopping:
+            stopping = self._stop.is_set()  # asked before sending: what came before the end is sent
+            if not stopping:
+                self._wake.wait(self._linger)
+                self._wake.clear()
+            while self._events and time.monotonic() < self._deadline:
+                self._send(self._records(self._next_batch()))
+
+    def _next_batch(self) -> list[Event]:
+        batch: list[Event] = []
+        with suppress(IndexError):  # the queue ends before the batch is full
+            while len(batch) < BATCH_EVENTS:
+                batch.append(self._events.popleft())
+        return batch
+
+    def _send(self, records: list[ReadableLogRecord]) -> None:
+        sent = False
+        with self._boundary.contain("sending log records"):
+            sent = self._exporter.export(records) is LogRecordExportResult.SUCCESS
+        if not sent:
+            self._dropped("error", len(records))
+
+    def _records(self, batch: Sequence[Event]) -> list[ReadableLogRecord]:
+        records = []
+        for event in batch:
+            with self._boundary.contain("making a log record", failed=lambda: self._dropped("error", 1)):
+                records.append(ReadableLogRecord(self._record(event), self._resource, self._scope))
+        return records
+
+    def _record(self, event: Event) -> LogRecord:
+        severity = severity_of(event)
+        observed = int(self._clock() * 1e9)
+        return LogRecord(
+            timestamp=observed if event.at is None else max(0, int(event.at * 1e9)),
+            observed_timestamp=observed,
+            context=_span_of(event.context),
+            severity_text=severity.text,
+            severity_number=SeverityNumber(severity.number),
+            body=body_of(event),
+            attributes=attributes_of(event),
+            event_name=name_of(event),
+        )
+
+
+def logs_exporter(
+    url: str | None = None, *, headers: Mapping[str, str] | None = None, timeout_seconds: float = 10.0
+) -> LogRecordExporter:
+    """OTLP over HTTP; *url* is the whole URL, else `OTEL_EXPORTER_OTLP_*` decides."""
+    return OTLPLogExporter(
+        endpoint=url, headers=dict(headers) if headers is not None else None, timeout=timeout_seconds
+    )
+
+
+_NO_SPAN: Final = set_span_in_context(NonRecordingSpan(SpanContext(0, 0, is_remote=False)), Context())
+"""Says that there is none; without a context the record would take the span of the sending thread."""
+
+
+def _span_of(context: EventContext) -> Context:
+    """The span a turn belongs to, as the SDK reads it from a context."""
+    if not context.trace_id or not context.span_id:
+        return _NO_SPAN
+    try:
+        trace, span = int(context.trace_id, 16), int(context.span_id, 16)
+    except ValueError:  # a recording may have ids of another kind
+        return _NO_SPAN
+    identity = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    return set_span_in_context(NonRecordingSpan(identity), Context())

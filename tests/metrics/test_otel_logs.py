@@ -1,0 +1,280 @@
+"""Events leave as OTLP log records: whole, without content, batched, bounded, and never in the way."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from otlp_receiver import Receiver, said
+
+from windowpane.events import (
+    PAYLOADS,
+    AlertFired,
+    BlockAdded,
+    BlocksEvicted,
+    ContentCompressed,
+    Event,
+    EventContext,
+    EvictedBlock,
+    FactOutcome,
+    FidelityEvaluated,
+    NoteWritten,
+    SessionEnded,
+    TurnEnded,
+    TurnStarted,
+    Usage,
+    ZoneChanged,
+)
+from windowpane.otlp.logs import BATCH_EVENTS, EventLogs, logs_exporter
+from windowpane.otlp.push import OtlpPush, conventional_provider
+from windowpane.otlp.records import attributes_of, severity_of
+from windowpane.window.blocks import Block
+
+SECRET = "the launch code is 4711"
+
+
+def context(**changes: Any) -> EventContext:
+    given: dict[str, Any] = {
+        "session_id": "s1", "agent": "reviewer", "model": "gpt-5", "turn": 3, "window_id": 2, "source": "live",
+        "stream_id": "stream",
+    }  # fmt: skip
+    return EventContext(**(given | changes))
+
+
+def turns(count: int, *, first: int = 0) -> list[Event]:
+    return [Event(context(), first + n, 1_000.0 + n, TurnStarted()) for n in range(count)]
+
+
+def fired(severity: Any) -> Event:
+    return Event(
+        context(), 9, 1_000.5, AlertFired("utilization", severity, 2, 0.95, 0.9, "Window in red: 95% used")
+    )
+
+
+class Slow(LogRecordExporter):
+    """Holds every batch until it is let go, and remembers the sizes."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.entered, self.gate = threading.Event(), threading.Event()
+
+    def export(self, batch: Any) -> LogRecordExportResult:
+        self.entered.set()
+        self.gate.wait(20)
+        self.sizes.append(len(batch))
+        return LogRecordExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: int = 10_000) -> bool:
+        return True
+
+    def shutdown(self) -> None:
+        self.gate.set()
+
+
+def test_a_record_says_what_whose_and_how_bad(receiver: Receiver) -> None:
+    """Name, severity, time, span, sentence and figures of an alert are on the wire."""
+    logs = EventLogs(logs_exporter(receiver.logs_url), clock=lambda: 2_000.0)
+    identity = {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"}
+    logs.write([fired("critical")._replace(context=context(**identity))])
+    logs.close()
+    (record,) = receiver.records()
+
+    assert record.event_name == "context_window.alert.fired"
+    assert (record.severity_text, record.severity_number) == ("ERROR", 17)
+    assert (record.time_unix_nano, record.observed_time_unix_nano) == (1_000_500_000_000, 2_000_000_000_000)
+    assert (record.trace_id.hex(), record.span_id.hex()) == (identity["trace_id"], identity["span_id"])
+    assert record.body.string_value == "Window in red: 95% used"
+    attributes = said(record)
+    assert attributes.pop("context_window.event.id")
+    assert attributes == {
+        "gen_ai.conversation.id": "s1", "gen_ai.agent.name": "reviewer", "gen_ai.request.model": "gpt-5",
+        "context_window.turn": 3, "context_window.window.id": 2, "context_window.source": "live",
+        "context_window.alert": "utilization", "context_window.severity": "critical",
+        "context_window.crossing_turn": 2, "context_window.value": 0.95, "context_window.threshold": 0.9,
+    }  # fmt: skip
+
+
+def test_severities_follow_alerts_and_faults() -> None:
+    """An alert is as bad as it says; what happens many times a turn is for debugging."""
+    assert [severity_of(fired(grade)).text for grade in ("info", "warning", "critical")] == [
+        "INFO",
+        "WARN",
+        "ERROR",
+    ]
+    assert severity_of(turns(1)[0]).text == "DEBUG"
+    assert severity_of(Event(context(), 0, None, ZoneChanged("green", "red", 1, 0.9))).text == "INFO"
+
+
+def test_usage_has_the_names_of_the_conventions() -> None:
+    """The provider's report is under `gen_ai.usage`, its input total including the cache."""
+    usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
+    found = attributes_of(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
+
+    assert {name: value for name, value in found.items() if name.startswith("gen_ai.usage")} == {
+        "gen_ai.usage.input_tokens": 137,
+        "gen_ai.usage.output_tokens": 20,
+        "gen_ai.usage.cache_read.input_tokens": 30,
+        "gen_ai.usage.cache_write.input_tokens": 7,
+        "gen_ai.usage.reasoning.output_tokens": 5,
+    }
+    assert found["context_window.cost_dollars"] == 0.5
+
+
+def test_content_never_leaves(receiver: Receiver) -> None:
+    """Whatever text a payload holds (a block, a fact, a reason, a tool's name), no record contains it."""
+    block = Block(
+        "b1", "tool_result", 9, 1, "g", 1, SECRET, 30, "exact", text=SECRET, tool_name=SECRET, handle=SECRET
+    )
+    left = EvictedBlock("b1", "tool_result", 9, "drop", SECRET, tool_name=SECRET, handle=SECRET)
+    payloads: list[Any] = [
+        BlockAdded(block),
+        BlocksEvicted("hybrid", (left,), 9, 9),
+        ContentCompressed("compaction", SECRET, "accepted", 9, 1, method=SECRET, reason=SECRET),
+        FidelityEvaluated("probe", 0.5, 1.0, facts=(FactOutcome("path", "lost", SECRET, SECRET),), reason=SECRET),
+        NoteWritten(SECRET, 3, SECRET),
+        SessionEnded(SECRET),
+    ]
+    logs = EventLogs(logs_exporter(receiver.logs_url))
+    logs.write([Event(context(), n, 1.0, payload) for n, payload in enumerate(payloads)])
+    logs.close()
+
+    assert len(receiver.records()) == len(payloads)
+    assert SECRET not in str(receiver.log_requests)
+    assert "4711" not in str(receiver.log_requests)
+
+
+FLAT = sorted(set(PAYLOADS) - {"block.added", "turn.ended"})
+"""Payloads whose figures are their own fields."""
+
+
+@given(st.sampled_from(FLAT), st.text(max_size=400), st.floats())
+def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -> None:
+    """Every event type, with any text and number in its fields, gives at most 64 short attributes."""
+    cls = PAYLOADS[kind]
+    given_values: dict[str, Any] = {
+        field.name: number if "float" in str(field.type) else text for field in fields(cls) if field.init
+    }
+    found = attributes_of(Event(context(session_id=text, agent=text), 0, 1.0, cls(**given_values)))
+
+    assert len(found) <= 64
+    assert all(len(value) <= 200 for value in found.values() if isinstance(value, str))
+    assert all(not math.isnan(value) for value in found.values() if isinstance(value, float))
+
+
+def test_many_events_go_in_batches(receiver: Receiver) -> None:
+    """Everything put before the end arrives once, in order, in requests of bounded size."""
+    logs = EventLogs(logs_exporter(receiver.logs_url))
+    logs.write(turns(1_234))
+    logs.close(20)
+
+    times = [record.time_unix_nano for record in receiver.records()]
+    assert times == [int((1_000 + n) * 1e9) for n in range(1_234)]
+    assert len(receiver.log_requests) == math.ceil(1_234 / BATCH_EVENTS)
+
+
+def test_a_slow_receiver_bounds_the_queue_and_delays_nobody() -> None:
+    """While a request hangs, writing returns at once, the queue stays within its bound, the rest is counted."""
+    slow = Slow()
+    drops: list[tuple[str, int]] = []
+    logs = EventLogs(slow, count_drops=lambda reason, events: drops.append((reason, events)), queue_events=1_000)
+    logs.write(turns(BATCH_EVENTS))
+    assert slow.entered.wait(10)
+    began = time.perf_counter()
+    for _ in range(100):
+        logs.write(turns(100))
+    took = time.perf_counter() - began
+    slow.gate.set()
+    logs.close(10)
+
+    assert sum(slow.sizes) == BATCH_EVENTS + 1_000
+    assert drops
+    assert {reason for reason, _ in drops} == {"full"}
+    assert sum(events for _, events in drops) == 10_000 - 1_000
+    assert took < 5
+
+
+def test_what_a_receiver_refuses_is_counted(receiver: Receiver) -> None:
+    """An answer that is no success drops the batch, counted by its reason; later ones go through."""
+    drops: list[tuple[str, int]] = []
+    receiver.status = 400
+    logs = EventLogs(logs_exporter(receiver.logs_url), count_drops=lambda *drop: drops.append(drop))
+    logs.write(turns(7))
+    logs.close()
+    assert drops == [("error", 7)]
+
+    receiver.status = 200
+    logs = EventLogs(logs_exporter(receiver.logs_url), count_drops=lambda *drop: drops.append(drop))
+    logs.write(turns(2))
+    logs.close()
+    assert drops == [("error", 7)]
+    assert len(receiver.records()) == 2
+
+
+def test_closing_beside_a_hanging_receiver_ends_in_time(receiver: Receiver) -> None:
+    """A receiver that never answers cannot keep the process: what is left is dropped and counted."""
+    drops: list[tuple[str, int]] = []
+    receiver.gate.clear()
+    exporter = logs_exporter(receiver.logs_url, timeout_seconds=1.0)
+    logs = EventLogs(exporter, count_drops=lambda *drop: drops.append(drop), linger_seconds=0.01)
+    logs.write(turns(BATCH_EVENTS * 3))
+    began = time.monotonic()
+    logs.close(0.5)
+    took = time.monotonic() - began
+    logs.write(turns(1))
+
+    assert took < 5
+    assert ("closed", 1) in drops
+
+
+def test_a_bad_event_costs_itself_only(receiver: Receiver) -> None:
+    """An event that cannot be said is counted; its neighbours are sent."""
+    drops: list[tuple[str, int]] = []
+    logs = EventLogs(logs_exporter(receiver.logs_url), count_drops=lambda *drop: drops.append(drop))
+    bad = Event(context(), 1, math.inf, TurnStarted())
+    logs.write([*turns(1), bad, *turns(1, first=2)])
+    logs.close()
+
+    assert len(receiver.records()) == 2
+    assert drops == [("error", 1)]
+
+
+def test_metrics_and_events_come_from_the_same_sender(receiver: Receiver) -> None:
+    """One instance id and one set of headers for both signals of a process."""
+    push = OtlpPush(endpoint=receiver.url, headers={"x-scope-orgid": "team"}, interval_seconds=3_600)
+    push.write(turns(1))
+    push.close()
+    (logs,) = receiver.log_requests
+
+    def resource(holder: Any) -> dict[str, str]:
+        return {item.key: item.value.string_value for item in holder.resource.attributes}
+
+    assert resource(logs.resource_logs[0])["service.name"] == "windowpane"
+    assert {headers["x-scope-orgid"] for headers in receiver.headers} == {"team"}
+    for request in receiver.requests:
+        assert resource(request.resource_metrics[0]) == resource(logs.resource_logs[0])
+
+
+def test_providers_have_the_conventions_names() -> None:
+    """Where the conventions name a provider, theirs is used; where they do not, none is invented."""
+    assert conventional_provider("openai") == "openai"
+    assert conventional_provider("google") == "gcp.gemini"
+    assert conventional_provider("acme") == ""
+
+
+@pytest.mark.parametrize("identifier", ["", "not-hex", "0" * 32])
+def test_an_odd_span_is_no_span(receiver: Receiver, identifier: str) -> None:
+    """Ids of another kind, as a recording may have, are left out."""
+    logs = EventLogs(logs_exporter(receiver.logs_url))
+    logs.write([Event(context(trace_id=identifier, span_id=identifier), 0, 1.0, TurnStarted())])
+    logs.close()
+    (record,) = receiver.records()
+
+    assert json.dumps([record.trace_id.hex().strip("0"), record.span_id.hex().strip("0")]) == '["", ""]'
