@@ -147,7 +147,13 @@ def _table(name: str, table: Mapping[str, object]) -> Iterator[tuple[str, Value]
             yield f"{name}.{key}", value
 
 
-@lru_cache(maxsize=128)
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: type[Any]) -> tuple[str, ...]:
     """The payload's fields, without what says nothing to a reader of logs."""
-    return tuple(field.name for field in fields(kind) if field.name not in ("exchange", "chars", "usage"))
+    names = _known_names.get(kind)
+    if names is None:
+        names = tuple(field.name for field in fields(kind) if field.name not in ("exchange", "chars", "usage"))
+        _known_names[kind] = names
+    return names
+
+
+_known_names: dict[type[Any], tuple[str, ...]] = {}
