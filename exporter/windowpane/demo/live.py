@@ -23,13 +23,20 @@ from windowpane.demo.play import LONG_SESSION
 from windowpane.demo.recordings import Recorded, recorded_sessions
 from windowpane.events import Event, EventContext, TurnEnded
 from windowpane.intake import make_ingest
+from windowpane.limits import PriceCatalogue
+from windowpane.metrics.labels import LabelPolicy, catalogue_model
 from windowpane.rerun import Rerun, managed_events
 from windowpane.runtime import Runtime, start
 from windowpane.server import DEFAULT_PORT, LOOPBACK
 from windowpane.sources.ingest import session_events
 from windowpane.tokens import counter_for
+from windowpane.upkeep import Upkeep
 
 PACE_SECONDS: Final = 2.0
+UPKEEP_SECONDS: Final = 600.0
+KEPT_DAYS: Final = 1.0
+KEPT_BYTES: Final = 500_000_000
+"""A demo that runs for weeks keeps a store of this size."""
 
 
 class Worker(NamedTuple):
@@ -103,6 +110,17 @@ def work(worker: Worker, runtime: Runtime, stop: threading.Event, *, pace_second
                 return
 
 
+def keep_small(runtime: Runtime) -> int:
+    """Let go of old sessions; how many went."""
+    store = runtime.store
+    if store is None:
+        return 0
+    labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
+    return Upkeep(store, rules=runtime.config.alert_rules(), labels=labels).prune(
+        days=KEPT_DAYS, max_bytes=KEPT_BYTES
+    )
+
+
 @click.command()
 @click.option("--address", default=LOOPBACK, show_default=True, help="Address /metrics listens on.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
@@ -139,10 +157,10 @@ def main(
         ]
         for thread in running:
             thread.start()
+        while not stop.wait(UPKEEP_SECONDS):
+            keep_small(runtime)
         for thread in running:
             thread.join()
-        runtime.flush()
-        stop.wait()
 
 
 if __name__ == "__main__":

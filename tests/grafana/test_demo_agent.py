@@ -1,0 +1,74 @@
+"""The demo agent: real sessions again and again, in a store that stays small."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windowpane import runtime as runtimes
+from windowpane.demo import live
+from windowpane.store.base import SessionFilter
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[runtimes.Runtime]:
+    """Outputs of this process on a store of the test."""
+    with runtimes.start(store=tmp_path / "demo.db", port=0) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def agents() -> dict[str, live.Worker]:
+    return {worker.agent: worker for worker in live.workers()}
+
+
+def test_it_manages_three_windows_and_observes_every_format(agents: dict[str, live.Worker]) -> None:
+    """What Prometheus sees differs by size and by source."""
+    managed = {worker.limit_tokens for worker in agents.values() if worker.limit_tokens}
+
+    assert managed == {8_192, 32_768, 131_072}
+    assert {"claude_code", "pi", "swe_agent", "tau_bench"} <= set(agents)
+
+
+def test_the_same_recording_is_another_session_each_time(
+    runtime: runtimes.Runtime, agents: dict[str, live.Worker]
+) -> None:
+    """Played twice it makes two sessions with the same turns, at the present time, and no gap."""
+    begun = time.time()
+    live.work(agents["tau_bench"], runtime, threading.Event(), pace_seconds=0, sessions=2)
+    assert runtime.flush()
+    assert runtime.store is not None
+    rows = runtime.store.sessions(SessionFilter(limit=10))
+
+    assert len({row.session_id for row in rows}) == 2
+    assert len({row.turns for row in rows}) == 1
+    assert {(row.agent, row.source) for row in rows} == {("tau_bench", "live")}
+    assert all((row.last_at or 0) >= begun for row in rows)
+    assert runtime.store.verify().intact
+
+
+def test_old_sessions_go(
+    runtime: runtimes.Runtime, agents: dict[str, live.Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing goes while all is new; past the size that is kept the oldest do."""
+    live.work(agents["tau_bench"], runtime, threading.Event(), pace_seconds=0, sessions=2)
+    assert runtime.flush()
+
+    assert live.keep_small(runtime) == 0
+    monkeypatch.setattr(live, "KEPT_BYTES", 1)
+    assert live.keep_small(runtime) == 2
+
+
+def test_it_stops_in_the_middle(runtime: runtimes.Runtime, agents: dict[str, live.Worker]) -> None:
+    """A request to stop ends a worker within a turn."""
+    stop = threading.Event()
+    stop.set()
+    live.work(agents["worker-8k"], runtime, stop, pace_seconds=60, sessions=0)
+    assert runtime.flush()
+    assert runtime.store is not None
+
+    assert [row.turns for row in runtime.store.sessions(SessionFilter(limit=10))] == [1]
