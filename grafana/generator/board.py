@@ -62,13 +62,13 @@ def board(
     return finished
 
 
-def choice(name: str, query: str, *, hide: bool = False) -> builders.QueryVariable:
+def choice(name: str, query: str) -> builders.QueryVariable:
     """A variable with the values of a label, several at once, all by default."""
     everything = models.VariableOption(selected=True, text=["All"], value=["$__all"])
     variable = builders.QueryVariable(name).label(name.capitalize()).query(query).datasource(DATASOURCE)
     variable.multi(True).include_all(True).all_value(".+").current(everything)
-    variable.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(models.VariableSort.ALPHABETICAL_ASC)
-    return variable.hide(models.VariableHide.HIDE_VARIABLE) if hide else variable
+    variable.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    return variable.sort(models.VariableSort.ALPHABETICAL_ASC)
 
 
 def _targets() -> list[Any]:
