@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict, Unpack
 
-from windowpane.archive import FileArchive, FileCheckpoints
+from windowpane.archive import FileArchive
+from windowpane.checkpoints import FileCheckpoints
 from windowpane.control import manager
 from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.managed import Seams, Task
 from windowpane.control.settings import ControlSettings
 from windowpane.digests import KEY_BYTES, keyed_digester
+from windowpane.environment import LocalEnvironment
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo
@@ -59,12 +61,43 @@ class RunningPipeline(Protocol):
         ...
 
 
+class ManagerOptions(TypedDict, total=False):
+    """What a manager can be told; `Options` says what each means and its default."""
+
+    task_goal: str
+    constraints: Sequence[str]
+    success_criteria: Sequence[str]
+    task_id: str | None
+    resume: bool
+    paths: Sequence[str]
+    limit_tokens: int | None
+    requested_output_tokens: int
+    thresholds: Thresholds | None
+    policy: str | None
+    weights: Mapping[str, float] | None
+    budget: Mapping[Component, float] | None
+    enforce: Literal["global", "component"]
+    session_id: str | None
+    parent_session_id: str | None
+    source: str
+    language_model: Callable[[str, str], Any] | None
+    data_folder: Path | None
+    seams: Seams | None
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a manager is told, beside who it is for; None takes the default."""
 
     task_goal: str = ""
     constraints: Sequence[str] = ()
+    success_criteria: Sequence[str] = ()
+    task_id: str | None = None
+    """A name under which another session can go on with the task; its checkpoints are kept under it."""
+    resume: bool = True
+    """Whether a task with an id goes on from its newest checkpoint, where there is one, or begins anew."""
+    paths: Sequence[str] = ()
+    """Files the task depends on; what changed of them is told when it is resumed."""
     limit_tokens: int | None = None
     requested_output_tokens: int = 0
     thresholds: Thresholds | None = None
@@ -83,7 +116,7 @@ class Options:
 class ContextWindowManager(manager.ContextWindowManager):
     """Keeps one session's context window healthy. See `windowpane.control.manager`."""
 
-    def __init__(self, *, agent: str, model: str, **options: Any) -> None:
+    def __init__(self, *, agent: str, model: str, **options: Unpack[ManagerOptions]) -> None:
         """A manager for one session of *agent* with *model*.
 
         *options* are the fields of `Options`. Raises `ConfigurationError` for one that does not exist or is
@@ -96,12 +129,12 @@ class ContextWindowManager(manager.ContextWindowManager):
 class AsyncContextWindowManager(manager.AsyncContextWindowManager):
     """As `ContextWindowManager`, for agents that run on an event loop."""
 
-    def __init__(self, *, agent: str, model: str, **options: Any) -> None:
+    def __init__(self, *, agent: str, model: str, **options: Unpack[ManagerOptions]) -> None:
         """As `ContextWindowManager`."""
         super().__init__(**_parts(agent, model, _options(options)))
 
 
-def _options(given: Mapping[str, Any]) -> Options:
+def _options(given: ManagerOptions) -> Options:
     known = Options.__slots__
     for name in given:
         if name not in known:
@@ -124,7 +157,9 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
     if not agent:
         raise ConfigurationError("agent", "the agent has no name", expected="a short name")
     config = settings()
-    seams = options.seams or default_seams(model, data_folder=options.data_folder)
+    seams = options.seams or default_seams(model, data_folder=options.data_folder, config=config)
+    state_file = config.cross_window.state_file
+    task_id = options.task_id or ("" if state_file is None or options.seams else state_file.stem)
     if options.language_model is not None:
         seams = replace(seams, model=options.language_model)
     session_id = options.session_id or secrets.token_hex(16)
@@ -138,7 +173,14 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
             parent_session_id=options.parent_session_id,
         ),
         "seams": seams,
-        "task": Task(options.task_goal, tuple(options.constraints)),
+        "task": Task(
+            options.task_goal,
+            tuple(options.constraints),
+            tuple(options.success_criteria),
+            task_id,
+            tuple(options.paths),
+        ),
+        "resume_task": options.resume,
         "limits": _limits(model, options, config),
         "settings": ControlSettings(
             policy=_policy(options, config),
@@ -196,8 +238,8 @@ def _limits(model: str, options: Options, config: Config) -> WindowLimits | None
     )
 
 
-def default_seams(model: str, *, data_folder: Path | None = None) -> Seams:
-    """Every seam with the implementation that the package brings."""
+def default_seams(model: str, *, data_folder: Path | None = None, config: Config | None = None) -> Seams:
+    """Every seam with the implementation that the package brings; files are where *config* says."""
     from windowpane.paths import data_folder as user_folder
     from windowpane.redaction import redact
     from windowpane.tokens import counter_for
@@ -214,7 +256,13 @@ def default_seams(model: str, *, data_folder: Path | None = None) -> Seams:
         clock=time.time,
         timer=time.perf_counter,
         archive=archive,
-        checkpoints=FileCheckpoints(folder / "checkpoints", redact=lambda text: redact(text).text),
+        checkpoints=FileCheckpoints(
+            folder / "checkpoints",
+            redact=lambda text: redact(text).text,
+            state_file=None if config is None else config.cross_window.state_file,
+            progress_file=None if config is None else config.cross_window.progress_file,
+        ),
+        environment=LocalEnvironment(),
         hook_took=None if running is None else running.hook,
         cost_of=lambda usage: prices.cost_dollars(model, usage, time.time()),
         next_limit=lambda above: prices.next_limit(model, above),

@@ -6,7 +6,7 @@ one of these protocols. Each is as small as its caller, so a test double is a fe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -103,4 +103,12 @@ class Embedder(Protocol):
 
     def __call__(self, text: str) -> Sequence[float]:
         """A vector of fixed length."""
+        ...
+
+
+class EnvironmentProbe(Protocol):
+    """Looks at what surrounds a task, so that a resumed one can tell what changed meanwhile."""
+
+    def observe(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """Facts by name, such as the commit that is checked out, and one for each of *paths*."""
         ...

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from windowpane.control.checkpoint import Found
 from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.managed import Seams, Task
 from windowpane.control.manager import ContextWindowManager
@@ -222,3 +223,12 @@ class _Unwritten:
     def save(self, document: dict[str, object], markdown: str) -> None:
         """Keep nothing."""
         del document, markdown
+
+    def load(self, task_id: str) -> Found:
+        """There is nothing to resume from."""
+        del task_id
+        return Found(None)
+
+    def archive(self, task_id: str) -> None:
+        """There is nothing to put aside."""
+        del task_id

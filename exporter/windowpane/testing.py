@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
 
+from windowpane.control.checkpoint import Found, generation
 from windowpane.control.managed import Seams
 from windowpane.events import Event, Payload
+from windowpane.exceptions import StaleCheckpointError
 from windowpane.protocols import CountSource
 
 P = TypeVar("P")
@@ -96,10 +98,24 @@ class MemoryCheckpoints:
     def __init__(self) -> None:
         self.saved: list[tuple[dict[str, Any], str]] = []
         """Documents with their Markdown, oldest first."""
+        self.archived: list[str] = []
+        """Ids of tasks that were put aside."""
 
     def save(self, document: Mapping[str, Any], markdown: str) -> None:
-        """Keep a checkpoint."""
+        """Keep a checkpoint. Raises `StaleCheckpointError` when it is not newer."""
+        newest = self.load(document["task_id"]).document
+        if newest is not None and generation(dict(document)) <= generation(newest):
+            raise StaleCheckpointError(f"{generation(dict(document))} is not newer than {generation(newest)}")
         self.saved.append((dict(document), markdown))
+
+    def load(self, task_id: str) -> Found:
+        """The last one of a task that was not put aside."""
+        own = [document for document, _ in self.saved if document["task_id"] == task_id]
+        return Found(own[-1] if own and task_id not in self.archived else None)
+
+    def archive(self, task_id: str) -> None:
+        """Put a task's checkpoints aside."""
+        self.archived.append(task_id)
 
 
 def chat_reply(

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.archive import FileArchive, FileCheckpoints
+from windowpane.archive import FileArchive
+from windowpane.checkpoints import FileCheckpoints
 from windowpane.control.checkpoint import bootstrap, checksum, decode, encode
 from windowpane.events import CheckpointRejected, CheckpointSaved
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
@@ -108,7 +109,7 @@ def test_scenario_115_an_older_generation_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(StaleCheckpointError):
         store.save(document(2, goal="another writer"), "# two again")
 
-    loaded = store.load("s1")
+    loaded = store.load("s1").document
     assert loaded is not None
     assert (loaded["version"], loaded["goal"]) == (2, "Migrate")
 
@@ -119,7 +120,7 @@ def test_a_later_window_is_newer_whatever_its_version(tmp_path: Path) -> None:
     store.save(document(9, window=1), "")
     store.save(document(10, window=2), "")
 
-    assert (store.load("s1") or {})["window_id"] == 2
+    assert (store.load("s1").document or {})["window_id"] == 2
 
 
 def test_scenario_116_a_crash_while_writing_leaves_the_previous_one(
@@ -132,12 +133,12 @@ def test_scenario_116_a_crash_while_writing_leaves_the_previous_one(
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("windowpane.archive.os.fsync", full)
+    monkeypatch.setattr("windowpane.checkpoints.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         store.save(document(2), "# two")
     monkeypatch.undo()
 
-    assert (store.load("s1") or {})["version"] == 1
+    assert (store.load("s1").document or {})["version"] == 1
     assert not list(tmp_path.glob(".writing-*"))
 
 
@@ -151,7 +152,7 @@ def test_scenario_117_a_corrupt_checkpoint_gives_way_to_the_generation_before(
     store.save(document(2), "# two")
     (tmp_path / "s1.json").write_bytes(damage)
 
-    assert (store.load("s1") or {})["version"] == 1
+    assert (store.load("s1").document or {})["version"] == 1
     (tmp_path / "s1.previous.json").write_bytes(damage)
     with pytest.raises(CorruptCheckpointError):
         store.load("s1")

@@ -7,12 +7,14 @@ and version, which only grow, and a checksum over everything else.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from windowpane.control.compression.sections import HEADINGS, Section, parse
+from windowpane.control.compression.sections import HEADINGS, PREAMBLE, Section, parse
 from windowpane.control.facts import extract
+from windowpane.control.task import TaskRecord
 from windowpane.exceptions import CorruptCheckpointError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 CHECKPOINT_SCHEMA: Final = 1
 MAXIMUM_LINES: Final = 40
 """Lines of one section."""
+BOOTSTRAP_CHARACTERS: Final = 16_000
 
 Document = dict[str, Any]
 
@@ -43,8 +46,27 @@ class Checkpoint:
         return len(encode(self.document))
 
 
-def checkpoint_of(core: Core) -> Checkpoint:
-    """The session's state now: the task word for word, and what the window says of it."""
+class Rejection(NamedTuple):
+    """A checkpoint that was there and was not used."""
+
+    version: int | None
+    """None where it cannot even be read."""
+    reason: str
+
+
+class Found(NamedTuple):
+    """What a store holds for a task."""
+
+    document: Document | None
+    """The newest that is whole; None on a cold start."""
+    rejected: tuple[Rejection, ...] = ()
+
+
+def checkpoint_of(core: Core, *, completed: str | None = None) -> Checkpoint:
+    """The session's state now: the task word for word, its record, and what the window says of it.
+
+    *completed* is the final summary of a task that is done.
+    """
     tracker = core.tracker
     blocks = [block for block in tracker.window if block.text]
     sections: dict[Section, list[str]] = {}
@@ -62,18 +84,26 @@ def checkpoint_of(core: Core) -> Checkpoint:
     status = core.status()
     document: Document = {
         "schema": CHECKPOINT_SCHEMA,
+        "task_id": core.task_id,
         "session_id": tracker.info.session_id,
+        "status": "active" if completed is None else "completed",
+        "summary": completed or "",
+        "saved_at": core.now(),
         "agent": tracker.info.agent,
         "model": tracker.info.model,
-        "window_id": tracker.window_id,
+        "window_id": core.windows_before + tracker.window_id,
         "version": core.checkpoint_version,
         "turn": tracker.turn,
         "goal": core.goal,
         "constraints_given": list(core.constraints),
+        "task": core.task.to_document(),
+        "environment": dict(core.environment),
         "used_tokens": status.used_tokens,
         "limit_tokens": status.limit_tokens,
         "sections": {
-            name: lines[-MAXIMUM_LINES:] for name, lines in sections.items() if name not in ("goal", "lookup")
+            name: lines[-MAXIMUM_LINES:]
+            for name, lines in sections.items()
+            if name not in ("goal", "progress", "lookup")
         },
         "handles": [block.handle for block in blocks if block.handle],
     }
@@ -104,6 +134,9 @@ def decode(raw: bytes) -> Document:
     for key in ("session_id", "goal", "window_id", "version", "sections"):
         if key not in document:
             raise CorruptCheckpointError(f"{key} is missing")
+    for key in ("window_id", "version"):
+        if not isinstance(document[key], int) or isinstance(document[key], bool):
+            raise CorruptCheckpointError(f"{key} is {document[key]!r}, expected a number")
     if document.get("checksum") != checksum(document):
         raise CorruptCheckpointError("the checksum does not match")
     return document
@@ -116,6 +149,7 @@ def generation(document: Document) -> tuple[int, int]:
 
 def to_markdown(document: Document) -> str:
     """The checkpoint for people."""
+    task = TaskRecord.from_document(document.get("task", {}))
     lines = [
         f"# {document['agent']}: window {document['window_id']}, checkpoint {document['version']}",
         "",
@@ -124,26 +158,74 @@ def to_markdown(document: Document) -> str:
         HEADINGS["goal"],
         document["goal"] or "(none given)",
         *(f"- {constraint}" for constraint in document["constraints_given"]),
+        *(f"- Success: {criterion}" for criterion in task.success_criteria),
     ]
-    for name, entries in document["sections"].items():
-        heading = HEADINGS.get(name)
-        if heading and entries:
+    marks = {"done": "[x]", "in_progress": "[~]", "planned": "[ ]"}
+    boxes = [f"{marks[status]} {name}" for name, status in task.subtasks.items()]
+    record: list[tuple[str, list[str]]] = [
+        ("## Subtasks (x done, ~ in progress)", boxes),
+        ("## Decisions made", [str(choice) for choice in task.choices]),
+        ("## Open issues", task.open_issues),
+        ("## Learnings", task.learnings),
+        *((HEADINGS[name], entries) for name, entries in document["sections"].items() if name in HEADINGS),
+    ]
+    for heading, entries in record:
+        if entries:
             lines += ["", heading, *(f"- {entry}" for entry in entries)]
+    if document.get("summary"):
+        lines += ["", "## Result", document["summary"]]
     return "\n".join(lines) + "\n"
 
 
-def bootstrap(document: Document, *, max_characters: int = 16_000) -> str:
-    """The text a fresh window begins with: goal and constraints word for word, the rest as far as it fits."""
-    head = [
-        "[Resumed from a checkpoint. It is a record, not an instruction; what is planned is not done.]",
-        HEADINGS["goal"],
-        document["goal"],
-        *(f"- {constraint}" for constraint in document["constraints_given"]),
+def bootstrap(
+    document: Document, *, max_characters: int = BOOTSTRAP_CHARACTERS, drift: Sequence[str] = ()
+) -> str:
+    """The text a fresh window begins with: the task word for word, the rest as far as it fits.
+
+    What is urgent comes first: what changed around the task, what is under way, what stands in the way.
+    """
+    task = TaskRecord.from_document(document.get("task", {}))
+    origin = f"checkpoint {document['version']}, window {document['window_id']}"
+    parts = [
+        PREAMBLE,
+        f"[Resumed from {origin}. What is planned is not done.]",
+        goal_text(document["goal"], document["constraints_given"], task.success_criteria, heading=True),
     ]
-    text = "\n".join(head)
-    for name in ("constraints", "state", "decisions", "errors", "artifacts"):
-        entries = document["sections"].get(name) or []
-        part = "\n".join([HEADINGS[name], *(f"- {entry}" for entry in entries)])
-        if entries and len(text) + len(part) + 1 <= max(max_characters, len(text)):
-            text = f"{text}\n{part}"
+    text = "\n".join(part for part in parts if part)
+    sections: Mapping[str, Sequence[str]] = document["sections"]
+    bodies: list[tuple[str, Iterable[str]]] = [
+        ("## Changed since the checkpoint; look again before relying on it", drift),
+        (HEADINGS["progress"], task.lines()),
+        *(
+            (HEADINGS[name], sections.get(name, ()))
+            for name in cast("tuple[Section, ...]", ("constraints", "state", "decisions", "errors", "artifacts"))
+        ),
+    ]
+    for heading, entries in bodies:
+        room = max_characters - len(text)
+        part = _fitting(heading, entries, room)
+        text += part
     return text
+
+
+def goal_text(goal: str, constraints: Sequence[str], criteria: Sequence[str], *, heading: bool = False) -> str:
+    """Goal, constraints and success criteria, word for word."""
+    lines = [
+        goal,
+        *(f"{'- ' if heading else 'Constraint: '}{constraint}" for constraint in constraints),
+        *(f"{'- ' if heading else ''}Success: {criterion}" for criterion in criteria),
+    ]
+    lines = [line for line in lines if line]
+    return "\n".join([HEADINGS["goal"], *lines] if heading and lines else lines)
+
+
+def _fitting(heading: str, entries: Iterable[str], room: int) -> str:
+    """The section with as many of its first entries as *room* characters hold; empty where that is none."""
+    part = f"\n{heading}"
+    bare = len(part)
+    for entry in entries:
+        line = f"\n- {entry}"
+        if len(part) + len(line) > room:
+            break
+        part += line
+    return part if len(part) > bare else ""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from windowpane.control.checkpoint import goal_text
 from windowpane.control.compression.accept import Offer, reject
 from windowpane.control.compression.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
 from windowpane.control.compression.extractive import summarize
@@ -113,7 +114,7 @@ def _draft(
         if asked.answer.failed:
             reason = f"model failed: {type(asked.answer.error).__name__}"
             continue
-        text = _completed(str(asked.answer.value or ""), _goal(core), handle)
+        text = completed(core, str(asked.answer.value or ""), handle)
         visible = [replace(plan.removed[0], content_type="summary", text=text)]
         score = evaluate(plan.removed, visible, digest=str, facts=facts).score
         reason = reject(_offer(core, plan, text, target, fidelity=score))
@@ -126,6 +127,7 @@ def _draft(
         goal=_goal(core),
         previous=[block.text or "" for block in plan.previous],
         lookup=_lookup(handle),
+        progress=core.progress(),
         max_tokens=plan.summary_tokens,
         counter=core.counter,
     )
@@ -154,13 +156,16 @@ def _group_ids(blocks: Sequence[Block]) -> list[str]:
     return list(dict.fromkeys(block.group for block in blocks))
 
 
-def _completed(text: str, goal: str, handle: str | None) -> str:
-    """A model's summary with what it is not trusted to keep: the goal word for word, and where to look."""
+def completed(core: Core, text: str, handle: str | None) -> str:
+    """A model's summary with what it is not trusted to keep: goal and progress as they are, and where to look."""
     if not text.strip():
         return ""
     body = text.strip().removeprefix(PREAMBLE).strip()
-    parts = [PREAMBLE, *([HEADINGS["goal"], goal] if goal else []), body]
-    lookup = _lookup(handle)
+    goal, progress, lookup = _goal(core), core.progress(), _lookup(handle)
+    parts = [PREAMBLE, *([HEADINGS["goal"], goal] if goal else [])]
+    if progress:
+        parts += [HEADINGS["progress"], *(f"- {line}" for line in progress)]
+    parts.append(body)
     if lookup:
         parts += [HEADINGS["lookup"], *(f"- {line}" for line in lookup)]
     return "\n".join(parts)
@@ -169,9 +174,8 @@ def _completed(text: str, goal: str, handle: str | None) -> str:
 def _goal(core: Core) -> str:
     """The goal as the summary states it: not where the message that gave it stays in the window."""
     if core.goal_block is not None and core.goal_block in core.tracker.window and not core.goal_is_given:
-        return ""
-    lines = [core.goal, *(f"Constraint: {constraint}" for constraint in core.constraints)]
-    return "\n".join(line for line in lines if line)
+        return goal_text("", core.constraints, core.task.success_criteria)
+    return goal_text(core.goal, core.constraints, core.task.success_criteria)
 
 
 def _lookup(handle: str | None) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from windowpane.control.breaker import Breaker
 from windowpane.control.budget import Budget
@@ -23,13 +23,18 @@ from windowpane.control.replies import ReplyPart
 from windowpane.control.requests import KeepOriginals, Program
 from windowpane.control.settings import ControlSettings
 from windowpane.control.snapshot import Snapshot, items_of
+from windowpane.control.task import TaskRecord
 from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired, PressureMeasured, Usage
 from windowpane.protocols import Digester, TokenCounter
 from windowpane.settings import WindowLimits
 from windowpane.tracking.tracker import SessionTracker
-from windowpane.vocabulary import COMPONENT_OF, Component, ContentType
+from windowpane.vocabulary import COMPONENT_OF, STANDING_TYPES, Component, ContentType
 from windowpane.window.blocks import Block
 from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
+
+PROGRESS_TOKENS: Final = 1_500
+PROGRESS_RATIO: Final = 0.03
+"""Of usable; the smaller of both bounds what summaries say of the task's record."""
 
 
 @dataclass(slots=True)
@@ -70,10 +75,22 @@ class Core:
     retried_turn: int | None = None
     checkpoint_version: int = 0
     checkpoint_turn: int | None = None
+    task_id: str = ""
+    """What checkpoints are kept under; the session's id where the task has none of its own."""
+    task: TaskRecord = field(default_factory=TaskRecord)
+    windows_before: int = 0
+    """Windows of the task before this session."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What surrounded the task when it was last looked at."""
+    opening: str = ""
+    """What a resumed window begins with, until it is put in."""
+    milestone: str = ""
+    """What happened that a checkpoint is still to be saved for."""
     _alarms: dict[Component, int] = field(default_factory=dict)
     _handles: int = 0
 
     def __post_init__(self) -> None:
+        self.task_id = self.task_id or self.tracker.info.session_id
         self.goal_is_given = bool(self.goal)
         self.set_limits(self.tracker.limits)
 
@@ -113,6 +130,22 @@ class Core:
         tracker = self.tracker
         return status_of(self.measured, turn=tracker.turn, window_id=tracker.window_id, used_tokens=self.used())
 
+    def now(self) -> float | None:
+        """Seconds since the epoch, UTC; None where events have no time."""
+        return self.tracker.now()
+
+    def progress(self) -> list[str]:
+        """What of the task is under way, planned and done, in lines whose number does not grow with the task."""
+        room = PROGRESS_RATIO * (self.limits.usable_tokens if self.limits else PROGRESS_TOKENS / PROGRESS_RATIO)
+        room = min(PROGRESS_TOKENS, room)
+        lines = []
+        for line in self.task.lines():
+            room -= self.counter.count(line) + 2
+            if room < 0:
+                break
+            lines.append(line)
+        return lines
+
     def snapshot(self, limits: WindowLimits) -> Snapshot:
         """The window as policies see it."""
         tracker = self.tracker
@@ -148,6 +181,8 @@ class Core:
         self, content_type: ContentType, text: str, *, pinned: bool = False, tool_name: str | None = None
     ) -> Block:
         """A block of plain text."""
+        if self.opening and content_type not in STANDING_TYPES:
+            self.open()
         source = self.counter.source
         tokens = self.counter.count(text)
         self._watch(COMPONENT_OF[content_type], tokens)
@@ -165,6 +200,7 @@ class Core:
             [{"type": "text", "text": content}] if isinstance(content, str) else content
         )
         joined = False
+        self.open()
         for part in parts:
             if part.get("type") in ("text", "input_text"):
                 block = self.add("user_message", str(part.get("text", "")), pinned=pinned)
@@ -177,6 +213,12 @@ class Core:
             if joined:
                 self.payloads.setdefault(block.id, Payload(joined=True))
             joined = True
+
+    def open(self) -> None:
+        """Put in what a resumed window begins with, behind system prompt and tools."""
+        text, self.opening = self.opening, ""
+        if text:
+            self.add("summary", text)
 
     def add_reply(self, parts: Sequence[ReplyPart]) -> None:
         """A model's reply; calls of earlier replies that never got a result are dead from here on."""

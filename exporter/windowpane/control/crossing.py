@@ -11,7 +11,7 @@ from windowpane.control.compacting import compact
 from windowpane.control.core import Core
 from windowpane.control.pressure import Levels
 from windowpane.control.reduction import NOTHING, Outcome
-from windowpane.control.requests import Program, SaveCheckpoint
+from windowpane.control.requests import ProbeEnvironment, Program, SaveCheckpoint
 from windowpane.events import CheckpointRejected, CheckpointSaved
 from windowpane.settings import WindowLimits
 from windowpane.window.blocks import Block
@@ -69,16 +69,27 @@ def checkpoint_if_due(core: Core, levels: Levels, used_tokens: int) -> Program[N
         yield from save_checkpoint(core, "pressure")
 
 
-def save_checkpoint(core: Core, trigger: str) -> Program[None]:
+def save_milestone(core: Core) -> Program[None]:
+    """Save the checkpoint that something which happened is still waiting for."""
+    trigger, core.milestone = core.milestone, ""
+    if trigger:
+        yield from save_checkpoint(core, trigger)
+
+
+def save_checkpoint(core: Core, trigger: str, *, completed: str | None = None) -> Program[None]:
     """Save the session's state; a checkpoint that cannot be saved is reported and does not stop the session."""
     if not core.settings.checkpoint:
         return
+    core.milestone = ""
     core.checkpoint_version += 1
     core.checkpoint_turn = core.tracker.turn
-    saved = checkpoint_of(core)
+    if core.settings.environment:
+        seen = yield ProbeEnvironment(tuple(core.task.paths))
+        core.environment = core.environment if seen.failed or seen.value is None else seen.value
+    saved = checkpoint_of(core, completed=completed)
     answer = yield SaveCheckpoint(saved.document, saved.markdown)
     if answer.failed:
         reason = f"{type(answer.error).__name__}: {answer.error}"[:200]
-        core.tracker.record(CheckpointRejected(core.checkpoint_version, reason))
+        core.tracker.record(CheckpointRejected(saved.version, reason))
         return
     core.tracker.record(CheckpointSaved(saved.version, trigger, saved.size_bytes, core.digest(saved.markdown)))

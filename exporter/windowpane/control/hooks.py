@@ -7,7 +7,7 @@ from typing import Final
 from windowpane.control.cascade import Tally, climb, take
 from windowpane.control.compacting import compact
 from windowpane.control.core import Core
-from windowpane.control.crossing import checkpoint_if_due, save_checkpoint
+from windowpane.control.crossing import checkpoint_if_due, save_checkpoint, save_milestone
 from windowpane.control.decisions import Decision, due
 from windowpane.control.overflow import classify
 from windowpane.control.pressure import Levels
@@ -26,6 +26,8 @@ RETRY_SHARE: Final = 0.80
 def turn_start(core: Core) -> Program[Decision]:
     """Measure the window and do what its pressure calls for; raises `IrreducibleContextError`."""
     core.follow_limits()
+    core.open()
+    yield from save_milestone(core)
     core.measured = before = core.tracker.measure("before")
     limits, levels = core.limits, core.levels
     if limits is None or levels is None:

@@ -9,20 +9,31 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
 
+from windowpane.control.checkpoint import Found
 from windowpane.control.core import Core
-from windowpane.control.crossing import clear
+from windowpane.control.crossing import clear, save_checkpoint
 from windowpane.control.decisions import Decision, Status
 from windowpane.control.eviction.engine import plan_eviction
 from windowpane.control.journal import SourceRecord
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.control.replies import read_reply
-from windowpane.control.requests import Answer, KeepOriginals, Program, Request, SaveCheckpoint
+from windowpane.control.requests import (
+    Answer,
+    ArchiveCheckpoint,
+    KeepOriginals,
+    LoadCheckpoint,
+    ProbeEnvironment,
+    Program,
+    Request,
+    SaveCheckpoint,
+)
 from windowpane.control.settings import ControlSettings
+from windowpane.control.task import TaskRecord
 from windowpane.events import Candidate, Event, Usage
-from windowpane.protocols import Archive, Clock, Digester, TokenCounter
+from windowpane.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo, SessionTracker
 from windowpane.window.blocks import Block
@@ -41,6 +52,14 @@ class CheckpointStore(Protocol):
         """Write a checkpoint. Raises `StaleCheckpointError` when a newer one is there."""
         ...
 
+    def load(self, task_id: str) -> Found:
+        """The newest checkpoint of a task that is whole. Raises `CorruptCheckpointError` when none is."""
+        ...
+
+    def archive(self, task_id: str) -> None:
+        """Put the checkpoints of a task aside: nothing resumes from them any more."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Seams:
@@ -55,6 +74,7 @@ class Seams:
     """Seconds of a monotonic clock, for durations."""
     archive: Archive | None = None
     checkpoints: CheckpointStore | None = None
+    environment: EnvironmentProbe | None = None
     model: Callable[[str, str], Any] | None = None
     """A language model `(system, user) -> text`, sync or async; writes summaries."""
     hook_took: Callable[[str, float], object] | None = None
@@ -68,7 +88,12 @@ class Task:
     """What the session is for; never removed and repeated word for word."""
 
     goal: str = ""
-    constraints: tuple[str, ...] = field(default=())
+    constraints: tuple[str, ...] = ()
+    success_criteria: tuple[str, ...] = ()
+    task_id: str = ""
+    """What its checkpoints are kept under, so that another session can go on with it."""
+    paths: tuple[str, ...] = ()
+    """Files it depends on."""
 
 
 class Step(NamedTuple, Generic[T]):
@@ -118,6 +143,8 @@ class ManagedSession:
             constraints=task.constraints,
             cost_of=seams.cost_of,
             timer=seams.timer,
+            task_id=task.task_id,
+            task=TaskRecord(success_criteria=task.success_criteria, paths=list(task.paths)),
         )
         tracker.start(task=task.goal or None)
 
@@ -215,12 +242,21 @@ class ManagedSession:
         self._quick("flush", lambda core: core.tracker.flush())
 
     def close(self, reason: str = "completed") -> None:
-        """End the session: `session.ended` with the trend report. Closing twice changes nothing."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+        """End the session: `session.ended` with the trend report. Closing twice changes nothing.
+
+        A task that is not complete can be resumed: what happened since its last checkpoint is saved.
+        """
+        if not self._begin_end():
+            return
+        if self._core.task_id != self.session_id:
+            self._here("close", save_checkpoint(self._core, "close"))
         self._quick("close", lambda core: core.tracker.end(reason))
+
+    def _begin_end(self) -> bool:
+        """Whether the session had not ended before."""
+        with self._lock:
+            was_closed, self._closed = self._closed, True
+        return not was_closed
 
     # -- inside -----------------------------------------------------------------------------------------------
 
@@ -276,6 +312,18 @@ class ManagedSession:
                 return Step(None, end.value)
             return Step(request, None)
 
+    def _here(self, hook: str, program: Program[T]) -> T | None:
+        """Run a program that asks for nothing but files, on this thread; contained, None when it failed."""
+        try:
+            step = self._advance(program, None)
+            while step.request is not None:
+                step = self._advance(program, self._local(step.request))
+        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
+            self._contain(hook, error)
+            return None
+        self._tell()
+        return step.result
+
     def _contain(self, hook: str, error: Exception) -> None:
         """The one boundary: what fails in here is logged once a hook and never reaches the agent."""
         if hook not in self._logged:
@@ -295,11 +343,23 @@ class ManagedSession:
             if isinstance(request, KeepOriginals) and self._seams.archive is not None:
                 for handle, text in request.items:
                     self._seams.archive.put(self.session_id, handle, text)
-            elif isinstance(request, SaveCheckpoint) and self._seams.checkpoints is not None:
-                self._seams.checkpoints.save(request.document, request.markdown)
+            elif isinstance(request, ProbeEnvironment) and self._seams.environment is not None:
+                return Answer(self._seams.environment.observe(request.paths))
+            elif self._seams.checkpoints is not None:
+                return Answer(_ask_store(self._seams.checkpoints, request))
             return Answer()
         except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
             return Answer(error=error)
+
+
+def _ask_store(store: CheckpointStore, request: Request) -> Found | None:
+    if isinstance(request, SaveCheckpoint):
+        store.save(request.document, request.markdown)
+    elif isinstance(request, ArchiveCheckpoint):
+        store.archive(request.task_id)
+    elif isinstance(request, LoadCheckpoint):
+        return store.load(request.task_id)
+    return None
 
 
 def _fitting(settings: ControlSettings, seams: Seams) -> ControlSettings:
@@ -309,5 +369,6 @@ def _fitting(settings: ControlSettings, seams: Seams) -> ControlSettings:
         settings,
         archive=settings.archive and seams.archive is not None,
         checkpoint=settings.checkpoint and seams.checkpoints is not None,
+        environment=settings.environment and seams.environment is not None,
         model=str(model) if seams.model is not None else "",
     )

@@ -16,9 +16,10 @@ from typing import Any, Final, Self, TypeVar
 
 from windowpane.control import hooks
 from windowpane.control.decisions import Decision
-from windowpane.control.managed import ManagedSession
+from windowpane.control.finishing import Completion, complete
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import Answer, AskModel, Program
+from windowpane.control.tasking import TaskSession
 from windowpane.exceptions import IrreducibleContextError
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ MODEL_TIMEOUT_SECONDS: Final = 60.0
 """A model that writes summaries and does not answer within this has failed."""
 
 
-class ContextWindowManager(ManagedSession):
+class ContextWindowManager(TaskSession):
     """Keeps one session's context window healthy; for agents that run on threads.
 
     Use it as a context manager: leaving it ends the session. Tool results may come from several threads.
@@ -59,6 +60,16 @@ class ContextWindowManager(ManagedSession):
         """As `ManagedSession.close`; waits for what is done in the background."""
         self.settle()
         super().close(reason)
+
+    def complete(self, summary: str = "") -> Completion:
+        """The task is done: a final summary, the checkpoint put aside, and the session ended with its report.
+
+        Without *summary* the model writes it, where there is one, else it is put together from the window.
+        """
+        self.settle()
+        if not self._begin_end():
+            return Completion(summary)
+        return self._drive("complete", complete(self._core, summary)) or Completion(summary)
 
     def _after_turn(self) -> None:
         """Begin what is due between turns, unless the last such work is still going on."""
@@ -118,7 +129,7 @@ class ContextWindowManager(ManagedSession):
         return _within(MODEL_TIMEOUT_SECONDS, lambda: _settled(model(request.system, request.user)))
 
 
-class AsyncContextWindowManager(ManagedSession):
+class AsyncContextWindowManager(TaskSession):
     """Keeps one session's context window healthy; for agents that run on an event loop."""
 
     _working: asyncio.Future[None] | None = None
@@ -137,6 +148,18 @@ class AsyncContextWindowManager(ManagedSession):
         """Wait for what is done after a turn in the background."""
         if self._working is not None:
             await self._working
+
+    async def complete(self, summary: str = "") -> Completion:
+        """As `ContextWindowManager.complete`."""
+        await self.settle()
+        if not self._begin_end():
+            return Completion(summary)
+        return await self._drive("complete", complete(self._core, summary)) or Completion(summary)
+
+    def _milestone(self, trigger: str) -> None:
+        """Saved with the next hook, which can wait for it."""
+        with self._lock:
+            self._core.milestone = trigger
 
     async def _after_turn(self) -> None:
         core = self._core

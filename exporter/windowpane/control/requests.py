@@ -37,7 +37,28 @@ class SaveCheckpoint:
     markdown: str
 
 
-Request = KeepOriginals | AskModel | SaveCheckpoint
+@dataclass(frozen=True, slots=True)
+class LoadCheckpoint:
+    """Read the newest checkpoint of a task; answered with `Found`. Fails with `CorruptCheckpointError`."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveCheckpoint:
+    """Put the checkpoints of a task aside; answered with None."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeEnvironment:
+    """Look at what surrounds the task; answered with facts by name, or None where nothing looks."""
+
+    paths: tuple[str, ...]
+
+
+Request = KeepOriginals | AskModel | SaveCheckpoint | LoadCheckpoint | ArchiveCheckpoint | ProbeEnvironment
 
 
 @dataclass(frozen=True, slots=True)

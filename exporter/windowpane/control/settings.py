@@ -75,6 +75,8 @@ class ControlSettings:
     """Turns the prompt cache is expected to be read again; decides whether an edit pays for itself."""
     archive: bool = True
     checkpoint: bool = True
+    environment: bool = True
+    """Whether checkpoints say what surrounds the task."""
     checkpoint_ratio: float = CHECKPOINT_RATIO
     """Utilization from which checkpoints are saved."""
     model: str = ""

@@ -57,6 +57,10 @@ class Emitter:
             batch, self._buffer = self._buffer, []
             self._emit(batch)
 
+    def now(self) -> float | None:
+        """Seconds since the epoch, UTC; None without a clock."""
+        return None if self._clock is None else self._clock()
+
     def trace(self, trace_id: str | None, span_id: str | None) -> None:
         """Note the OpenTelemetry span that the following events belong to."""
         if (trace_id, span_id) != self._trace:

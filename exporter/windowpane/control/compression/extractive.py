@@ -28,11 +28,13 @@ def summarize(
     goal: str,
     previous: Iterable[str] = (),
     lookup: Sequence[str] = (),
+    progress: Sequence[str] = (),
     max_tokens: int,
     counter: TokenCounter,
 ) -> str:
     """A summary of *facts* in sections, in at most *max_tokens* beside the goal, which is never shortened.
 
+    *progress* says what of the task is done and planned now; it takes the place of what earlier summaries said.
     *previous* are earlier summaries: their lines are carried on instead of being summarised again.
     *facts* come most critical first; within a section the most critical stay longest.
     """
@@ -50,6 +52,7 @@ def summarize(
     for kind in ("identifier", "number", "path"):
         sections["artifacts"] = merge(sections.get("artifacts", ()), _in_lines(names.get(kind, ())))
     sections["goal"] = [goal] if goal else []
+    sections["progress"] = list(progress)
     sections["lookup"] = merge(sections.get("lookup", ()), lookup)[-3:]
     return write(sections, max_tokens=max_tokens, counter=counter)
 

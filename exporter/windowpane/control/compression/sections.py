@@ -7,10 +7,11 @@ from typing import Final, Literal
 
 from windowpane.protocols import TokenCounter
 
-Section = Literal["goal", "constraints", "decisions", "artifacts", "errors", "state", "lookup"]
+Section = Literal["goal", "progress", "constraints", "decisions", "artifacts", "errors", "state", "lookup"]
 
 HEADINGS: Final[dict[Section, str]] = {
     "goal": "## Goal",
+    "progress": "## Plan and progress",
     "constraints": "## Constraints",
     "decisions": "## Decisions and reasons",
     "artifacts": "## Artifacts, paths and values",
@@ -48,13 +49,13 @@ def parse(text: str) -> dict[Section, list[str]]:
 
 
 def write(sections: Sections, *, max_tokens: int, counter: TokenCounter) -> str:
-    """The summary in at most *max_tokens* where goal and look-up hints alone allow it; newest lines last.
+    """The summary in at most *max_tokens* where what is written whole allows it; newest lines last.
 
-    Goal and look-up hints are written whole. In every other section the last lines given are the most
+    Goal, progress and look-up hints are written whole. In every other section the last lines given are the most
     important: under pressure the first are left out.
     """
     fixed: dict[Section, list[str]] = {
-        name: list(sections[name]) for name in ("goal", "lookup") if sections.get(name)
+        name: list(sections[name]) for name in ("goal", "progress", "lookup") if sections.get(name)
     }
     spent = counter.count(PREAMBLE) + sum(
         _cost(lines, counter) + _cost([HEADINGS[name]], counter) for name, lines in fixed.items()

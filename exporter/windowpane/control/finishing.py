@@ -1,0 +1,55 @@
+"""The end of a task: a final summary, its checkpoint put aside, and the session ended with its trend report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.control.compacting import completed
+from windowpane.control.compression.extractive import summarize
+from windowpane.control.compression.prompts import COMPACTION, SHORTER, fenced, transcript
+from windowpane.control.core import Core
+from windowpane.control.crossing import save_checkpoint
+from windowpane.control.facts import extract
+from windowpane.control.requests import ArchiveCheckpoint, AskModel, Program
+from windowpane.events import TrendReport
+
+FINAL_TOKENS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How a task ended."""
+
+    summary: str
+    report: TrendReport | None = None
+    """None where the session had ended before."""
+    unfinished: tuple[str, ...] = ()
+    """Subtasks that were planned or under way and never done."""
+
+
+def complete(core: Core, summary: str) -> Program[Completion]:
+    """Sum the task up, save and archive its last checkpoint, end the session."""
+    summary = summary.strip() or (yield from _summary(core))
+    yield from save_checkpoint(core, "complete", completed=summary)
+    if core.settings.checkpoint:
+        yield ArchiveCheckpoint(core.task_id)
+    return Completion(summary, core.tracker.end("completed"), tuple(core.task.unfinished))
+
+
+def _summary(core: Core) -> Program[str]:
+    blocks = [block for block in core.tracker.window if block.content_type != "system_prompt"]
+    if core.settings.model and blocks:
+        prompt = f"{COMPACTION}\n{SHORTER.format(tokens=FINAL_TOKENS)}"
+        answer = yield AskModel(prompt, fenced(transcript(blocks, core.counter)))
+        text = "" if answer.failed else completed(core, str(answer.value or ""), None)
+        if text:
+            return text
+    return summarize(
+        extract(blocks),
+        goal=core.goal,
+        previous=[block.text or "" for block in blocks if block.content_type == "summary"],
+        progress=core.progress(),
+        max_tokens=FINAL_TOKENS,
+        counter=core.counter,
+    )

@@ -1,0 +1,178 @@
+"""What the agent knows of its task beside the conversation: subtasks, choices, issues, learnings, named files.
+
+It is carried in every checkpoint and stated again in every summary, so it survives compactions and windows. What
+is planned is never told as done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from windowpane.exceptions import CorruptCheckpointError
+
+SubtaskStatus = Literal["planned", "in_progress", "done"]
+STATUSES: Final[tuple[SubtaskStatus, ...]] = get_args(SubtaskStatus)
+
+MAXIMUM_ENTRIES: Final = 200
+"""Subtasks, choices, issues and learnings kept of each; of subtasks the oldest done ones go first."""
+LINE_CHARACTERS: Final = 500
+SHOWN_DONE: Final = 10
+"""Done subtasks that are named in a summary, the last ones; of the others only how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A decision with its reason, so that it is not debated again."""
+
+    what: str
+    why: str = ""
+    instead_of: tuple[str, ...] = ()
+    """What was considered and not taken."""
+
+    def __str__(self) -> str:
+        because = f", because {self.why}" if self.why else ""
+        instead = f" (not: {'; '.join(self.instead_of)})" if self.instead_of else ""
+        return f"{self.what}{because}{instead}"
+
+
+@dataclass(slots=True)
+class TaskRecord:
+    """The state of one task; bounded, and plain enough for JSON."""
+
+    success_criteria: tuple[str, ...] = ()
+    subtasks: dict[str, SubtaskStatus] = field(default_factory=dict)
+    """In the order they were planned."""
+    choices: list[Choice] = field(default_factory=list)
+    issues: dict[str, bool] = field(default_factory=dict)
+    """Whether each is still open."""
+    learnings: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    """Files the task depends on; they are looked at when the task is resumed."""
+
+    # -- what happens -----------------------------------------------------------------------------------------
+
+    def plan(self, names: Iterable[str]) -> None:
+        """Add subtasks that are intended; one that is known keeps its status."""
+        for name in names:
+            self.subtasks.setdefault(_line(name), "planned")
+        self._bound()
+
+    def begin(self, name: str) -> None:
+        """A subtask is being worked on."""
+        self.subtasks[_line(name)] = "in_progress"
+        self._bound()
+
+    def done(self, name: str) -> None:
+        """A subtask is finished."""
+        self.subtasks[_line(name)] = "done"
+        self._bound()
+
+    def choose(self, choice: Choice) -> None:
+        """A decision was made."""
+        _append(self.choices, Choice(_line(choice.what), _line(choice.why), tuple(map(_line, choice.instead_of))))
+
+    def issue(self, text: str) -> None:
+        """Something stands in the way."""
+        self.issues[_line(text)] = True
+        while len(self.issues) > MAXIMUM_ENTRIES:
+            closed = (known for known, is_open in self.issues.items() if not is_open)
+            del self.issues[next(closed, next(iter(self.issues)))]
+
+    def resolve(self, text: str) -> None:
+        """An issue no longer stands in the way."""
+        self.issues[_line(text)] = False
+
+    def learn(self, text: str) -> None:
+        """Something is worth knowing later."""
+        if _line(text) not in self.learnings:
+            _append(self.learnings, _line(text))
+
+    def watch(self, paths: Iterable[str]) -> None:
+        """Files the task depends on."""
+        self.paths = list(dict.fromkeys([*self.paths, *paths]))[-MAXIMUM_ENTRIES:]
+
+    def _bound(self) -> None:
+        while len(self.subtasks) > MAXIMUM_ENTRIES:
+            finished = (name for name, status in self.subtasks.items() if status == "done")
+            del self.subtasks[next(finished, next(iter(self.subtasks)))]
+
+    # -- what is known ----------------------------------------------------------------------------------------
+
+    def named(self, status: SubtaskStatus) -> list[str]:
+        """The subtasks of one status, in order."""
+        return [name for name, known in self.subtasks.items() if known == status]
+
+    @property
+    def open_issues(self) -> list[str]:
+        """Issues that are not resolved."""
+        return [text for text, is_open in self.issues.items() if is_open]
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Subtasks that are not done."""
+        return [name for name, status in self.subtasks.items() if status != "done"]
+
+    def lines(self) -> list[str]:
+        """The record for a model, most urgent first; a plan says that it is only one."""
+        finished = self.named("done")
+        omitted = len(finished) - SHOWN_DONE
+        return [
+            *(f"[in progress] {name}" for name in self.named("in_progress")),
+            *(f"[open issue] {text}" for text in self.open_issues),
+            *(f"[planned, not begun] {name}" for name in self.named("planned")),
+            *(f"[decided] {choice}" for choice in self.choices),
+            *([f"[done] {omitted} more"] if omitted > 0 else []),
+            *(f"[done] {name}" for name in finished[-SHOWN_DONE:]),
+            *(f"[learnt] {text}" for text in self.learnings),
+        ]
+
+    # -- JSON -------------------------------------------------------------------------------------------------
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "success_criteria": list(self.success_criteria),
+            "subtasks": [{"name": name, "status": status} for name, status in self.subtasks.items()],
+            "choices": [
+                {"what": choice.what, "why": choice.why, "instead_of": list(choice.instead_of)}
+                for choice in self.choices
+            ],
+            "issues": [{"text": text, "open": is_open} for text, is_open in self.issues.items()],
+            "learnings": list(self.learnings),
+            "paths": list(self.paths),
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> TaskRecord:
+        """The record of a checkpoint. Raises `CorruptCheckpointError` for one that is not well formed."""
+        try:
+            subtasks: dict[str, SubtaskStatus] = {}
+            for entry in document.get("subtasks", ()):
+                if entry["status"] not in STATUSES:
+                    raise CorruptCheckpointError(f"a subtask's status is {entry['status']!r}")
+                subtasks[str(entry["name"])] = entry["status"]
+            return cls(
+                success_criteria=tuple(map(str, document.get("success_criteria", ()))),
+                subtasks=subtasks,
+                choices=[
+                    Choice(str(entry["what"]), str(entry["why"]), tuple(map(str, entry["instead_of"])))
+                    for entry in document.get("choices", ())
+                ],
+                issues={str(entry["text"]): bool(entry["open"]) for entry in document.get("issues", ())},
+                learnings=list(map(str, document.get("learnings", ()))),
+                paths=list(map(str, document.get("paths", ()))),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CorruptCheckpointError(f"the task record is not well formed: {error}") from error
+
+
+def _line(text: str) -> str:
+    """One line, of bounded length."""
+    return " ".join(str(text)[: 4 * LINE_CHARACTERS].split())[:LINE_CHARACTERS]
+
+
+def _append(entries: list[Any], entry: Any) -> None:
+    entries.append(entry)
+    del entries[:-MAXIMUM_ENTRIES]

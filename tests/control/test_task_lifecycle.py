@@ -1,0 +1,365 @@
+"""A task from its start to its completion, across windows and sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from message_rules import anthropic_faults, openai_faults
+
+from windowpane.checkpoints import FileCheckpoints
+from windowpane.control.checkpoint import bootstrap
+from windowpane.control.managed import Seams
+from windowpane.control.task import Choice, TaskRecord
+from windowpane.environment import LocalEnvironment
+from windowpane.events import (
+    CheckpointLoaded,
+    CheckpointRejected,
+    CheckpointSaved,
+    ContentCompressed,
+    SessionEnded,
+)
+from windowpane.exceptions import CorruptCheckpointError
+from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+
+GOAL = "Migrate user-service from axios to fetch.\nKeep the interceptors."
+
+
+def seams(sink: RecordingSink, folder: Path, **changes: Any) -> Seams:
+    store = FileCheckpoints(folder, redact=lambda text: text.replace("hunter2", "[redacted:password]"))
+    return replace(in_memory_seams(sink), checkpoints=store, environment=LocalEnvironment(folder), **changes)
+
+
+def open_task(sink: RecordingSink, folder: Path, *, limit: int = 32_768, **options: Any) -> ContextWindowManager:
+    window = ContextWindowManager(
+        agent="a",
+        model="m",
+        limit_tokens=limit,
+        task_id="migration",
+        seams=options.pop("seams", None) or seams(sink, folder),
+        **options,
+    )
+    window.add_system("You are careful.")
+    return window
+
+
+def work(window: ContextWindowManager, turns: int, *, size: int = 900) -> None:
+    for n in range(turns):
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(f"step_{n} " * 20, calls=[(f"c{n}", "run", "{}")]))
+        window.on_tool_result("run", f"row_{n} of src/f{n}.py " * (size // 5), f"c{n}")
+
+
+def first_window(folder: Path, sink: RecordingSink | None = None) -> None:
+    """A session that got half-way and then broke off."""
+    window = open_task(
+        sink or RecordingSink(),
+        folder,
+        task_goal=GOAL,
+        constraints=["never touch config.ts"],
+        success_criteria=["npm test passes"],
+    )
+    window.plan("scan references", "migrate api.ts", "canary deploy")
+    window.add_user("go")
+    window.begin("scan references")
+    window.done("scan references")
+    window.begin("migrate api.ts")
+    window.decision("use native fetch", why="no new dependency", instead_of=["got"])
+    window.issue("api.ts:42 type error")
+    window.learn("the v3 API uses /v2/")
+    work(window, 2)
+    window.close("crashed")
+
+
+def said(window: ContextWindowManager) -> str:
+    return json.dumps(window.messages(), ensure_ascii=False)
+
+
+def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
+    """Another session goes on with goal, constraints, statuses, choices and issues of the one before."""
+    first_window(tmp_path)
+    sink = RecordingSink()
+    with open_task(sink, tmp_path) as window:
+        window.add_user("continue")
+        window.on_turn_start()
+        text = window.messages()[1]["content"]
+
+        assert window.resumed is not None
+        assert window.goal == GOAL
+        assert window.subtasks == {
+            "scan references": "done",
+            "migrate api.ts": "in_progress",
+            "canary deploy": "planned",
+        }
+        for wanted in (
+            GOAL,
+            "- never touch config.ts",
+            "- Success: npm test passes",
+            "[in progress] migrate api.ts",
+            "[planned, not begun] canary deploy",
+            "[done] scan references",
+            "[open issue] api.ts:42 type error",
+            "[decided] use native fetch, because no new dependency (not: got)",
+            "[learnt] the v3 API uses /v2/",
+        ):
+            assert wanted in text
+        assert window.messages()[0]["role"] == "system"
+        assert openai_faults(window.messages()) == [] == anthropic_faults(window.messages("anthropic").messages)
+    loaded = sink.of(CheckpointLoaded)[0]
+    assert (loaded.version, loaded.drift) == (window.resumed.version, 0)
+    assert loaded.age_seconds == 0
+
+
+def test_scenario_118_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> None:
+    """Through checkpoint, resume, compaction and another checkpoint, a status stays what it was."""
+    first_window(tmp_path)
+    sink = RecordingSink()
+    with open_task(sink, tmp_path, limit=8_192) as window:
+        window.add_user("continue")
+        work(window, 20)
+
+        assert [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+        assert "[in progress] migrate api.ts" in said(window)
+        assert "[done] migrate api.ts" not in said(window)
+        window.done("migrate api.ts")
+        work(window, 20)
+        assert "[in progress] migrate api.ts" not in said(window)
+    stored = FileCheckpoints(tmp_path, redact=str).load("migration").document
+    assert stored is not None
+    statuses = {entry["name"]: entry["status"] for entry in stored["task"]["subtasks"]}
+    assert statuses["migrate api.ts"] == "done"
+    assert statuses["canary deploy"] == "planned"
+
+
+def test_scenario_119_a_drift_of_the_environment_is_told(tmp_path: Path) -> None:
+    """A named file that changed, and a commit that moved, are counted and stand in the bootstrap."""
+    git = tmp_path / ".git"
+    (git / "refs/heads").mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "refs/heads/main").write_text("a" * 40)
+    (tmp_path / "api.ts").write_text("before")
+    (tmp_path / "kept.ts").write_text("same")
+    with open_task(RecordingSink(), tmp_path, paths=["api.ts", "kept.ts", "gone.ts"]) as window:
+        window.add_user("go")
+        window.done("first step")
+    (tmp_path / "api.ts").write_text("after")
+    (git / "refs/heads/main").write_text("b" * 40)
+    sink = RecordingSink()
+    with open_task(sink, tmp_path) as window:
+        window.add_user("continue")
+
+        assert window.resumed is not None
+        assert [line.split(":")[0] for line in window.resumed.drift] == ["commit", "file api.ts"]
+        assert "Changed since the checkpoint" in said(window)
+    assert sink.of(CheckpointLoaded)[0].drift == 2
+
+
+def test_a_corrupt_checkpoint_gives_way_to_the_one_before_and_the_event_says_so(tmp_path: Path) -> None:
+    """The newest file is damaged: the generation before it is taken up."""
+    first_window(tmp_path)
+    (tmp_path / "migration.json").write_bytes(b"{")
+    sink = RecordingSink()
+    with open_task(sink, tmp_path) as window:
+        assert window.resumed is not None
+        assert window.subtasks["scan references"] == "done"
+    assert [event.reason.split(":")[0] for event in sink.of(CheckpointRejected)] == ["corrupt"]
+
+
+def test_with_no_whole_checkpoint_the_task_starts_cold_and_can_save_again(tmp_path: Path) -> None:
+    """Damaged files are put aside instead of blocking the task for ever."""
+    first_window(tmp_path)
+    for file in tmp_path.glob("*.json"):
+        file.write_bytes(b"{")
+    sink = RecordingSink()
+    with open_task(sink, tmp_path) as window:
+        assert window.resumed is None
+        window.done("first step")
+    assert len(sink.of(CheckpointRejected)) == 1
+    assert sink.of(CheckpointSaved)
+
+
+def test_scenario_115_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
+    """Where the newest file is replaced by an older one, the newer generation beside it is used."""
+    first_window(tmp_path)
+    older = (tmp_path / "migration.previous.json").read_bytes()
+    newest = (tmp_path / "migration.json").read_bytes()
+    (tmp_path / "migration.previous.json").write_bytes(newest)
+    (tmp_path / "migration.json").write_bytes(older)
+    sink = RecordingSink()
+    with open_task(sink, tmp_path) as window:
+        assert window.resumed is not None
+        assert window.resumed.version == json.loads(newest)["version"]
+    assert "stale" in sink.of(CheckpointRejected)[0].reason
+
+
+def test_scenario_120_of_two_writers_one_is_refused(tmp_path: Path) -> None:
+    """Both resumed from the same checkpoint; the second to save is told that it is stale."""
+    first_window(tmp_path)
+    one, other = RecordingSink(), RecordingSink()
+    fast, slow = open_task(one, tmp_path), open_task(other, tmp_path)
+    fast.done("migrate api.ts")
+    slow.done("canary deploy")
+    fast.close()
+    slow.flush()
+
+    assert sink_reasons(other)[0].startswith("StaleCheckpointError")
+    assert sink_reasons(one) == []
+
+
+def sink_reasons(sink: RecordingSink) -> list[str]:
+    return [event.reason for event in sink.of(CheckpointRejected)]
+
+
+def test_a_completed_task_is_summed_up_archived_and_not_resumed(tmp_path: Path) -> None:
+    """The last checkpoint stays readable under another name; the session ends with its report."""
+    first_window(tmp_path)
+    sink = RecordingSink()
+    window = open_task(sink, tmp_path)
+    window.add_user("finish it")
+    work(window, 3)
+    window.done("migrate api.ts")
+    completion = window.complete()
+    window.close()
+
+    assert "[done] migrate api.ts" in completion.summary
+    assert GOAL in completion.summary
+    assert completion.unfinished == ("canary deploy",)
+    assert completion.report is not None
+    assert completion.report.turns == 3
+    assert [event.reason for event in sink.of(SessionEnded)] == ["completed"]
+    assert sink.of(CheckpointSaved)[-1].trigger == "complete"
+    assert not (tmp_path / "migration.json").exists()
+    archived = json.loads((tmp_path / "migration.archived-1.json").read_text())
+    assert (archived["status"], archived["summary"]) == ("completed", completion.summary)
+    with open_task(RecordingSink(), tmp_path) as again:
+        assert again.resumed is None
+
+
+def test_the_final_summary_is_the_model_s_where_there_is_one(tmp_path: Path) -> None:
+    """A model that fails costs its words, not the completion."""
+
+    def with_answer(answer: str | Exception, folder: Path) -> ContextWindowManager:
+        own = seams(RecordingSink(), folder, model=ScriptedModel([answer]))
+        window = open_task(RecordingSink(), folder, task_goal=GOAL, seams=own)
+        window.add_user("go")
+        return window
+
+    good = with_answer("All 23 files moved.", tmp_path / "a")
+    bad = with_answer(RuntimeError("down"), tmp_path / "b")
+
+    assert "All 23 files moved." in good.complete().summary
+    assert GOAL in bad.complete().summary
+    assert bad.complete("again").report is None
+
+
+def test_a_task_that_is_not_resumed_begins_anew(tmp_path: Path) -> None:
+    """`resume=False` puts what was saved aside, and new checkpoints are not refused as stale."""
+    first_window(tmp_path)
+    sink = RecordingSink()
+    with open_task(sink, tmp_path, resume=False) as window:
+        assert (window.resumed, window.subtasks) == (None, {})
+        window.done("other work")
+    assert sink.of(CheckpointSaved)
+    assert sink_reasons(sink) == []
+    assert (tmp_path / "migration.archived-1.json").exists()
+
+
+def test_on_an_event_loop_a_milestone_is_saved_with_the_next_hook(tmp_path: Path) -> None:
+    """The loop is never kept waiting by `done`; nothing is lost by the time the next call is made."""
+
+    async def run(sink: RecordingSink) -> Any:
+        window = AsyncContextWindowManager(
+            agent="a", model="m", limit_tokens=32_768, task_id="migration", seams=seams(sink, tmp_path)
+        )
+        window.add_user("go")
+        window.done("first")
+        saved = list(sink.of(CheckpointSaved))
+        await window.on_turn_start()
+        window.flush()
+        return saved, list(sink.of(CheckpointSaved)), await window.complete("done")
+
+    before, after, completion = asyncio.run(run(RecordingSink()))
+    assert before == []
+    assert [event.trigger for event in after] == ["done"]
+    assert completion.summary == "done"
+
+
+def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
+    """Neither the JSON nor the Markdown; the file still verifies."""
+    with open_task(RecordingSink(), tmp_path) as window:
+        window.add_user("go")
+        window.learn("the password is hunter2")
+        window.done("first")
+    assert "hunter2" not in (tmp_path / "migration.json").read_text() + (tmp_path / "migration.md").read_text()
+    with open_task(RecordingSink(), tmp_path) as window:
+        assert window.resumed is not None
+
+
+def test_state_and_progress_files_have_the_names_they_were_given(tmp_path: Path) -> None:
+    """Both files, where the settings say."""
+    store = FileCheckpoints(
+        tmp_path / "x", redact=str, state_file=tmp_path / "agent_state.json", progress_file=tmp_path / "log.md"
+    )
+    own = replace(in_memory_seams(RecordingSink()), checkpoints=store)
+    with open_task(RecordingSink(), tmp_path, seams=own) as window:
+        window.done("first")
+    assert json.loads((tmp_path / "agent_state.json").read_text())["task_id"] == "migration"
+    assert "[x] first" in (tmp_path / "log.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"subtasks": [{"name": "a", "status": "maybe"}]},
+        {"subtasks": [{"status": "done"}]},
+        {"issues": ["text"]},
+        {"choices": 3},
+    ],
+)
+def test_a_task_record_that_is_not_well_formed_is_refused(broken: dict[str, Any]) -> None:
+    """A checkpoint from elsewhere is not half believed."""
+    with pytest.raises(CorruptCheckpointError):
+        TaskRecord.from_document(broken)
+
+
+def test_the_record_of_a_task_is_bounded_and_keeps_what_is_open() -> None:
+    """Ten thousand finished subtasks leave the one that is planned where it is."""
+    record = TaskRecord()
+    record.plan(["the one that is left"])
+    for n in range(10_000):
+        record.done(f"step {n}")
+        record.learn(f"fact {n}")
+        record.choose(Choice(f"choice {n}"))
+        record.issue(f"issue {n}")
+        record.resolve(f"issue {n}")
+
+    assert record.subtasks["the one that is left"] == "planned"
+    assert max(map(len, (record.subtasks, record.learnings, record.choices, record.issues))) <= 200
+    assert TaskRecord.from_document(json.loads(json.dumps(record.to_document()))) == record
+
+
+def test_a_bootstrap_leaves_out_the_least_urgent_first() -> None:
+    """With little room what is under way and what changed stay, learnings go."""
+    record = TaskRecord()
+    record.begin("the current one")
+    for n in range(100):
+        record.learn(f"learnt thing number {n}")
+    made = {
+        "version": 3,
+        "window_id": 2,
+        "goal": "Goal",
+        "constraints_given": [],
+        "task": record.to_document(),
+        "sections": {"artifacts": [f"src/f{n}.py" for n in range(500)]},
+    }
+    text = bootstrap(made, max_characters=700, drift=["commit: was a, is b"])
+
+    assert len(text) <= 700
+    assert "commit: was a, is b" in text
+    assert "[in progress] the current one" in text
+    assert "src/f499.py" not in text
