@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from windowpane.events import ContentRegretted
+from windowpane.window.blocks import Block
+
+Cause = Literal["eviction", "compression"]
+"""What took a block out."""
+
 
 class Departure(NamedTuple):
     """A block that left, and the event that took it out."""
@@ -11,10 +17,24 @@ class Departure(NamedTuple):
     block_id: str
     tokens: int
     turn_left: int
-    cause: Literal["eviction", "compression"]
+    cause: Cause
     cause_event_id: str
     digests: tuple[str, ...]
     """Its own digest and, for a tool result, that of the call which fetched it."""
+
+    def regretted(self, match: Literal["same_call", "same_digest"], *, by: str) -> ContentRegretted:
+        """The event that says block *by* fetched it again."""
+        return ContentRegretted(
+            self.cause, match, self.block_id, by, self.tokens, self.turn_left, self.cause_event_id
+        )
+
+
+def departure_of(block: Block, call: Block | None, *, turn: int, cause: Cause, cause_event_id: str) -> Departure:
+    """The departure of a block; *call* is the tool call that fetched it, where it is a tool's result."""
+    digests = [block.digest] if block.digest else []
+    if block.content_type == "tool_result" and call is not None and call.digest:
+        digests.append(call.digest)
+    return Departure(block.id, block.tokens, turn, cause, cause_event_id, tuple(digests))
 
 
 class Departures:

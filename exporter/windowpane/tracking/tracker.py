@@ -16,13 +16,8 @@ from windowpane.events import (
     BlocksReferenced,
     ChangeUnidentified,
     ContentCompressed,
-    ContentRegretted,
     Event,
-    LimitChanged,
     PressureMeasured,
-    SessionEnded,
-    SessionStarted,
-    TrendReport,
     TurnEnded,
     TurnStarted,
     Usage,
@@ -35,13 +30,12 @@ from windowpane.events import (
 from windowpane.protocols import Clock, CountSource, Digester
 from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking.accounts import Accounts
-from windowpane.tracking.departures import Departure, Departures
+from windowpane.tracking.departures import Cause, Departures, departure_of
 from windowpane.tracking.derive import zone_of
-from windowpane.tracking.emitter import BUFFERED_EVENTS, Emitter, SessionInfo
-from windowpane.tracking.pace import Pace
+from windowpane.tracking.emitter import BUFFERED_EVENTS, SessionInfo
 from windowpane.tracking.pressure import Reading
 from windowpane.tracking.pressure import measure as read_gauges
-from windowpane.tracking.trend import Trend
+from windowpane.tracking.session import Session
 from windowpane.vocabulary import (
     COMPONENT_OF,
     DERIVED_TYPES,
@@ -59,12 +53,11 @@ UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 
 
-class SessionTracker(Emitter):
+class SessionTracker(Session):
     """Owns one session's window and turns what happens to it into events.
 
     Not thread-safe; its owner serialises calls. Every method takes an optional `at` (seconds since the epoch,
-    UTC); without one the clock is read, and without a
-    clock the event has no time.
+    UTC); without one the clock is read, and without a clock the event has no time.
     """
 
     def __init__(
@@ -78,22 +71,18 @@ class SessionTracker(Emitter):
         clock: Clock | None = None,
         next_limit: Callable[[int], int | None] | None = None,
     ) -> None:
-        super().__init__(info, emit=emit, clock=clock)
-        self.limits = limits
-        self.settings = settings or TrackerSettings()
+        settings = settings or TrackerSettings()
+        super().__init__(info, emit=emit, digest=digest, limits=limits, settings=settings, clock=clock)
         self.window = Window(self.settings.lifetimes)
         self.accounts = Accounts()
-        self.pace = Pace(self.settings)
         self.exchange = 0
         self.zone: Zone = "green"
         self.in_turn = False
         """Whether a turn is open: a block came in since the last one ended."""
-        self._digest = digest
         self._next_limit = next_limit
         self._departures = Departures(
             capacity=self.settings.remembered_departures, turns=self.settings.regret_turns
         )
-        self._trend = Trend()
         self._blocks = 0
         self._call_blocks: dict[str, Block] = {}
         self._reply_group: str | None = None
@@ -111,53 +100,6 @@ class SessionTracker(Emitter):
         self._exact = True
         self._estimate_error: float | None = None
         self._last_usage: Usage | None = None
-
-    # -- the session ------------------------------------------------------------------------------------------
-
-    def start(self, at: float | None = None, *, task: str | None = None) -> None:
-        """Emit `session.started` with the window it starts with."""
-        task_digest = self._digest(task) if task else None
-        limits = self.limits
-        if limits is None:
-            self.record(SessionStarted(task_digest=task_digest), at)
-            return
-        thresholds = limits.thresholds
-        self.record(
-            SessionStarted(
-                limits.limit_tokens, limits.source, limits.reserved_tokens, limits.margin_tokens,
-                thresholds.yellow, thresholds.orange, thresholds.red, task_digest,
-            ),
-            at,
-        )  # fmt: skip
-
-    def end(self, reason: str, at: float | None = None) -> TrendReport:
-        """Emit `session.ended` with the trend report, and let all events go."""
-        report = self._trend.report(self)
-        self.record(SessionEnded(reason, report), at)
-        self.flush()
-        return report
-
-    def set_model(self, model: str, limits: WindowLimits | None, at: float | None = None) -> None:
-        """The following calls go to another model, with another window."""
-        self._rename_model(model)
-        if limits != self.limits:
-            self.set_limits(limits, at)
-
-    def set_limits(self, limits: WindowLimits | None, at: float | None = None) -> None:
-        """The window's size is known better than before."""
-        previous, self.limits = self.limits, limits
-        before = None if previous is None else previous.limit_tokens
-        if limits is None:
-            self.record(LimitChanged(None, None, before), at)
-            return
-        thresholds = limits.thresholds
-        self.record(
-            LimitChanged(
-                limits.limit_tokens, limits.source, before, limits.reserved_tokens, limits.margin_tokens,
-                thresholds.yellow, thresholds.orange, thresholds.red,
-            ),
-            at,
-        )  # fmt: skip
 
     # -- content ----------------------------------------------------------------------------------------------
 
@@ -445,28 +387,17 @@ class SessionTracker(Emitter):
         if departure is None:
             return
         self._trend.regrets += 1
-        self.record(
-            ContentRegretted(
-                departure.cause, "same_call" if block.content_type == "tool_call" else "same_digest",
-                departure.block_id, block.id, departure.tokens, departure.turn_left,
-                departure.cause_event_id,
-            ),
-            at,
-        )  # fmt: skip
+        match: Literal["same_call", "same_digest"] = (
+            "same_call" if block.content_type == "tool_call" else "same_digest"
+        )
+        self.record(departure.regretted(match, by=block.id), at)
 
-    def _depart(self, left: Sequence[Block], cause: str, cause_event_id: str) -> None:
+    def _depart(self, left: Sequence[Block], cause: Cause, cause_event_id: str) -> None:
         for block in left:
             call = self._call_blocks.get(block.tool_call_id) if block.tool_call_id is not None else None
+            departure = departure_of(block, call, turn=self.turn, cause=cause, cause_event_id=cause_event_id)
             if block.tokens >= self.settings.regret_minimum_tokens and block.content_type not in DERIVED_TYPES:
-                digests = [block.digest] if block.digest else []
-                if block.content_type == "tool_result" and call is not None and call.digest:
-                    digests.append(call.digest)
-                self._departures.remember(
-                    Departure(
-                        block.id, block.tokens, self.turn, "eviction" if cause == "eviction" else "compression",
-                        cause_event_id, tuple(digests),
-                    )
-                )  # fmt: skip
+                self._departures.remember(departure)
         for block in left:
             if block.content_type == "tool_call" and block.tool_call_id is not None:
                 self._call_blocks.pop(block.tool_call_id, None)

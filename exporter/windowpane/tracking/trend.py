@@ -8,7 +8,7 @@ from windowpane.events import PressureMeasured, TrendReport
 from windowpane.vocabulary import Zone
 
 if TYPE_CHECKING:
-    from windowpane.tracking.tracker import SessionTracker
+    from windowpane.tracking.pace import Pace
 
 
 class Trend:
@@ -37,9 +37,8 @@ class Trend:
         if cost_dollars is not None:
             self._cost = (self._cost or 0.0) + cost_dollars
 
-    def report(self, tracker: SessionTracker) -> TrendReport:
+    def report(self, pace: Pace) -> TrendReport:
         """The trend report."""
-        pace = tracker.pace
         return TrendReport(
             turns=self._turns,
             peak_used_tokens=self._peak_used,
