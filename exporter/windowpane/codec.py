@@ -27,7 +27,7 @@ from windowpane.events import (
     PressureMeasured,
     event_id,
 )
-from windowpane.events.facts import FactOutcome
+from windowpane.events.content import FactOutcome
 from windowpane.exceptions import EventFormatError
 from windowpane.window.blocks import Block
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowpane.events import BlockAdded, FidelityEvaluated
-from windowpane.events.facts import FactOutcome
+from windowpane.events.content import FactOutcome
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.base import EventFilter
 from windowpane.store.sqlite import SqliteReader, SqliteStore

@@ -18,7 +18,7 @@ from windowpane.events import (
     SessionEnded,
     event_id,
 )
-from windowpane.events.facts import FactOutcome
+from windowpane.events.content import FactOutcome
 
 
 def document_bytes(event: Event) -> bytes:

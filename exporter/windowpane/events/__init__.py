@@ -9,6 +9,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from windowpane.events.content import (
+    BlockAdded,
+    BlocksEvicted,
+    BlocksReferenced,
+    Candidate,
+    ContentCompressed,
+    EvictedBlock,
+    FactOutcome,
+    FidelityEvaluated,
+    Strategy,
+)
 from windowpane.events.derived import (
     AlertFired,
     AlertResolved,
@@ -21,21 +32,13 @@ from windowpane.events.derived import (
 )
 from windowpane.events.envelope import SCHEMA, Event, EventContext, event_id
 from windowpane.events.facts import (
-    BlockAdded,
-    BlocksEvicted,
-    BlocksReferenced,
     BreakerOpened,
     BudgetBlocked,
     BudgetWarned,
-    Candidate,
     ChangeUnidentified,
     CheckpointLoaded,
     CheckpointRejected,
     CheckpointSaved,
-    ContentCompressed,
-    EvictedBlock,
-    FactOutcome,
-    FidelityEvaluated,
     HistoryRepaired,
     LimitChanged,
     NoteWritten,
@@ -43,7 +46,6 @@ from windowpane.events.facts import (
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
-    Strategy,
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,
