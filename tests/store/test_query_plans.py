@@ -64,6 +64,8 @@ READS = {
     "count of a type": lambda store: store.count_events(EventFilter(types=("block.added",))),
     "next batch": lambda store: next(store.scan(after_seq=100, batch=10)),
     "alerts of a session": lambda store: store.alerts(session_id="s7"),
+    "alerts that fire now": lambda store: store.alerts(firing=True),
+    "sub-agents of a session": lambda store: store.sessions(SessionFilter(parent_session_id="s7")),
     "version": lambda store: store.version(),
 }
 
@@ -91,6 +93,17 @@ def test_the_fleet_is_read_in_the_order_of_an_index(plans, order):
 
     assert any(f"USING INDEX sessions_{order}" in detail for detail in found), found
     assert not any("FOR ORDER BY" in detail and "LAST" not in detail for detail in found), found
+
+
+@pytest.mark.parametrize("firing", [True, None])
+def test_the_latest_alerts_are_read_from_the_end(plans, firing):
+    """Listing a page of alerts sorts nothing, whether all are asked for or those that fire now."""
+    store, found = plans
+
+    store.alerts(firing=firing, limit=10)
+
+    assert any(f"alerts_{'firing' if firing else 'fired'}" in detail for detail in found), found
+    assert not any("FOR ORDER BY" in detail for detail in found), found
 
 
 def test_the_newest_common_events_are_read_from_the_end(plans):

@@ -79,6 +79,8 @@ class SessionRow:
     """Name of the last noteworthy event, such as `content.compressed`."""
     sparkline: tuple[float, ...] = ()
     """Utilization (or, where the limit is unknown, share of the peak) over the session, at most 24 points."""
+    count_source: str | None = None
+    """Where `used_tokens` comes from: `exact`, `usage` or `estimate`; None when nothing was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ class SessionFilter:
     """Only sessions with an event at or after this time and no end."""
     text: str | None = None
     """Substring of the session id or agent."""
+    parent_session_id: str | None = None
+    """Only the sub-agents of this session."""
     order: Literal["pressure", "recent", "cost", "regret"] = "pressure"
     limit: int = 100
     offset: int = 0
@@ -302,8 +306,16 @@ class EventReader(Protocol):
         """How many events match, whatever the limit."""
         ...
 
-    def alerts(self, *, session_id: str | None = None, limit: int = 500) -> Sequence[AlertRow]:
-        """Firings, newest first."""
+    def alerts(
+        self,
+        *,
+        session_id: str | None = None,
+        alert: str | None = None,
+        severity: Severity | None = None,
+        firing: bool | None = None,
+        limit: int = 500,
+    ) -> Sequence[AlertRow]:
+        """Firings that match, newest first; *firing* asks for those unresolved, or only for those resolved."""
         ...
 
     def content(self, digest: str) -> str | None:

@@ -156,7 +156,7 @@ class Projection:
 
     def _measured(self, state: SessionState, event: Event, seq: int, data: PressureMeasured) -> None:
         state.limit_tokens, state.limit_source = data.limit_tokens, data.limit_source
-        state.used_tokens = data.used_tokens
+        state.used_tokens, state.count_source = data.used_tokens, data.count_source
         state.peak_used_tokens = max(state.peak_used_tokens, data.used_tokens)
         state.utilization, state.velocity = data.utilization, data.velocity
         state.turns_until_red, state.zone = data.turns_until_red, data.zone

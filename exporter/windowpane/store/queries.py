@@ -8,6 +8,7 @@ from typing import Final
 
 from windowpane.store.base import EventFilter, SessionFilter
 from windowpane.store.operations import Value
+from windowpane.vocabulary import Severity
 
 _ORDERS: Final = {
     "pressure": "pressure DESC, last_at DESC, key DESC",
@@ -46,6 +47,8 @@ def session_query(query: SessionFilter, columns: str) -> tuple[str, list[Value]]
     for column, value in named:
         if value is not None:
             statement.where(f"{column} = ?", value)
+    if query.parent_session_id is not None:
+        statement.where("parent_session_id = ?", query.parent_session_id)
     if query.live_since is not None:
         statement.where("ended = 0 AND last_at >= ?", query.live_since)
     if query.text:
@@ -55,6 +58,29 @@ def session_query(query: SessionFilter, columns: str) -> tuple[str, list[Value]]
         f"ORDER BY {_ORDERS[query.order]} LIMIT ? OFFSET ?"
     )
     return sql, [*statement.values, query.limit, query.offset]
+
+
+def alert_query(
+    *,
+    session: int | None,
+    alert: str | None,
+    severity: Severity | None,
+    firing: bool | None,
+    columns: str,
+    limit: int,
+) -> tuple[str, list[Value]]:
+    """Firings that match, the latest first; *session* is a row number."""
+    statement = Statement()
+    for column, value in (("session", session), ("alert", alert), ("severity", severity)):
+        if value is not None:
+            statement.where(f"a.{column} = ?", value)
+    if firing is not None:
+        statement.where(f"a.resolved_turn IS {'NULL' if firing else 'NOT NULL'}")
+    sql = (
+        f"SELECT {columns} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608  # values are bound
+        f"WHERE {statement.clause} ORDER BY a.fired_seq DESC LIMIT ?"
+    )
+    return sql, [*statement.values, limit]
 
 
 @dataclass(frozen=True, slots=True)

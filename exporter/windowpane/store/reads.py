@@ -23,7 +23,8 @@ from windowpane.store.base import (
 )
 from windowpane.store.block_projection import IN_WINDOW
 from windowpane.store.connection import ReaderPool, reporting
-from windowpane.store.queries import EventScope, event_count, event_query, session_query
+from windowpane.store.queries import EventScope, alert_query, event_count, event_query, session_query
+from windowpane.vocabulary import Severity
 
 MAXIMUM_FOUND_SESSIONS: Final = 20
 
@@ -52,9 +53,6 @@ _SCAN: Final = (
     f"SELECT {rows.EVENT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
     "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
 )
-_ALERTS: Final = f"SELECT {rows.ALERT_COLUMNS} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608
-_ALERTS_ALL: Final = _ALERTS + "ORDER BY a.fired_seq DESC LIMIT ?"
-_ALERTS_OF: Final = _ALERTS + "WHERE a.session = ? ORDER BY a.fired_seq DESC LIMIT ?"
 
 
 class SqliteReader:
@@ -168,14 +166,23 @@ class SqliteReader:
 
     # -- the rest ---------------------------------------------------------------------------------------------
 
-    def alerts(self, *, session_id: str | None = None, limit: int = 500) -> Sequence[AlertRow]:
-        """Firings, newest first."""
+    def alerts(
+        self,
+        *,
+        session_id: str | None = None,
+        alert: str | None = None,
+        severity: Severity | None = None,
+        firing: bool | None = None,
+        limit: int = 500,
+    ) -> Sequence[AlertRow]:
+        """Firings that match, newest first; *firing* asks for those unresolved, or only for those resolved."""
         with self._pool.lend() as connection:
-            if session_id is None:
-                found = connection.execute(_ALERTS_ALL, (limit,)).fetchall()
-            else:
-                found = connection.execute(_ALERTS_OF, (_key(connection, session_id), limit)).fetchall()
-        return [rows.alert_row(row) for row in found]
+            session = None if session_id is None else _key(connection, session_id)
+            sql, values = alert_query(
+                session=session, alert=alert, severity=severity, firing=firing, columns=rows.ALERT_COLUMNS,
+                limit=limit,
+            )  # fmt: skip
+            return [rows.alert_row(row) for row in connection.execute(sql, values)]
 
     def content(self, digest: str) -> str | None:
         """The captured text of a digest, or None."""

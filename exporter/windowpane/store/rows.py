@@ -18,7 +18,7 @@ SESSION_COLUMNS: Final = (
     "turns, exchanges, events, windows, limit_tokens, limit_source, used_tokens, peak_used_tokens, utilization, "
     "peak_utilization, zone, worst_zone, velocity, turns_until_red, cost_dollars, input_tokens, output_tokens, "
     "cache_read_tokens, evicted_blocks, evicted_tokens, compressions, regrets, overflows, fidelity, firing, "
-    "worst_severity, last_event, memory"
+    "worst_severity, last_event, count_source, memory"
 )
 TURN_COLUMNS: Final = (
     "turn, window_id, at, model, used_before, used_after, used_final, count_source, components, limit_tokens, "
@@ -64,10 +64,10 @@ _channels_decoder: Final = msgspec.json.Decoder(tuple[str, ...])
 
 def session_row(row: Sequence[Any]) -> SessionRow:
     """A row of `SESSION_COLUMNS`."""
-    *values, memory = row
+    *values, count_source, memory = row
     values[_ENDED], values[_INCOMPLETE] = bool(values[_ENDED]), bool(values[_INCOMPLETE])
     peak: int = values[17]
-    values.append(read_memory(memory).sparkline.points(peak))
+    values += [read_memory(memory).sparkline.points(peak), count_source]
     return SessionRow(*values)
 
 

@@ -116,6 +116,7 @@ class SessionState:
     """What the fleet is ordered by: the zone's rank, then utilization; -1 where neither is known."""
     last_turn: int = 0
     """The highest turn any event had."""
+    count_source: str | None = None
     memory: Memory = field(default_factory=Memory)
     key: int = 0
     """The row's number in this database."""
