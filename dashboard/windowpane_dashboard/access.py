@@ -15,8 +15,8 @@ import streamlit as st
 from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
 from windowpane.paths import default_store
 from windowpane.store.base import EventStore
-from windowpane_dashboard import queries, window_queries
-from windowpane_dashboard.filters import FleetFilters
+from windowpane_dashboard import alert_queries, queries, window_queries
+from windowpane_dashboard.filters import AlertFilters, FleetFilters
 
 logger = logging.getLogger(__name__)
 
@@ -127,3 +127,9 @@ def timeline(snapshot: Snapshot, session_id: str) -> queries.Timeline:
 def compressions(snapshot: Snapshot, session_id: str) -> tuple[window_queries.Compression, ...]:
     """`window_queries.compressions`, cached while the store does not change."""
     return window_queries.compressions(snapshot.store, session_id)
+
+
+@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _identity})
+def firings(snapshot: Snapshot, filters: AlertFilters) -> alert_queries.Firings:
+    """`alert_queries.firings`, cached while the store does not change."""
+    return alert_queries.firings(snapshot.store, filters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -54,10 +54,31 @@ def chart(
         table(data, key=f"{key}_data", alt=data_title)
 
 
-def picture(figure: go.Figure, *, key: str, alt: str) -> None:
+def picture(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
     """A small figure without buttons, whose data stands beside it already."""
     config = {**CONFIG, "displayModeBar": False}
-    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
+    selecting: dict[str, Any] = {}
+    if on_select is not None:
+        selecting = {"on_select": on_select, "selection_mode": "points"}
+    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
+
+
+def choice(
+    place: st.delta_generator.DeltaGenerator,
+    label: str,
+    options: Sequence[str],
+    asked: str | None,
+    *,
+    key: str,
+    words: Callable[[str], str] = str,
+) -> str | None:
+    """A filter that is taken from the address when the page opens; None means any."""
+    if asked is not None and asked not in options:
+        options = (*options, asked)
+    st.session_state.setdefault(key, asked)
+    if st.session_state[key] not in (None, *options):
+        st.session_state[key] = None
+    return place.selectbox(label, options, key=key, placeholder="any", format_func=words)
 
 
 def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:

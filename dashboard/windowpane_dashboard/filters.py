@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 from urllib.parse import urlencode
 
 from windowpane.events import PAYLOADS
@@ -75,6 +75,56 @@ class SessionPlace:
     def address(self) -> str:
         """The place as an address relative to the application."""
         return f"session?{urlencode(self.to_query())}"
+
+
+AlertState = Literal["firing", "resolved"]
+Told = Literal["arrived", "failed", "nobody"]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFilters:
+    """Which firings the alerts page lists, and the one it explains; None means any."""
+
+    session: str | None = None
+    alert: str | None = None
+    severity: Severity | None = None
+    state: AlertState | None = None
+    told: Told | None = None
+    pick: str | None = None
+    """The firing that is explained, as `alert:crossing turn:session`."""
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> AlertFilters:
+        """The filters an address asks for."""
+        return cls(
+            session=_text(query, "session"),
+            alert=_text(query, "alert"),
+            severity=next((level for level in SEVERITIES if level == query.get("severity")), None),
+            state=next((state for state in get_args(AlertState) if state == query.get("state")), None),
+            told=next((told for told in get_args(Told) if told == query.get("told")), None),
+            pick=_text(query, "pick"),
+        )
+
+    def to_query(self) -> Query:
+        """The query parameters that give these filters again."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparePlace:
+    """Two sessions side by side."""
+
+    one: str | None = None
+    other: str | None = None
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> ComparePlace:
+        """The sessions an address names."""
+        return cls(_text(query, "one"), _text(query, "other"))
+
+    def to_query(self) -> Query:
+        """The query parameters that name these sessions."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
 
 
 @dataclass(frozen=True, slots=True)

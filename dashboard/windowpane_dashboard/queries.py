@@ -24,7 +24,7 @@ from windowpane_dashboard.filters import SEVERITIES, FleetFilters, SessionPlace
 FLEET_ROWS: Final = 500
 """Sessions the fleet page lists at most."""
 FIRINGS: Final = 2_000
-"""Latest alerts looked through for those that fire now."""
+"""Unresolved alerts looked through, the latest ones."""
 LANE_EVENTS: Final = 5_000
 """Marked events of one session that its event lane shows at most."""
 LANE_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
@@ -68,7 +68,9 @@ class Fleet:
 def fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
     """The sessions that match, by pressure."""
     rows = reader.sessions(filters.to_store(limit=FLEET_ROWS + 1))
-    return Fleet(tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS, firing_now(reader.alerts(limit=FIRINGS)))
+    return Fleet(
+        tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS, firing_now(reader.alerts(firing=True, limit=FIRINGS))
+    )
 
 
 def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Severity]:
@@ -277,7 +279,7 @@ def events_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
     """Events as rows of words; `at` in UTC, NaT where a recording has no times."""
     data = {
         "seq": [stored.seq for stored in events],
-        "at": _moments([stored.event.at for stored in events]),
+        "at": moments([stored.event.at for stored in events]),
         "session": [stored.event.context.session_id for stored in events],
         "turn": [stored.event.context.turn for stored in events],
         "event": [event_label(stored.event.type) for stored in events],
@@ -287,6 +289,7 @@ def events_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
     return pd.DataFrame(data)
 
 
-def _moments(at: Sequence[float | None]) -> pd.Series:
+def moments(at: Sequence[float | None]) -> pd.Series:
+    """Moments in UTC; NaT where unknown."""
     known = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
     return pd.to_datetime(known, unit="s", utc=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from windowpane.events import PAYLOADS
 from windowpane.formats import UNKNOWN
-from windowpane.vocabulary import Component, ContentType, Zone
+from windowpane.vocabulary import Component, ContentType, Severity, Zone
 
 ZONE_SHAPES: Final[dict[Zone, str]] = {
     "green": "○",
@@ -20,6 +20,9 @@ ZONE_SHAPES: Final[dict[Zone, str]] = {
     "overflow": "✕",
 }
 """A shape for each zone, so that colour is never the only sign."""
+
+SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
+"""A shape for each severity, as filled as it is bad."""
 
 CONTENT_WORDS: Final[dict[ContentType, str]] = {
     "system_prompt": "system prompt",
@@ -112,6 +115,11 @@ NOTEWORTHY: Final[tuple[str, ...]] = tuple(name for name in PAYLOADS if name not
 def zone_label(zone: Zone | None) -> str:
     """A zone with its shape: `◕ orange`; `–` when unknown."""
     return UNKNOWN if zone is None else f"{ZONE_SHAPES[zone]} {zone}"
+
+
+def severity_label(severity: Severity) -> str:
+    """A severity with its shape: `● critical`."""
+    return f"{SEVERITY_SHAPES[severity]} {severity}"
 
 
 def event_label(event_type: str) -> str:

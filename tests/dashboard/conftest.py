@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from windowpane.events import (
     AlertFired,
@@ -26,6 +28,7 @@ from windowpane.events import (
 from windowpane.settings import WindowLimits
 from windowpane.store.sqlite import SqliteStore
 from windowpane.tracking.tracker import SessionInfo, SessionTracker
+from windowpane_dashboard.launch import APP
 
 HOSTILE = "<script>document.title='owned'</script> **bold** :fire: [link](http://127.0.0.1:9/x) $x^2$"
 """An agent name that every kind of markup would make something of."""
@@ -255,3 +258,31 @@ def large_store_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store.append(long_events("marathon", start=time.time() - 4.0 * turns, turns=turns))
     store.close()
     return path
+
+
+@pytest.fixture
+def open_page() -> Callable[..., AppTest]:
+    """Run the application at one page, with query parameters."""
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+    def run(page: str, **query: str) -> AppTest:
+        app = AppTest.from_file(str(APP), default_timeout=60)
+        if page != "fleet":
+            app.switch_page(f"views/{page}.py")
+        for name, value in query.items():
+            app.query_params[name] = value
+        return app.run()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def said() -> Callable[[AppTest], str]:
+    """All words of a page."""
+
+    def words(app: AppTest) -> str:
+        kinds = (app.subheader, app.caption, app.text, app.markdown, app.error, app.warning, app.code)
+        return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+    return words

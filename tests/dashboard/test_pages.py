@@ -9,41 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.launch import APP
 
-PAGES = ("fleet", "session", "audit")
+PAGES = ("fleet", "session", "compare", "alerts", "audit")
 OpenPage = Callable[..., AppTest]
 
 
-@pytest.fixture
-def open_page() -> OpenPage:
-    """Run the application at one page, with query parameters."""
-    st.cache_resource.clear()
-    st.cache_data.clear()
-
-    def run(page: str, **query: str) -> AppTest:
-        app = AppTest.from_file(str(APP), default_timeout=60)
-        if page != "fleet":
-            app.switch_page(f"views/{page}.py")
-        for name, value in query.items():
-            app.query_params[name] = value
-        return app.run()
-
-    return run
-
-
-def said(app: AppTest) -> str:
-    """All words of the page."""
-    kinds = (app.subheader, app.caption, app.text, app.markdown, app.error, app.warning, app.code)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_an_empty_store_says_what_to_do(page: str, empty_store: SqliteStore, open_page: OpenPage) -> None:
+def test_an_empty_store_says_what_to_do(
+    page: str, empty_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+) -> None:
     """The page names the commands that fill the store."""
     app = open_page(page)
 
@@ -54,7 +31,7 @@ def test_an_empty_store_says_what_to_do(page: str, empty_store: SqliteStore, ope
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_missing_store_says_what_to_do(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, said: Callable[..., str]
 ) -> None:
     """Where there is no file yet, none is made, and the page says how to get one."""
     path = tmp_path / "none.db"
@@ -69,7 +46,7 @@ def test_a_missing_store_says_what_to_do(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_corrupt_store_says_what_failed_and_what_still_works(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, said: Callable[..., str]
 ) -> None:
     """No traceback: what failed, what is not affected, what to run."""
     path = tmp_path / "corrupt.db"
@@ -85,7 +62,11 @@ def test_a_corrupt_store_says_what_failed_and_what_still_works(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_read_that_fails_is_contained(
-    page: str, small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+    page: str,
+    small_store: SqliteStore,
+    monkeypatch: pytest.MonkeyPatch,
+    open_page: OpenPage,
+    said: Callable[..., str],
 ) -> None:
     """A store that breaks while the page is drawn gives a message, not a traceback."""
 
@@ -130,7 +111,9 @@ def test_a_fleet_filter_goes_into_the_address(small_store: SqliteStore, open_pag
     assert app.query_params["text"] in ("refactor", ["refactor"])
 
 
-def test_the_session_page_explains_the_session(small_store: SqliteStore, open_page: OpenPage) -> None:
+def test_the_session_page_explains_the_session(
+    small_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+) -> None:
     """Answer, figures, picture, window, departures, compression and events of the rich session."""
     app = open_page("session", session="refactor-api")
 

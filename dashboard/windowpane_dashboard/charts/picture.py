@@ -8,6 +8,7 @@ pane can be hovered and selected, so that a click anywhere in a turn's column se
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
@@ -38,6 +39,26 @@ SMALL_SHARE: Final = 0.25
 MAXIMUM_DROPS: Final = 400
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The axes that several pictures share: turns and tokens."""
+
+    first: int
+    last: int
+    top: float
+
+    @classmethod
+    def around(cls, *several: pd.DataFrame) -> Frame:
+        """The frame in which all of the turns fit, at the scale of the one that is fullest."""
+        shown = [turns for turns in several if len(turns)]
+        content = any(natural_scale(turns) == "limit" for turns in shown)
+        return cls(
+            first=min(int(turns["turn"].iloc[0]) for turns in shown),
+            last=max(int(turns["turn"].iloc[-1]) for turns in shown),
+            top=max(_top(turns, "limit" if content else "content") for turns in shown),
+        )
+
+
 def natural_scale(turns: pd.DataFrame) -> Scale:
     """The scale at which the picture is readable: the limit's, unless the content is small beside it."""
     peak, limit = turns["used"].max(), turns["limit_tokens"].max()
@@ -50,16 +71,22 @@ def session_picture(
     marks: pd.DataFrame,
     palette: Palette,
     *,
-    selected: int,
+    selected: int | None,
     scale: Scale = "limit",
+    frame: Frame | None = None,
 ) -> go.Figure:
-    """The picture of one session; *turns* has at least one row, *selected* is the turn marked by a line."""
+    """The picture of one session; *turns* has at least one row, *selected* is the turn marked by a line.
+
+    A *frame* gives several pictures the same axes.
+    """
     columns = ["used", "used_before", "limit_tokens", *STACKING]
     shown = turns.iloc[kept_rows(turns[columns].to_numpy(dtype=float))]
     last = int(turns["turn"].iloc[-1])
     ahead = forecast_turns(turns)
     x_range = (int(turns["turn"].iloc[0]) - 0.5, last + ahead + 0.5)
     top = _top(turns, scale)
+    if frame is not None:
+        x_range, top = (frame.first - 0.5, max(frame.last, x_range[1]) + 0.5), frame.top
     figure = go.Figure()
     add_limits(figure, spans, palette, first=x_range[0], end=x_range[1], top=top)
     _add_components(figure, shown, palette)
@@ -69,7 +96,8 @@ def session_picture(
     lanes = lanes_of(marks)
     if lanes:
         add_lane(figure, marks, lanes, palette)
-    _add_selected(figure, selected, palette, ground=_ground(len(lanes)))
+    if selected is not None:
+        _add_selected(figure, selected, palette, ground=_ground(len(lanes)))
     return _arranged(figure, palette, lanes=len(lanes), x_range=x_range, top=top)
 
 

@@ -46,12 +46,14 @@ def filter_bar(store: EventReader) -> FleetFilters:
     columns = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
     chosen = FleetFilters(
         text=_typed(columns[0], asked.text),
-        agent=_chosen(columns[1], "agent", facets.get("agents", ()), asked.agent),
-        model=_chosen(columns[2], "model", facets.get("models", ()), asked.model),
-        source=_chosen(columns[3], "source", facets.get("sources", ()), asked.source),
+        agent=elements.choice(columns[1], "Agent", facets.get("agents", ()), asked.agent, key="fleet_agent"),
+        model=elements.choice(columns[2], "Model", facets.get("models", ()), asked.model, key="fleet_model"),
+        source=elements.choice(columns[3], "Source", facets.get("sources", ()), asked.source, key="fleet_source"),
     )
-    zone = _chosen(columns[4], "zone", tuple(reversed(ZONES)), asked.zone)
-    severity = _chosen(columns[5], "severity", tuple(reversed(SEVERITIES)), asked.severity)
+    zone = elements.choice(columns[4], "Zone", tuple(reversed(ZONES)), asked.zone, key="fleet_zone")
+    severity = elements.choice(
+        columns[5], "Severity", tuple(reversed(SEVERITIES)), asked.severity, key="fleet_severity"
+    )
     words = {"zone": zone or "", "severity": severity or ""}
     known = FleetFilters.from_query(words)
     chosen = replace(chosen, zone=known.zone, severity=known.severity)
@@ -64,18 +66,6 @@ def _typed(place: st.delta_generator.DeltaGenerator, asked: str | None) -> str |
     st.session_state.setdefault("fleet_text", asked or "")
     text = place.text_input("Session or agent", key="fleet_text", placeholder="contains …", max_chars=200)
     return text.strip() or None
-
-
-def _chosen(
-    place: st.delta_generator.DeltaGenerator, name: str, options: tuple[str, ...], asked: str | None
-) -> str | None:
-    if asked is not None and asked not in options:
-        options = (*options, asked)
-    key = f"fleet_{name}"
-    st.session_state.setdefault(key, asked)
-    if st.session_state[key] not in (None, *options):
-        st.session_state[key] = None
-    return place.selectbox(name.capitalize(), options, key=key, placeholder="any")
 
 
 def summary(listed: Fleet) -> None:

@@ -7,9 +7,10 @@ from typing import Final
 
 STATEMENTS: Final = (
     "ALTER TABLE sessions ADD COLUMN count_source TEXT",
-    "UPDATE sessions SET count_source = ("
-    "SELECT count_source FROM turns WHERE session = sessions.key AND count_source IS NOT NULL "
-    "ORDER BY turn DESC LIMIT 1)",
+    """UPDATE sessions SET count_source = (
+        SELECT count_source FROM turns WHERE session = sessions.key AND count_source IS NOT NULL
+        ORDER BY turn DESC LIMIT 1
+    )""",
     "CREATE INDEX sessions_parent ON sessions (parent_session_id, current) WHERE parent_session_id IS NOT NULL",
     "CREATE INDEX alerts_firing ON alerts (fired_seq) WHERE resolved_turn IS NULL",
 )

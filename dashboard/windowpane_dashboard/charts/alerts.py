@@ -1,0 +1,120 @@
+"""Alerts as lanes: one lane a session, a bar from each firing to its end, the worst severity on top."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from windowpane.signs import severity_label
+from windowpane.vocabulary import Severity
+from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.theme import Palette
+
+AlertAxis = Literal["time", "turn"]
+
+LANE_PIXELS: Final = 40
+_HEIGHTS: Final[dict[Severity, float]] = {"critical": 0.26, "warning": 0.0, "info": -0.26}
+"""Where each severity lies within its lane."""
+NAME_LENGTH: Final = 22
+READABLE_SPAN_SECONDS: Final = 3 * 86_400.0
+"""Beyond, minutes of firing would be too thin to see on a time axis."""
+
+
+def natural_axis(lanes: pd.DataFrame) -> AlertAxis:
+    """Time where every firing has one and all are within some days, else turns."""
+    if lanes.empty or lanes["start"].isna().any():
+        return "turn"
+    span = lanes["end"].max() - lanes["start"].min()
+    return "time" if span <= READABLE_SPAN_SECONDS else "turn"
+
+
+def alert_lanes(
+    lanes: pd.DataFrame, palette: Palette, *, along: AlertAxis, chosen: int | None = None
+) -> go.Figure:
+    """The lanes of `lane_frame`; *chosen* is the place of the firing that is ringed.
+
+    The customdata of each mark is its firing's place in the list.
+    """
+    sessions = list(dict.fromkeys(lanes["session"]))
+    figure = go.Figure()
+    for severity in _HEIGHTS:
+        of_severity = lanes[lanes["severity"] == severity]
+        if along == "time":
+            of_severity = of_severity[of_severity["start"].notna()]
+        if len(of_severity):
+            _add_severity(figure, of_severity, severity, sessions, palette, along=along, chosen=chosen)
+    rows = len(sessions)
+    styled(
+        figure, palette, height=LANE_PIXELS * rows + 78, showlegend=True, hovermode="closest",
+        margin={"l": 170, "r": 16, "t": 30, "b": 40}, clickmode="event+select",
+        legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11}},
+    )  # fmt: skip
+    words = "turn of the session" if along == "turn" else "time (UTC)"
+    figure.update_layout(
+        xaxis=axis(
+            palette, title=titled(words, palette), fixedrange=False,
+            **({"type": "date"} if along == "time" else {"tickformat": ",d", "rangemode": "tozero"}),
+        ),
+        yaxis=axis(
+            palette, range=(-0.6, rows - 0.4), tickvals=list(range(rows)), showgrid=True,
+            ticktext=[_short(name) for name in reversed(sessions)],
+        ),
+    )  # fmt: skip
+    return figure
+
+
+def _short(name: str) -> str:
+    return plain(name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…", width=80)
+
+
+def _add_severity(
+    figure: go.Figure,
+    of_severity: pd.DataFrame,
+    severity: Severity,
+    sessions: list[str],
+    palette: Palette,
+    *,
+    along: AlertAxis,
+    chosen: int | None,
+) -> None:
+    height = np.array(
+        [len(sessions) - 1 - sessions.index(name) + _HEIGHTS[severity] for name in of_severity["session"]]
+    )
+    start, end = _ends(of_severity, along)
+    colour = palette.severities[severity]
+    gap = np.full(len(start), np.nan)
+    heights = np.column_stack([height, height, gap]).ravel()
+    between = np.column_stack([start, end, end]).ravel()
+    figure.add_scatter(
+        x=between, y=heights, mode="lines", hoverinfo="skip", showlegend=False, legendgroup=severity,
+        line={"width": 7, "color": colour}, opacity=0.55,
+    )  # fmt: skip
+    ringed = [place == chosen for place in of_severity["place"]]
+    figure.add_scatter(
+        x=start, y=height, mode="markers", name=severity_label(severity), legendgroup=severity,
+        customdata=of_severity["place"].to_numpy(),
+        marker={
+            "size": [15 if ring else 10 for ring in ringed], "color": colour,
+            "line": {"color": [palette.text if ring else palette.background for ring in ringed],
+                     "width": [2.2 if ring else 1 for ring in ringed]},
+        },
+        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
+        hovertext=[plain(text) for text in of_severity["text"]], hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+    still = of_severity["open"].to_numpy(dtype=bool)
+    if still.any():
+        figure.add_scatter(
+            x=end[still], y=height[still], mode="markers", showlegend=False, hoverinfo="skip",
+            marker={"size": 10, "symbol": "triangle-right", "color": colour}, legendgroup=severity,
+        )  # fmt: skip
+
+
+def _ends(of_severity: pd.DataFrame, along: AlertAxis) -> tuple[np.ndarray, np.ndarray]:
+    if along == "turn":
+        return of_severity["first_turn"].to_numpy(dtype=float), of_severity["last_turn"].to_numpy(dtype=float)
+    start = pd.to_datetime(of_severity["start"].astype("float64"), unit="s")
+    end = pd.to_datetime(of_severity["end"].astype("float64"), unit="s")
+    return start.to_numpy(), end.to_numpy()

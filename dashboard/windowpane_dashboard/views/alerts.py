@@ -1,0 +1,190 @@
+"""Alerts: what fired, for how long, how it ended and who was told, with the runbook beside it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import get_args
+
+import pandas as pd
+import streamlit as st
+from pandas.io.formats.style import Styler
+
+from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.signs import severity_label
+from windowpane.store.base import SessionFilter
+from windowpane_dashboard import access, elements
+from windowpane_dashboard.alert_queries import (
+    ALERT_ROWS,
+    LANE_SESSIONS,
+    Firings,
+    alert_frame,
+    alerts_answer,
+    lane_frame,
+    outcome_of,
+    pick_of,
+    picked,
+    title_of,
+)
+from windowpane_dashboard.charts.alerts import AlertAxis, alert_lanes, natural_axis
+from windowpane_dashboard.filters import SEVERITIES, AlertFilters, AlertState, Told
+from windowpane_dashboard.sections.runbook import firing_section
+from windowpane_dashboard.sections.send_test import send_test_section
+from windowpane_dashboard.theme import Palette
+
+TABLE, LANES = "alert_table", "alert_lanes"
+OFFERED = 200
+AXES: dict[AlertAxis, str] = {"time": "along time", "turn": "along turns"}
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = access.page_snapshot()
+    with access.contained("The alerts cannot be read", "The session pages show each session's alerts too."):
+        if not snapshot.store.sessions(SessionFilter(limit=1)):
+            access.show_empty("The store is there, but it holds no sessions yet.")
+        head = st.container()
+        filters = filter_bar(snapshot)
+        listed = access.firings(snapshot, filters)
+        now = time.time()
+        with head:
+            elements.answer(alerts_answer(listed, now))
+        if listed.rows:
+            firings_section(snapshot, listed, filters, now)
+        else:
+            st.text(_nothing(filters))
+        send_test_section()
+    access.follow(snapshot)
+
+
+def _nothing(filters: AlertFilters) -> str:
+    if filters.to_query():
+        return "No alert matches these filters. Clear one to see more."
+    return "No alert has fired in any session of this store. The conditions are listed by: windowpane alerts list"
+
+
+def filter_bar(snapshot: access.Snapshot) -> AlertFilters:
+    """The filters, taken from the address when the page opens and written back to it."""
+    asked = AlertFilters.from_query(st.query_params.to_dict())
+    recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
+    places = st.columns([2.4, 2, 1.3, 1.3, 1.3])
+    sessions = [row.session_id for row in recent]
+    chosen = {
+        "session": elements.choice(places[0], "Session", sessions, asked.session, key="alerts_session"),
+        "alert": elements.choice(
+            places[1], "Alert", tuple(RULES_BY_NAME), asked.alert, key="alerts_alert", words=title_of
+        ),
+        "severity": elements.choice(
+            places[2], "Severity", tuple(reversed(SEVERITIES)), asked.severity, key="alerts_severity"
+        ),
+        "state": elements.choice(places[3], "State", get_args(AlertState), asked.state, key="alerts_state"),
+        "told": elements.choice(places[4], "Told", get_args(Told), asked.told, key="alerts_told"),
+    }
+    filters = AlertFilters.from_query({name: value for name, value in chosen.items() if value})
+    if filters == replace(asked, pick=None):
+        return asked
+    st.query_params.from_dict(filters.to_query())
+    return filters
+
+
+def firings_section(snapshot: access.Snapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
+    """The lanes, and below them the table beside the firing that is explained."""
+    chosen = picked(listed.rows, filters.pick)
+    assert chosen is not None
+    lanes_section(listed, listed.rows.index(chosen), now)
+    left, right = st.columns([2.1, 1], gap="medium")
+    with left:
+        table_section(listed, now)
+    with right, st.container(border=True):
+        firing_section(snapshot.store, chosen, outcome_of(chosen, listed.sessions.get(chosen.session_id), now))
+
+
+def lanes_section(listed: Firings, chosen: int, now: float) -> None:
+    """One lane a session, with a bar for each firing."""
+    lanes = lane_frame(listed, now)
+    natural = natural_axis(lanes)
+    left, right = st.columns([4, 2], vertical_alignment="center")
+    left.caption(
+        "One lane a session; each bar from firing to its end, an arrow where it fires still. Select a mark or a "
+        "row to read what it means and what to do."
+    )
+    along: AlertAxis = natural
+    if not lanes["start"].isna().any():
+        along = right.segmented_control(
+            "Axis of the lanes",
+            list(AXES),
+            default=natural,
+            format_func=lambda name: AXES[name],
+            key="alerts_axis",
+            label_visibility="collapsed",
+            required=True,
+        )
+    figure = alert_lanes(lanes, elements.current_palette(), along=along, chosen=chosen)
+    figure.update_layout(uirevision=along)
+    elements.picture(
+        figure,
+        key=LANES,
+        alt=f"Alerts of {lanes['session'].nunique()} sessions as bars, listed in the table below",
+        on_select=lambda: _take_mark(listed),
+    )
+    if len(listed.sessions) > LANE_SESSIONS:
+        st.caption(f"The {LANE_SESSIONS} sessions that fired last have a lane; the table lists all.")
+
+
+def _take_mark(listed: Firings) -> None:
+    points = st.session_state[LANES].selection.points
+    if points and "customdata" in points[0]:
+        place = points[0]["customdata"]
+        _pick(listed, int(place[0] if isinstance(place, list) else place))
+
+
+def _take_row(listed: Firings) -> None:
+    rows = st.session_state[TABLE].selection.rows
+    if rows:
+        _pick(listed, rows[0])
+
+
+def _pick(listed: Firings, place: int) -> None:
+    if place < len(listed.rows):
+        st.query_params["pick"] = pick_of(listed.rows[place])
+
+
+def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
+    """The table with severities in their colours, beside their words and shapes."""
+    colours = {
+        severity_label("critical"): palette.zone_text["red"],
+        severity_label("warning"): palette.zone_text["orange"],
+    }
+    return frame.style.map(lambda label: f"color: {colours.get(label, palette.muted)}", subset=["severity"])
+
+
+def table_section(listed: Firings, now: float) -> None:
+    """The table of firings; choosing a row explains it."""
+    frame = alert_frame(listed, now)
+    if frame["fired"].isna().all():
+        frame = frame.drop(columns="fired")
+    config = st.column_config
+    elements.table(
+        coloured(frame, elements.current_palette()),
+        key=TABLE,
+        alt="Alerts, the latest first",
+        on_select=lambda: _take_row(listed),
+        selection_mode="single-row",
+        height="content" if len(frame) <= 12 else 470,
+        column_config={
+            "severity": config.TextColumn(width=78),
+            "alert": config.TextColumn(width=146),
+            "session": config.LinkColumn(width=108, display_text=r"session=([^&]+)", alignment="left"),
+            "turn": config.NumberColumn(width=44),
+            "fired": config.DatetimeColumn("fired (local)", format="MM-DD HH:mm:ss", width=104),
+            "lasted": config.TextColumn(width=116),
+            "ended": config.TextColumn(width=132),
+            "told": config.TextColumn(width=150),
+            "what": config.TextColumn(width=320),
+        },
+    )
+    more = f" Only the latest {ALERT_ROWS} are listed: narrow the filters to see others." if listed.more else ""
+    st.caption(f"{len(frame):,} firings, the latest first.{more}")
+
+
+main()

@@ -1,0 +1,139 @@
+"""Compare: two sessions on the same axes, one above the other, and what differs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.answers import session_answer
+from windowpane.store.base import SessionFilter, SessionRow
+from windowpane_dashboard import access, elements
+from windowpane_dashboard.charts import session_picture
+from windowpane_dashboard.charts.picture import Frame
+from windowpane_dashboard.compare_queries import Side, compare_answer, differences
+from windowpane_dashboard.filters import ComparePlace, SessionPlace
+from windowpane_dashboard.sections.timeline import picture_words
+
+OFFERED = 200
+ALERTS = 1_000
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = access.page_snapshot()
+    with access.contained("The sessions cannot be compared", "The session page may still open each of them."):
+        head = st.container()
+        rows = chosen_sessions(snapshot)
+        if len(rows) < 2:
+            st.text("There is only one session in the store: import another to compare it with.")
+            st.code("windowpane import", language=None)
+            return
+        sides = [_side(snapshot, row) for row in rows]
+        frame = differences(*sides)
+        with head:
+            elements.answer(compare_answer(frame, [row.session_id for row in rows]))
+        pictures(sides)
+        st.subheader("What differs", anchor=False, divider="grey")
+        elements.table(
+            frame,
+            key="compare_table",
+            alt="Measures of both sessions with their difference",
+            height="content",
+            column_config={
+                "measure": st.column_config.TextColumn(width=220),
+                "A": st.column_config.TextColumn(f"A: {rows[0].session_id}"[:60], width=220),
+                "B": st.column_config.TextColumn(f"B: {rows[1].session_id}"[:60], width=220),
+                "B against A": st.column_config.TextColumn(width=200),
+                "better": st.column_config.TextColumn(width=70, help="A, B, or neither where none is better"),
+            },
+        )
+    access.follow(snapshot)
+
+
+def _side(snapshot: access.Snapshot, row: SessionRow) -> Side:
+    alerts = snapshot.store.alerts(session_id=row.session_id, limit=ALERTS)
+    return Side(row, access.timeline(snapshot, row.session_id), tuple(alerts))
+
+
+def chosen_sessions(snapshot: access.Snapshot) -> list[SessionRow]:
+    """The two sessions of the address, else the two under most pressure; the selections offer the others."""
+    offered = snapshot.store.sessions(SessionFilter(limit=OFFERED))
+    if not offered:
+        access.show_empty("The store is there, but it holds no sessions yet.")
+    rows = {row.session_id: row for row in offered}
+    asked = ComparePlace.from_query(st.query_params.to_dict())
+    for name in (asked.one, asked.other):
+        if name is not None and name not in rows:
+            found = snapshot.store.session(name)
+            if found is None:
+                st.warning("This session is not in the store; another is shown in its place.")
+                st.text(name)
+            else:
+                rows[name] = found
+    one = asked.one if asked.one in rows else next(iter(rows))
+    other = asked.other if asked.other in rows else next((name for name in rows if name != one), None)
+    if other is None:
+        return [rows[one]]
+    places = st.columns([6, 6, 1.2], vertical_alignment="bottom")
+    _select(places[0], "A", rows, one)
+    _select(places[1], "B", rows, other)
+    places[2].button("Swap", icon=":material/swap_vert:", on_click=_swap, width="stretch")
+    place = ComparePlace(one, other)
+    if st.query_params.to_dict() != place.to_query():
+        st.query_params.from_dict(place.to_query())
+    return [rows[one], rows[other]]
+
+
+def _select(
+    place: st.delta_generator.DeltaGenerator, letter: str, rows: dict[str, SessionRow], here: str
+) -> None:
+    key = f"compare_{letter}"
+    st.session_state[key] = here
+    place.selectbox(
+        f"Session {letter}",
+        list(rows),
+        key=key,
+        format_func=lambda name: f"{rows[name].agent}  ·  {name}" if rows[name].agent else name,
+        on_change=_take,
+    )
+
+
+def _take() -> None:
+    chosen = ComparePlace(st.session_state["compare_A"], st.session_state["compare_B"])
+    st.query_params.from_dict(chosen.to_query())
+
+
+def _swap() -> None:
+    chosen = ComparePlace(st.session_state["compare_B"], st.session_state["compare_A"])
+    st.query_params.from_dict(chosen.to_query())
+
+
+def pictures(sides: list[Side]) -> None:
+    """Both windows turn by turn on the same axes, each with its answer."""
+    drawn = [side.timeline.turns for side in sides if not side.timeline.turns.empty]
+    frame = Frame.around(*drawn) if drawn else None
+    for letter, side in zip("AB", sides, strict=True):
+        turns = side.timeline.turns
+        words = session_answer(side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts)
+        left, right = st.columns([8, 1], vertical_alignment="center")
+        left.markdown(f"**{letter}: {elements.escaped(side.row.session_id)}**  \n{elements.escaped(words)}")
+        right.page_link(
+            "views/session.py",
+            label=f"Open {letter}",
+            icon=":material/open_in_new:",
+            query_params=SessionPlace(side.row.session_id).to_query(),
+        )
+        if turns.empty:
+            st.text("No model call has been measured yet, so there is no picture of the window.")
+            continue
+        figure = session_picture(
+            turns,
+            side.timeline.spans,
+            side.timeline.marks,
+            elements.current_palette(),
+            selected=None,
+            frame=frame,
+        )
+        elements.picture(figure, key=f"compare_picture_{letter}", alt=picture_words(turns))
+
+
+main()

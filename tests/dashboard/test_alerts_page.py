@@ -1,0 +1,235 @@
+"""The alerts page: what fired, how it ended, who was told; a test message to a real endpoint."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from windowpane.events import AlertFired, Event, NotificationDelivered, NotificationFailed
+from windowpane.store.base import AlertRow
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.alert_queries import (
+    alert_frame,
+    alerts_answer,
+    deliveries,
+    firings,
+    lane_frame,
+    outcome_of,
+    pick_of,
+    quantity_words,
+    resolution,
+    told,
+    told_words,
+)
+from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
+from windowpane_dashboard.filters import AlertFilters
+from windowpane_dashboard.theme import DARK, LIGHT
+
+
+def with_more(events: list[Event], at: float) -> list[Event]:
+    """The rich session with a second alert that goes on, and messages of which one did not arrive."""
+    last = events[-1]
+    added = (
+        AlertFired("red_soon", "warning", 20, 2.0, 3.0, "Red in 2 turns"),
+        NotificationDelivered("utilization", 12, "log", "firing"),
+        NotificationDelivered("utilization", 12, "log", "resolved"),
+        NotificationFailed("utilization", 12, "json", "firing", 4, "HTTP 503"),
+    )
+    more = [last._replace(n=9_000 + place, at=at, data=data) for place, data in enumerate(added)]
+    return [*events, *more]
+
+
+@pytest.fixture
+def alert_store(empty_store: SqliteStore, builders: Any) -> SqliteStore:
+    """A live session with an alert that was resolved and one that fires, and a quiet ended session."""
+    now = time.time()
+    empty_store.append(with_more(builders.rich(start=now - 800), now - 5))
+    empty_store.append(builders.plain("quiet", start=now - 9_000, turns=2, limit_tokens=9_000, end=True))
+    return empty_store
+
+
+def by_name(store: SqliteStore, name: str) -> AlertRow:
+    return next(row for row in store.alerts() if row.alert == name)
+
+
+def test_firings_say_how_they_ended_and_who_was_told(alert_store: SqliteStore) -> None:
+    """One row a firing, with its end, its length and its deliveries in words."""
+    now = time.time()
+    listed = firings(alert_store, AlertFilters())
+
+    frame = alert_frame(listed, now).set_index("alert")
+
+    assert frame.loc["Window in red", "ended"] == "resolved at turn 15"
+    assert frame.loc["Window in red", "lasted"].startswith("1 turn, ")
+    assert frame.loc["Window in red", "told"] == "failed: json; arrived: log"
+    assert frame.loc["Red soon", "ended"] == "fires now"
+    assert frame.loc["Red soon", "told"] == "nobody"
+    assert "1 warning" in alerts_answer(listed, now)
+    assert "1 message did not arrive" in alerts_answer(listed, now)
+
+
+def test_what_never_resolved_ends_with_its_session(alert_store: SqliteStore) -> None:
+    """Once the session is no longer live nothing is said to fire now."""
+    listed = firings(alert_store, AlertFilters())
+    later = time.time() + 86_400
+    row = by_name(alert_store, "red_soon")
+
+    outcome = outcome_of(row, listed.sessions[row.session_id], later)
+
+    assert not outcome.now
+    assert outcome.words == "until the recording stops"
+    assert alerts_answer(listed, later).startswith("Nothing fires now; ")
+
+
+@pytest.mark.parametrize(
+    ("filters", "alerts"),
+    [
+        (AlertFilters(severity="critical"), {"utilization"}),
+        (AlertFilters(alert="red_soon"), {"red_soon"}),
+        (AlertFilters(state="resolved"), {"utilization"}),
+        (AlertFilters(told="failed"), {"utilization"}),
+        (AlertFilters(told="nobody", state="firing"), {"red_soon"}),
+        (AlertFilters(told="arrived"), set()),
+        (AlertFilters(session="quiet"), set()),
+    ],
+)
+def test_filters_narrow(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
+    """Each filter leaves what it names; one failed message outweighs an arrived one."""
+    found = {row.alert for row in firings(alert_store, filters).rows}
+
+    assert {name for name in found if name in ("utilization", "red_soon")} == alerts
+
+
+def test_each_message_is_listed_with_its_fate(alert_store: SqliteStore) -> None:
+    """Firing and resolution apart, with the reason of a failure."""
+    row = by_name(alert_store, "utilization")
+
+    sent = deliveries(alert_store, row)
+
+    assert [(one.channel, one.state, one.arrived) for one in sent] == [
+        ("log", "firing", True), ("log", "resolved", True), ("json", "firing", False),
+    ]  # fmt: skip
+    assert sent[-1].reason == "HTTP 503"
+    assert told(row) == "failed"
+    assert "arrived: log" in told_words(row)
+    ended = resolution(alert_store, row)
+    assert ended is not None
+    assert quantity_words("utilization", ended.value) == "41%"
+    assert resolution(alert_store, by_name(alert_store, "red_soon")) is None
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+@pytest.mark.parametrize("along", ["time", "turn"])
+def test_the_lanes_hold_every_firing(alert_store: SqliteStore, palette: Any, along: Any) -> None:
+    """A mark a firing, coloured by severity, ringed where chosen; an arrow where it goes on."""
+    lanes = lane_frame(firings(alert_store, AlertFilters()), time.time())
+
+    figure = alert_lanes(lanes, palette, along=along, chosen=0)
+
+    marks = [trace for trace in figure.data if trace.customdata is not None]
+    assert sorted(place for trace in marks for place in trace.customdata) == list(range(len(lanes)))
+    critical = next(trace for trace in marks if "critical" in trace.name)
+    assert critical.marker.color == palette.severities["critical"]
+    assert any(trace.marker.symbol == "triangle-right" for trace in figure.data)
+    assert sum(size == 15 for trace in marks for size in trace.marker.size) == 1
+
+
+def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:
+    """A missing time, or years between firings, chooses turns; within days it is time."""
+    lanes = lane_frame(firings(alert_store, AlertFilters()), time.time())
+
+    assert natural_axis(lanes) == "time"
+    assert natural_axis(lanes.assign(start=None)) == "turn"
+    assert natural_axis(lanes.assign(start=lanes["start"] - [0, *[9e7] * (len(lanes) - 1)])) == "turn"
+    assert natural_axis(lanes.iloc[:0]) == "turn"
+
+
+def test_the_page_explains_the_worst_firing(
+    alert_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+) -> None:
+    """Answer, table, and beside it the runbook of the firing that matters most."""
+    app = open_page("alerts")
+
+    assert not app.exception
+    assert "firing now" in app.subheader[0].value
+    words = said(app)
+    assert "critical: Window in red" in words.replace("\\", "")
+    assert "did not arrive at json after 4 attempts" in words.replace("\\", "")
+    assert "What it means." in words
+
+
+def test_an_address_opens_one_firing(
+    alert_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+) -> None:
+    """Filters and the chosen firing come from the address."""
+    app = open_page("alerts", state="firing", pick=pick_of(by_name(alert_store, "red_soon")))
+
+    assert not app.exception
+    assert next(box for box in app.selectbox if box.label == "State").value == "firing"
+    assert "warning: Red soon" in said(app).replace("\\", "")
+
+
+def test_filters_that_match_nothing_say_so(
+    alert_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+) -> None:
+    """The page stays usable, with the form for a test message."""
+    app = open_page("alerts", session="quiet")
+
+    assert not app.exception
+    assert "No alert matches these filters" in said(app)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A web hook on loopback, and what it was sent."""
+    got: list[dict[str, Any]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200 if "refuse" not in self.path else 500)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Stay quiet."""
+
+    server = HTTPServer(("127.0.0.1", 0), Hook)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"json://127.0.0.1:{server.server_port}", got
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+def send(app: Any, address: str) -> Any:
+    app.text_input(key="alerts_channel").set_value(address)
+    return next(button for button in app.button if button.label == "Send").click().run()
+
+
+def test_a_test_message_is_sent_and_its_fate_shown(
+    alert_store: SqliteStore,
+    open_page: Callable[..., Any],
+    said: Callable[..., str],
+    endpoint: tuple[str, list[dict[str, Any]]],
+) -> None:
+    """Taken, refused and impossible addresses each say what happened; the address is not repeated."""
+    url, got = endpoint
+    app = send(open_page("alerts"), f"{url}/hook")
+    assert not app.exception
+    assert "Delivered" in app.success[0].value
+    assert "Test message" in json.dumps(got[0])
+
+    app = send(app, f"{url}/refuse")
+    assert "Not delivered" in app.error[0].value
+    assert url not in said(app)
+
+    app = send(app, "nonsense://")
+    assert "Not sent" in app.warning[0].value
+    assert not app.exception
