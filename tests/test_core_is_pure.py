@@ -46,11 +46,12 @@ SHARED = (
 """What edges may use beside the core: the codec, the contract of the store, words for people, small leaves."""
 
 DASHBOARD = (
-    "alerts.notify", "answers", "codec", "events", "exceptions", "formats", "metrics.catalog", "paths",
+    "alerts.guidance", "alerts.notify", "alerts.rulefile", "alerts.rules", "alerts.wording", "answers", "codec",
+    "events", "exceptions", "formats", "metrics.catalog", "paths",
     "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.sqlite",
     "vocabulary", "words",
 )  # fmt: skip
-"""What the dashboard may use: reads of the store, the events and their words, replay, and a test message."""
+"""What the dashboard may use: reads of the store, the events and the alerts in words, replay, and a test message."""
 
 
 def sources() -> dict[str, Path]:
