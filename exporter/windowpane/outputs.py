@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import windowpane
 from windowpane.boundary import Boundary
 from windowpane.digests import KEY_BYTES, keyed_digester
+from windowpane.discovery import running_targets
 from windowpane.events import Event
 from windowpane.exceptions import WindowpaneError
 from windowpane.limits import PriceCatalogue
@@ -215,7 +216,7 @@ class MetricsOutput:
         store = None if self._output is None else self._output.store
         if store is None:
             return [] if self.server is None else [Target(self.server.address)]
-        return [Target(f"{endpoint.host}:{endpoint.port}") for endpoint in store.endpoints()]
+        return running_targets(store.endpoints())
 
 
 class _OwnProcess:

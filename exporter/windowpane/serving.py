@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import windowpane
 from windowpane.config import Config
+from windowpane.discovery import running_targets
 from windowpane.limits import PriceCatalogue
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.labels import LabelPolicy, catalogue_model
@@ -105,11 +105,7 @@ class StoreServer:
 
     def targets(self) -> Sequence[Target]:
         """The `/metrics` endpoints of the agent processes of this host that are still running."""
-        return [
-            Target(f"{endpoint.host}:{endpoint.port}", {"job": "windowpane"})
-            for endpoint in self._store.endpoints()
-            if _runs(endpoint.pid)
-        ]
+        return running_targets(self._store.endpoints())
 
     def verify_chain(self) -> Verification:
         """Check the audit chain now; the verdict shows in `health`."""
@@ -132,13 +128,3 @@ class StoreServer:
                 if str(error) != self._failure:
                     _log.exception("cannot follow the store; will try again")
                 self._failure = str(error)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,0 +1,31 @@
+"""Service discovery: the `/metrics` endpoints of this host's agent processes that are still running."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from windowpane.server import Target
+
+if TYPE_CHECKING:
+    from windowpane.store.registry import Endpoint
+
+
+def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
+    """The endpoints whose process is alive, as Prometheus' HTTP service discovery lists them."""
+    return [
+        Target(f"{endpoint.host}:{endpoint.port}", {"job": "windowpane"})
+        for endpoint in endpoints
+        if _runs(endpoint.pid)
+    ]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # alive, and somebody else's
+    return True
