@@ -24,6 +24,7 @@ from windowpane.control.settings import ControlSettings
 from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.environment import LocalEnvironment
 from windowpane.exceptions import ConfigurationError
+from windowpane.otlp.spans import CurrentSpan
 from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo
 
@@ -266,6 +267,7 @@ def default_seams(model: str, *, data_folder: Path | None = None, config: Config
         hook_took=None if running is None else running.hook,
         cost_of=lambda usage: prices.cost_dollars(model, usage, time.time()),
         next_limit=lambda above: prices.next_limit(model, above),
+        spans=CurrentSpan(),
     )
 
 

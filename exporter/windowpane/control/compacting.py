@@ -248,6 +248,7 @@ def _apply(core: Core, made: _Made, *, trigger: str, target: int, started: float
         return NOTHING
     core.forget(plan.removed)
     core.breaker.succeeded(tracker.turn)
+    core.compacted_turn = tracker.turn
     tracker.record(
         evaluate(
             plan.removed,

@@ -73,6 +73,8 @@ class Core:
     fruitless_used: int | None = None
     """Used tokens at the last eviction plan that was not worth applying."""
     retried_turn: int | None = None
+    compacted_turn: int | None = None
+    """The last turn whose conversation was compacted before its call."""
     checkpoint_version: int = 0
     checkpoint_turn: int | None = None
     task_id: str = ""

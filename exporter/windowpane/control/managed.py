@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
 
@@ -31,6 +32,7 @@ from windowpane.control.requests import (
     SaveCheckpoint,
 )
 from windowpane.control.settings import ControlSettings
+from windowpane.control.spans import SpanLink, spanned
 from windowpane.control.task import TaskRecord
 from windowpane.events import Candidate, Event, Usage
 from windowpane.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
@@ -81,6 +83,8 @@ class Seams:
     """Told the name and seconds of each hook: the exporter's metrics about itself."""
     cost_of: Callable[[Usage], float | None] | None = None
     next_limit: Callable[[int], int | None] | None = None
+    spans: SpanLink | None = None
+    """Where the agent's own tracing is told about the window, and events about its spans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +327,10 @@ class ManagedSession:
             return None
         self._tell()
         return step.result
+
+    def _spanned(self) -> AbstractContextManager[None]:
+        """Around a hook: its events carry the current span's ids, and the span is told about the window."""
+        return spanned(self._seams.spans, self._core, self._lock, self._contain)
 
     def _contain(self, hook: str, error: Exception) -> None:
         """The one boundary: what fails in here is logged once a hook and never reaches the agent."""

@@ -42,11 +42,13 @@ class ContextWindowManager(TaskSession):
 
         Raises `IrreducibleContextError` when what may not be removed does not fit; the call cannot be made.
         """
-        return self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
+        with self._spanned():
+            return self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
 
     def on_turn_end(self, reply: object) -> None:
         """After each model call: the reply enters the window and the provider's usage becomes the truth."""
-        self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+        with self._spanned():
+            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
         self._after_turn()
 
     def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
@@ -93,7 +95,8 @@ class ContextWindowManager(TaskSession):
 
     def on_overflow(self, error: object = None) -> Decision:
         """The provider refused a call as too large. Make it once more where the decision says `retry`."""
-        return self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
+        with self._spanned():
+            return self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
 
     def __enter__(self) -> Self:
         return self
@@ -137,11 +140,13 @@ class AsyncContextWindowManager(TaskSession):
 
     async def on_turn_start(self) -> Decision:
         """As `ContextWindowManager.on_turn_start`."""
-        return await self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
+        with self._spanned():
+            return await self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
 
     async def on_turn_end(self, reply: object) -> None:
         """As `ContextWindowManager.on_turn_end`."""
-        self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+        with self._spanned():
+            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
         await self._after_turn()
 
     async def settle(self) -> None:
@@ -180,7 +185,8 @@ class AsyncContextWindowManager(TaskSession):
 
     async def on_overflow(self, error: object = None) -> Decision:
         """As `ContextWindowManager.on_overflow`."""
-        return await self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
+        with self._spanned():
+            return await self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
 
     async def __aenter__(self) -> Self:
         return self
