@@ -24,9 +24,9 @@ MAXIMUM_OUTCOMES: Final = 200
 
 Outcome = Literal["kept", "recoverable", "lost", "contradicted"]
 
-_CREDIT: Final[dict[Outcome, float]] = {"kept": 1.0, "recoverable": 0.5, "lost": 0.0, "contradicted": 0.0}
+CREDIT: Final[dict[Outcome, float]] = {"kept": 1.0, "recoverable": 0.5, "lost": 0.0, "contradicted": 0.0}
 _CONTINUITY: Final[frozenset[FactKind]] = frozenset({"goal", "constraint", "open_work"})
-_WORST_FIRST: Final[tuple[Outcome, ...]] = ("contradicted", "lost", "recoverable", "kept")
+WORST_FIRST: Final[tuple[Outcome, ...]] = ("contradicted", "lost", "recoverable", "kept")
 
 
 def evaluate(
@@ -84,8 +84,8 @@ def _scored(
         for weight, share in zip(WEIGHTS, (key, continuity, decisions), strict=True)
         if share is not None
     ]
-    counts = {name: sum(outcome == name for _, outcome in judged) for name in _WORST_FIRST}
-    listed = sorted(judged, key=lambda item: _WORST_FIRST.index(item[1]))[:MAXIMUM_OUTCOMES]
+    counts = {name: sum(outcome == name for _, outcome in judged) for name in WORST_FIRST}
+    listed = sorted(judged, key=lambda item: WORST_FIRST.index(item[1]))[:MAXIMUM_OUTCOMES]
     return FidelityEvaluated(
         method="probe",
         score=sum(weight * share for weight, share in present) / sum(weight for weight, _ in present),
@@ -110,7 +110,7 @@ def _dimension(fact: Fact) -> int:
 
 
 def _share(outcomes: Iterable[Outcome]) -> float | None:
-    credit = [_CREDIT[outcome] for outcome in outcomes]
+    credit = [CREDIT[outcome] for outcome in outcomes]
     return sum(credit) / len(credit) if credit else None
 
 

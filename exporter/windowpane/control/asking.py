@@ -1,0 +1,104 @@
+"""Asks a language model for a program: on this thread or awaited, within a time, failures as answers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from windowpane.control.requests import Answer, AskModel, Program
+
+T = TypeVar("T")
+
+Model = Callable[[str, str], Any]
+"""A language model `(system, user) -> text`, sync or async."""
+
+MODEL_TIMEOUT_SECONDS: Final = 60.0
+"""A model that does not answer within this has failed."""
+
+
+def run(program: Program[T], model: Model, *, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> T:
+    """Run a program that asks nothing but the model to its end, on this thread."""
+    try:
+        request = next(program)
+        while True:
+            request = program.send(ask(model, *_asked(request), timeout_seconds=timeout_seconds))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def run_async(program: Program[T], model: Model, *, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> T:
+    """As `run`, on an event loop; a model that is not async is called on a thread."""
+    try:
+        request = next(program)
+        while True:
+            request = program.send(await ask_async(model, *_asked(request), timeout_seconds=timeout_seconds))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def ask(model: Model, system: str, user: str, *, timeout_seconds: float) -> Answer:
+    """The model's answer; a failure is an answer."""
+    return within(timeout_seconds, lambda: settled(model(system, user)))
+
+
+async def ask_async(model: Model, system: str, user: str, *, timeout_seconds: float) -> Answer:
+    """The model's answer; a failure is an answer."""
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            if is_async(model):
+                return Answer(await model(system, user))
+            value = await asyncio.to_thread(model, system, user)
+            return Answer(await value if inspect.isawaitable(value) else value)
+    except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
+        return Answer(error=error)
+
+
+def within(seconds: float, call: Callable[[], Any]) -> Answer:
+    """The answer of *call*, made on another thread and given up on after *seconds*."""
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put(Answer(call()))
+        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
+            answers.put(Answer(error=error))
+
+    threading.Thread(target=work, name="windowpane-model", daemon=True).start()
+    try:
+        return answers.get(timeout=seconds)
+    except queue.Empty:
+        return Answer(error=TimeoutError(f"the model did not answer within {seconds:g} s"))
+
+
+def settled(value: Any) -> Any:
+    """The text of a model's answer; an async model is run to its end on a loop of its own."""
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+
+def is_async(model: Model) -> bool:
+    """Whether calling *model* gives something to await."""
+    return inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
+        getattr(model, "__call__", None)  # noqa: B004 (an object with an async __call__)
+    )
+
+
+def name_of(model: object) -> str:
+    """What a model is called in events: its `name`, else the name it was defined under, else its type's."""
+    named = getattr(model, "name", None) or getattr(model, "__qualname__", None) or type(model).__name__
+    return str(named).replace("<locals>.", "")[:100]
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _asked(request: object) -> tuple[str, str]:
+    if not isinstance(request, AskModel):
+        raise TypeError(f"this program asks for {type(request).__name__}; only a model can be asked here")
+    return request.system, request.user
