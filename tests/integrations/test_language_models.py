@@ -1,0 +1,170 @@
+"""The OpenAI and Anthropic clients as language models, over HTTP against a server that answers alike."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from windowpane.control.asking import is_async, name_of
+from windowpane.integrations import anthropic as anthropic_adapter
+from windowpane.integrations import openai as openai_adapter
+
+OPENAI_REPLY = {
+    "id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-5-mini",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "a summary"}}],
+}  # fmt: skip
+ANTHROPIC_REPLY = {
+    "id": "m1", "type": "message", "role": "assistant", "model": "claude-test", "stop_reason": "end_turn",
+    "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+    "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "a "},
+                {"type": "text", "text": "summary"}],
+}  # fmt: skip
+
+
+class Provider:
+    """A server on loopback that gives one reply to everything and keeps what it was sent."""
+
+    def __init__(self, reply: dict[str, Any], *, status: int = 200) -> None:
+        provider = self
+        self.received: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                provider.received.append(json.loads(self.rfile.read(length)))
+                provider.paths.append(self.path)
+                body = json.dumps(reply).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *arguments: object) -> None:
+                """Keep the test's output clean."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@contextmanager
+def provider(reply: dict[str, Any], *, status: int = 200) -> Iterator[Provider]:
+    server = Provider(reply, status=status)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+async def ask_and_close(client: Any, model: Any) -> str:
+    async with client:
+        return str(await model("be brief", "the text"))
+
+
+class TestOpenAI:
+    def test_a_sync_client_is_asked_for_a_chat_completion(self) -> None:
+        """System and user prompt arrive as messages, parameters go along, the text comes back."""
+        openai = pytest.importorskip("openai", reason="the openai client is not installed")
+        with provider(OPENAI_REPLY) as server, openai.OpenAI(api_key="k", base_url=f"{server.url}/v1") as client:
+            model = openai_adapter.language_model(client, model="gpt-5-mini", max_completion_tokens=50)
+
+            assert model("be brief", "the text") == "a summary"
+
+        sent = server.received[0]
+        assert [message["role"] for message in sent["messages"]] == ["system", "user"]
+        assert (sent["model"], sent["max_completion_tokens"]) == ("gpt-5-mini", 50)
+        assert "timeout" not in sent
+        assert name_of(model) == "gpt-5-mini"
+
+    def test_an_async_client_gives_an_async_callable(self) -> None:
+        """It is awaited by managers and drivers that run on a loop."""
+        openai = pytest.importorskip("openai", reason="the openai client is not installed")
+        with provider(OPENAI_REPLY) as server:
+            client = openai.AsyncOpenAI(api_key="k", base_url=f"{server.url}/v1")
+            model = openai_adapter.language_model(client, model="gpt-5-mini")
+
+            assert is_async(model)
+            assert asyncio.run(ask_and_close(client, model)) == "a summary"
+
+    def test_errors_of_the_client_are_raised(self) -> None:
+        """The caller decides what a failed call means."""
+        openai = pytest.importorskip("openai", reason="the openai client is not installed")
+        error = {"error": {"message": "no", "type": "invalid_request_error"}}
+        with (
+            provider(error, status=400) as server,
+            openai.OpenAI(api_key="k", base_url=f"{server.url}/v1", max_retries=0) as client,
+            pytest.raises(openai.BadRequestError),
+        ):
+            openai_adapter.language_model(client, model="gpt-5-mini")("be brief", "the text")
+
+
+class TestAnthropic:
+    def test_a_sync_client_is_asked_for_a_message(self) -> None:
+        """The system prompt is its own field, an output limit is always sent, and only text comes back."""
+        anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
+        with provider(ANTHROPIC_REPLY) as server, anthropic.Anthropic(api_key="k", base_url=server.url) as client:
+            model = anthropic_adapter.language_model(client, model="claude-test")
+
+            assert model("be brief", "the text") == "a summary"
+
+        sent = server.received[0]
+        assert sent["system"] == "be brief"
+        assert sent["messages"] == [{"role": "user", "content": "the text"}]
+        assert sent["max_tokens"] == anthropic_adapter.OUTPUT_TOKENS
+        assert name_of(model) == "claude-test"
+
+    def test_an_async_client_gives_an_async_callable(self) -> None:
+        """It is awaited by managers and drivers that run on a loop."""
+        anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
+        with provider(ANTHROPIC_REPLY) as server:
+            client = anthropic.AsyncAnthropic(api_key="k", base_url=server.url)
+            model = anthropic_adapter.language_model(client, model="claude-test", max_tokens=10)
+
+            assert inspect.iscoroutinefunction(model)
+            assert asyncio.run(ask_and_close(client, model)) == "a summary"
+            assert server.received[0]["max_tokens"] == 10
+
+
+class Recorder:
+    """Stands for any client whose `create` has the right shape, and keeps its arguments."""
+
+    def __init__(self, reply: Any) -> None:
+        self.arguments: dict[str, Any] = {}
+        self._reply = reply
+        self.chat = self.completions = self.messages = self
+
+    def create(self, **arguments: Any) -> Any:
+        self.arguments = arguments
+        return self._reply
+
+
+@pytest.mark.parametrize("adapter", [openai_adapter, anthropic_adapter])
+def test_a_call_is_given_a_minute_unless_told_otherwise(adapter: Any) -> None:
+    """The timeout goes with each call, whatever the client's own is."""
+
+    class Empty:
+        choices: tuple[object, ...] = ()
+        content: tuple[object, ...] = ()
+
+    client = Recorder(Empty())
+
+    assert adapter.language_model(client, model="m")("be brief", "the text") == ""
+    assert client.arguments["timeout"] == 60.0
+    adapter.language_model(client, model="m", timeout_seconds=5)("be brief", "the text")
+    assert client.arguments["timeout"] == 5
