@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, str]] = {
     "dashboard": "dashboard",
     "demo": "demo",
     "doctor": "doctor",
+    "fidelity": "fidelity",
     "import": "importing",
     "prune": "prune",
     "replay": "replay",

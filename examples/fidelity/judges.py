@@ -1,0 +1,31 @@
+"""Judges and compressors for `windowpane fidelity`: any callable that takes a system and a user prompt.
+
+windowpane fidelity examples/fidelity/suite.yaml --judge examples/fidelity/judges.py:offline
+windowpane fidelity examples/fidelity/suite.yaml --judge examples/fidelity/judges.py:openai
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from windowpane.integrations.language import AnyLanguageModel
+from windowpane.integrations.openai import language_model
+from windowpane.suites.matching import string_match
+
+
+def offline(system: str, user: str) -> str:
+    """Matches strings instead of understanding them: it shows that the suite works, and measures no recall."""
+    return string_match(system, user)
+
+
+offline.name = "string-match (no model)"  # type: ignore[attr-defined]  # what the report calls it
+
+
+def openai(system: str, user: str) -> object:
+    """A model as the judge; take another one than the compressor, which would be asked about its own work."""
+    return _model()(system, user)
+
+
+@cache
+def _model() -> AnyLanguageModel:
+    return language_model(model="gpt-5-mini")

@@ -1,0 +1,96 @@
+"""`windowpane fidelity`: whether a compaction prompt keeps what matters, with an exit code for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE, json_option, print_json
+from windowpane.control.judging.judge import JudgeSettings
+from windowpane.exceptions import ConfigurationError
+from windowpane.suites.callables import load_callable
+from windowpane.suites.document import load_suite
+from windowpane.suites.matching import STRING_MATCH, string_match
+from windowpane.suites.run import Setup, SuiteReport, run_suite
+from windowpane.suites.table import as_data, text_report
+from windowpane.tokens import counter_for
+
+
+class _Refused(click.ClickException):
+    """The suite or an option is wrong: told apart from a gate that was not passed."""
+
+    exit_code = EXIT_USAGE
+
+
+_EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command("fidelity")
+@click.argument("suite", type=_EXISTING)
+@click.option(
+    "--judge",
+    "judge_name",
+    metavar="MODULE:FUNCTION",
+    help=f"The judge, a callable (system, user) -> text; by default {STRING_MATCH}.",
+)
+@click.option(
+    "--compressor",
+    "compressor_name",
+    metavar="MODULE:FUNCTION",
+    help="The model that compresses, likewise; by default the extractive summarizer, which needs none.",
+)
+@click.option("--prompt", "prompt_file", type=_EXISTING, help="System prompt for the compressor.")
+@click.option(
+    "--replicates", type=click.IntRange(min=3), default=3, show_default=True, help="Askings a question."
+)
+@click.option("--min-score", type=click.FloatRange(0, 1), help="The gate, instead of the suite's.")
+@json_option
+@click.pass_context
+def command(  # noqa: PLR0917  # click passes by name
+    ctx: click.Context,
+    suite: Path,
+    judge_name: str | None,
+    compressor_name: str | None,
+    prompt_file: Path | None,
+    replicates: int,
+    min_score: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Compress the texts of SUITE, ask a judge what is still known, and exit with 1 below the gate.
+
+    Without --judge answers are found by matching strings: that shows that a suite works, not what a model
+    would recall. A function may also be named as file.py:function.
+
+    \b
+    Example:
+      windowpane fidelity examples/fidelity/suite.yaml --min-score 0.85
+    """
+    if prompt_file is not None and compressor_name is None:
+        raise click.UsageError("--prompt needs a --compressor: the extractive summarizer takes no prompt")
+    try:
+        loaded = load_suite(suite)
+        setup = Setup(
+            counter=counter_for("", wait=True),
+            judge=string_match if judge_name is None else load_callable(judge_name, option="--judge"),
+            compressor=(
+                None if compressor_name is None else load_callable(compressor_name, option="--compressor")
+            ),
+            prompt="" if prompt_file is None else prompt_file.read_text(encoding="utf-8"),
+            settings=JudgeSettings(replicates=replicates),
+            minimum_score=min_score,
+        )
+    except ConfigurationError as error:
+        raise _Refused(str(error)) from error
+    report = run_suite(loaded, suite.parent, setup, progress=lambda name: click.echo(f"… {name}", err=True))
+    _show(report, as_json=as_json)
+    if report.failures:
+        ctx.exit(EXIT_FAILED)
+
+
+def _show(report: SuiteReport, *, as_json: bool) -> None:
+    if as_json:
+        print_json(as_data(report))
+    else:
+        click.echo(text_report(report))
