@@ -51,7 +51,7 @@ DASHBOARD = (
     "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.sqlite",
     "vocabulary", "words",
 )  # fmt: skip
-"""What the dashboard may use: reads of the store, the events and the alerts in words, replay, and a test message."""
+"""What the dashboard may use: reads of the store, events and alerts in words, replay, and a test message."""
 
 
 def sources() -> dict[str, Path]:
