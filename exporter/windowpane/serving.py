@@ -15,11 +15,13 @@ from windowpane.limits import PriceCatalogue
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.labels import LabelPolicy, catalogue_model
 from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.pushing import OtlpOutput
 from windowpane.server import Health, Routes, Target
 from windowpane.state import AlertKey, MetricState
 from windowpane.upkeep import Upkeep
 
 if TYPE_CHECKING:
+    from windowpane.config import OtlpConfig
     from windowpane.state import AsOf
     from windowpane.store.base import Verification
     from windowpane.store.sqlite import SqliteStore
@@ -54,10 +56,14 @@ class StoreServer:
         base = store.load_metric_base()
         if base is not None:
             self.state.load(base)
-        self._source = StateSource(self.state, clock=time.time, as_of=as_of, top_sessions=top_sessions)
         self._internal = InternalMetrics(
             version=windowpane.__version__, clock=time.time, last_event_at=lambda: self.state.last_event_at
         )
+        self._sources = (
+            StateSource(self.state, clock=time.time, as_of=as_of, top_sessions=top_sessions),
+            self._internal,
+        )
+        self._push: OtlpOutput | None = None
 
     def catch_up(self) -> int:
         """Fold what was appended since the last call; returns how many events."""
@@ -65,6 +71,8 @@ class StoreServer:
         for batch in self._store.scan(after_seq=self._after_seq):
             for stored in batch:
                 self.state.apply(stored.event, counted=stored.counted)
+            if self._push is not None:
+                self._push.write([stored.event for stored in batch if stored.counted])
             self._after_seq = batch[-1].seq
             folded += len(batch)
             if self._stop.is_set():
@@ -76,16 +84,23 @@ class StoreServer:
         self._thread = threading.Thread(target=self._follow, name="windowpane-follow", daemon=True)
         self._thread.start()
 
+    def push(self, otlp: OtlpConfig) -> None:
+        """Push the metrics of everything in the store, and as log records what is appended from now on."""
+        self._push = OtlpOutput(otlp, sources=lambda: self._sources, count_drops=self._dropped)
+        self._push.start()
+
     def close(self) -> None:
-        """Stop following."""
+        """Stop following, and push what waits."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
+        if self._push is not None:
+            self._push.close()
 
     def routes(self, *, bearer_token: str | None = None) -> Routes:
         """What the HTTP endpoint answers with."""
         return Routes(
-            registry=registry_of(self._source, self._internal),
+            registry=registry_of(*self._sources),
             health=self.health,
             targets=self.targets,
             bearer_token=bearer_token,
@@ -111,6 +126,9 @@ class StoreServer:
         """Check the audit chain now; the verdict shows in `health`."""
         self._verified = self.upkeep.verify()
         return self._verified
+
+    def _dropped(self, sink: str, reason: str, events: int) -> None:
+        self._internal.dropped(sink, reason, events=events)
 
     def _follow(self) -> None:
         while not self._stop.wait(FOLLOW_SECONDS):

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gzip
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+from windowpane.metrics import catalog
+from windowpane.metrics.families import FamilySource
+from windowpane.otlp.metrics import attribute_name
 
 Series = tuple[str, frozenset[tuple[str, str]]]
 
@@ -112,3 +117,23 @@ def received(metrics: list[Any]) -> dict[Series, object]:
 def said(record: Any) -> dict[str, Any]:
     """A log record's attributes as plain values."""
     return {item.key: getattr(item.value, item.value.WhichOneof("value")) for item in record.attributes}
+
+
+def expected(
+    source: FamilySource, provider_of: Callable[[str], str] = lambda _model: "_OTHER"
+) -> dict[Series, object]:
+    """What Prometheus is given, under OpenTelemetry's names."""
+    values: dict[Series, object] = {}
+    for metric, points, histograms in source.collect():
+        if metric.opt_in:
+            continue
+        names = [attribute_name(metric, label) for label in metric.labels]
+        for labels, value in points:
+            values[metric.otel_name, frozenset(zip(names, labels, strict=True))] = value
+        for labels, counts, total in histograms:
+            key = frozenset(zip(names, labels, strict=True))
+            if metric is catalog.TOKEN_USAGE:
+                provider = provider_of(labels[1])
+                key |= {("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", provider)}
+            values[metric.otel_name, key] = (counts, metric.buckets, total)
+    return values
