@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from windowpane.control.judging.sampling import Sample, SampledJudge
     from windowpane.exceptions import IrreducibleContextError, WindowpaneError
     from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
     from windowpane.runtime import start, stop
@@ -20,6 +21,8 @@ __all__ = [
     "AsyncContextWindowManager",
     "ContextWindowManager",
     "IrreducibleContextError",
+    "Sample",
+    "SampledJudge",
     "WindowpaneError",
     "__version__",
     "start",
@@ -30,6 +33,8 @@ _HOMES: Final = {
     "AsyncContextWindowManager": "windowpane.managing",
     "ContextWindowManager": "windowpane.managing",
     "IrreducibleContextError": "windowpane.exceptions",
+    "Sample": "windowpane.control.judging.sampling",
+    "SampledJudge": "windowpane.control.judging.sampling",
     "WindowpaneError": "windowpane.exceptions",
     "start": "windowpane.runtime",
     "stop": "windowpane.runtime",

@@ -19,6 +19,7 @@ from windowpane.archive import FileArchive
 from windowpane.checkpoints import FileCheckpoints
 from windowpane.control import manager
 from windowpane.control.eviction.policies import Policy, policy_named
+from windowpane.control.judging.sampling import SampledJudge
 from windowpane.control.managed import Seams, Task
 from windowpane.control.settings import ControlSettings
 from windowpane.digests import KEY_BYTES, keyed_digester
@@ -82,6 +83,7 @@ class ManagerOptions(TypedDict, total=False):
     parent_session_id: str | None
     source: str
     language_model: Callable[[str, str], Any] | None
+    judge: SampledJudge | None
     data_folder: Path | None
     seams: Seams | None
 
@@ -110,6 +112,8 @@ class Options:
     parent_session_id: str | None = None
     source: str = "live"
     language_model: Callable[[str, str], Any] | None = None
+    judge: SampledJudge | None = None
+    """Asks a model about a sample of the compressions; one for all managers of a process."""
     data_folder: Path | None = None
     seams: Seams | None = None
 
@@ -163,6 +167,8 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
     task_id = options.task_id or ("" if state_file is None or options.seams else state_file.stem)
     if options.language_model is not None:
         seams = replace(seams, model=options.language_model)
+    if options.judge is not None:
+        seams = replace(seams, judge=options.judge)
     session_id = options.session_id or secrets.token_hex(16)
     return {
         "info": SessionInfo(

@@ -19,6 +19,7 @@ from windowpane.control.crossing import clear, save_checkpoint
 from windowpane.control.decisions import Decision, Status
 from windowpane.control.eviction.engine import plan_eviction
 from windowpane.control.journal import SourceRecord
+from windowpane.control.judging.sampling import JudgedSession, SampledJudge
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import (
@@ -34,7 +35,7 @@ from windowpane.control.requests import (
 from windowpane.control.settings import ControlSettings
 from windowpane.control.spans import SpanLink, spanned
 from windowpane.control.task import TaskRecord
-from windowpane.events import Candidate, Event, Usage
+from windowpane.events import Candidate, Event, FidelityEvaluated, Usage
 from windowpane.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo, SessionTracker
@@ -83,6 +84,8 @@ class Seams:
     """Told the name and seconds of each hook: the exporter's metrics about itself."""
     cost_of: Callable[[Usage], float | None] | None = None
     next_limit: Callable[[int], int | None] | None = None
+    judge: SampledJudge | None = None
+    """Judges a sample of the compressions, off the agent's path."""
     spans: SpanLink | None = None
     """Where the agent's own tracing is told about the window, and events about its spans."""
 
@@ -150,6 +153,9 @@ class ManagedSession:
             task_id=task.task_id,
             task=TaskRecord(success_criteria=task.success_criteria, paths=list(task.paths)),
         )
+        if seams.judge is not None:
+            judged = JudgedSession(seams.judge, seams.digest, self._judged)
+            tracker.on_compressed = lambda event, removed: judged.offer(event.event_id, removed, tracker.window)
         tracker.start(task=task.goal or None)
 
     # -- content ----------------------------------------------------------------------------------------------
@@ -263,6 +269,15 @@ class ManagedSession:
         return not was_closed
 
     # -- inside -----------------------------------------------------------------------------------------------
+
+    def _judged(self, evaluated: FidelityEvaluated) -> None:
+        """A judgement came back, on the judge's thread; one of a session that has ended is let go."""
+        with self._lock:
+            if self._closed:
+                return
+            self._core.tracker.record(evaluated)
+            self._core.tracker.flush()
+        self._tell()
 
     def _emit(self, batch: list[Event]) -> None:
         """Events leave the tracker; called with the lock held, so their order is kept."""

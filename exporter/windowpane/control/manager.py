@@ -7,14 +7,12 @@ out with the session's lock released: on the agent's thread, or awaited.
 from __future__ import annotations
 
 import asyncio
-import inspect
-import queue
 import threading
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Self, TypeVar
 
 from windowpane.control import hooks
+from windowpane.control.asking import MODEL_TIMEOUT_SECONDS, ask, ask_async
 from windowpane.control.decisions import Decision
 from windowpane.control.finishing import Completion, complete
 from windowpane.control.replies import read_reply
@@ -23,9 +21,6 @@ from windowpane.control.tasking import TaskSession
 from windowpane.exceptions import IrreducibleContextError
 
 T = TypeVar("T")
-
-MODEL_TIMEOUT_SECONDS: Final = 60.0
-"""A model that writes summaries and does not answer within this has failed."""
 
 
 class ContextWindowManager(TaskSession):
@@ -129,7 +124,7 @@ class ContextWindowManager(TaskSession):
             return self._local(request)  # type: ignore[arg-type]  # one of the other requests
         model = self._seams.model
         assert model is not None, "a model is asked only where there is one"
-        return _within(MODEL_TIMEOUT_SECONDS, lambda: _settled(model(request.system, request.user)))
+        return ask(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
 
 
 class AsyncContextWindowManager(TaskSession):
@@ -220,38 +215,4 @@ class AsyncContextWindowManager(TaskSession):
             return await asyncio.to_thread(self._local, request)  # type: ignore[arg-type]  # as above
         model = self._seams.model
         assert model is not None, "a model is asked only where there is one"
-        try:
-            async with asyncio.timeout(MODEL_TIMEOUT_SECONDS):
-                if inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
-                    getattr(model, "__call__", None)  # noqa: B004 (an object with an async __call__)
-                ):
-                    return Answer(await model(request.system, request.user))
-                return Answer(await asyncio.to_thread(model, request.system, request.user))
-        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
-            return Answer(error=error)
-
-
-def _settled(value: Any) -> Any:
-    """The text of a model's answer; an async model is run to its end on a loop of its own."""
-    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
-
-
-async def _awaited(value: Any) -> Any:
-    return await value
-
-
-def _within(seconds: float, call: Callable[[], Any]) -> Answer:
-    """The answer of *call*, made on another thread and given up on after *seconds*."""
-    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            answers.put(Answer(call()))
-        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
-            answers.put(Answer(error=error))
-
-    threading.Thread(target=run, name="windowpane-model", daemon=True).start()
-    try:
-        return answers.get(timeout=seconds)
-    except queue.Empty:
-        return Answer(error=TimeoutError(f"the model did not answer within {seconds:g} s"))
+        return await ask_async(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)

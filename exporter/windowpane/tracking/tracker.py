@@ -80,6 +80,8 @@ class SessionTracker(Session):
         self.in_turn = False
         """Whether a turn is open: a block came in since the last one ended."""
         self._next_limit = next_limit
+        self.on_compressed: Callable[[Event, Sequence[Block]], object] | None = None
+        """Told of each accepted compression and the blocks that left with it, once they have left."""
         self._departures = Departures(
             capacity=self.settings.remembered_departures, turns=self.settings.regret_turns
         )
@@ -260,6 +262,8 @@ class SessionTracker(Session):
         if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
             self.accounts.rebase(window_tokens, self.window.tokens)
             self._attribute_next = True
+        if self.on_compressed is not None:
+            self.on_compressed(event, left)
         return event
 
     def roll(self, reason: str, at: float | None = None, *, carried: Iterable[Block] = ()) -> list[Block]:

@@ -1,0 +1,234 @@
+"""The judge beside an agent: sampled, bounded, and never in its way."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from windowpane.control.judging.prompts import COMPARE
+from windowpane.control.judging.sampling import Sample, SampledJudge
+from windowpane.events import ContentCompressed, FidelityEvaluated
+from windowpane.exceptions import ConfigurationError
+from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.suites.matching import string_match
+from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+
+WAIT_SECONDS = 30
+
+
+def talk(n: int) -> str:
+    return f"Question {n}: " + " ".join(f"word{n}x{m}" for m in range(150))
+
+
+def reply(n: int) -> dict[str, Any]:
+    filler = " ".join(f"talk{n}x{m}" for m in range(300))
+    return chat_reply(f"Decided on plan_{n} because reason_{n} holds.\nport_{n}: {n}\n{filler}")
+
+
+def drive(judge: SampledJudge, sink: RecordingSink, *, turns: int = 60) -> None:
+    """A loop long enough to be compacted several times; waits for the judge before it ends."""
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+    ) as window:
+        for n in range(turns):
+            window.add_user(talk(n))
+            window.on_turn_start()
+            window.on_turn_end(reply(n))
+        assert judge.drain(WAIT_SECONDS)
+
+
+def judged(sink: RecordingSink) -> list[FidelityEvaluated]:
+    return [found for found in sink.of(FidelityEvaluated) if found.method == "judge"]
+
+
+def accepted(sink: RecordingSink) -> list[str]:
+    return [
+        event.event_id
+        for event in sink.events
+        if isinstance(event.data, ContentCompressed) and event.data.outcome == "accepted"
+    ]
+
+
+def test_every_compression_is_judged_at_a_rate_of_one() -> None:
+    """Each has a judgement that names the judge and the compression it is about, beside the probe."""
+    sink = RecordingSink()
+    judge = SampledJudge(string_match, Sample(rate=1.0, capacity=50))
+
+    drive(judge, sink)
+
+    assert len(accepted(sink)) >= 2
+    assert [found.of for found in judged(sink)] == accepted(sink)
+    assert {found.judge for found in judged(sink)} == {"string-match (no model)"}
+    assert all(found.score is not None for found in judged(sink))
+
+
+def test_without_a_judge_nothing_is_judged() -> None:
+    """It is off by default."""
+    sink = RecordingSink()
+    with ContextWindowManager(agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink)) as window:
+        for n in range(30):
+            window.add_user(talk(n))
+            window.on_turn_start()
+            window.on_turn_end(reply(n))
+
+    assert accepted(sink)
+    assert judged(sink) == []
+
+
+def test_the_sample_is_a_share_and_the_same_for_the_same_ids() -> None:
+    """A tenth of many ids is chosen, none at 0, all at 1."""
+
+    def chosen(rate: float) -> list[str]:
+        judge = SampledJudge(string_match, Sample(rate=rate))
+        return [event_id for event_id in map(str, range(5_000)) if judge.chooses(event_id)]
+
+    assert 400 < len(chosen(0.1)) < 600
+    assert chosen(0.1) == chosen(0.1)
+    assert set(chosen(0.1)) < set(chosen(0.5))
+    assert (chosen(0.0), len(chosen(1.0))) == ([], 5_000)
+
+
+@pytest.mark.parametrize("changes", [{"rate": 1.1}, {"rate": -0.1}, {"questions": 0}, {"capacity": 0}])
+def test_a_sample_out_of_range_is_refused(changes: dict[str, Any]) -> None:
+    """The message names the setting."""
+    with pytest.raises(ConfigurationError, match=next(iter(changes))):
+        Sample(**changes)
+
+
+class Held:
+    """A judge that waits to be let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.asked = threading.Event()
+
+    def __call__(self, system: str, user: str) -> str:
+        self.asked.set()
+        self.go.wait(WAIT_SECONDS)
+        return "yes" if system == COMPARE else "UNKNOWN"
+
+
+@pytest.fixture
+def held() -> Any:
+    """A judge that is let go when the test ends, whatever happens."""
+    judge = Held()
+    yield judge
+    judge.go.set()
+
+
+def test_a_slow_judge_holds_nobody_up_and_the_queue_is_bounded(held: Held) -> None:
+    """The loop ends while the first judgement still waits; what does not fit the queue is dropped and counted."""
+    sink = RecordingSink()
+    judge = SampledJudge(held, Sample(rate=1.0, capacity=1))
+
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+    ) as window:
+        for n in range(80):
+            window.add_user(talk(n))
+            window.on_turn_start()
+            window.on_turn_end(reply(n))
+
+    assert held.asked.wait(WAIT_SECONDS)
+    assert len(accepted(sink)) >= 4
+    assert judge.dropped >= 1
+    assert judged(sink) == []
+
+
+def test_a_judgement_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
+    """Nothing follows `session.ended`."""
+    sink = RecordingSink()
+    judge = SampledJudge(held, Sample(rate=1.0))
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+    ) as window:
+        for n in range(30):
+            window.add_user(talk(n))
+            window.on_turn_start()
+            window.on_turn_end(reply(n))
+    assert held.asked.wait(WAIT_SECONDS)
+
+    held.go.set()
+
+    assert judge.drain(WAIT_SECONDS)
+    assert sink.events[-1].type == "session.ended"
+
+
+def test_a_judge_that_raises_is_reported_in_the_event() -> None:
+    """The agent goes on, the score is absent and the reason names the failure."""
+
+    def broken(system: str, user: str) -> str:
+        raise ConnectionError("no route")
+
+    sink = RecordingSink()
+
+    drive(SampledJudge(broken, Sample(rate=1.0, capacity=50)), sink)
+
+    assert judged(sink)
+    assert all(found.score is None and "ConnectionError" in found.reason for found in judged(sink))
+
+
+def test_a_listener_hears_the_judgement() -> None:
+    """`on("fidelity.evaluated")` is told, on the judge's thread."""
+    sink = RecordingSink()
+    heard: list[str] = []
+    judge = SampledJudge(string_match, Sample(rate=1.0, capacity=50))
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+    ) as window:
+        window.on("fidelity.evaluated", lambda event: heard.append(event.data.method))
+        for n in range(30):
+            window.add_user(talk(n))
+            window.on_turn_start()
+            window.on_turn_end(reply(n))
+        assert judge.drain(WAIT_SECONDS)
+
+    assert "judge" in heard
+
+
+def test_a_chain_of_compactions_is_asked_about_its_beginning() -> None:
+    """Later judgements repeat questions whose answers left with the first compaction."""
+    questions: list[set[str]] = []
+
+    def judge(system: str, user: str) -> str:
+        if system != COMPARE:
+            questions[-1].add(user.rsplit("Question: ", 1)[-1])
+        return string_match(system, user)
+
+    sampled = SampledJudge(judge, Sample(rate=1.0, capacity=50))
+    evaluate: Callable[..., Any] = sampled.evaluate
+
+    def counted(*arguments: Any) -> Any:
+        questions.append(set())
+        return evaluate(*arguments)
+
+    sampled.evaluate = counted  # type: ignore[method-assign]
+    drive(sampled, RecordingSink())
+
+    assert len(questions) >= 2
+    assert questions[0] & questions[1]
+    assert questions[1] - questions[0]
+
+
+def test_an_async_session_is_judged_too() -> None:
+    """The same judge serves managers on an event loop."""
+    sink = RecordingSink()
+    judge = SampledJudge(string_match, Sample(rate=1.0, capacity=50))
+
+    async def loop() -> None:
+        async with AsyncContextWindowManager(
+            agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+        ) as window:
+            for n in range(30):
+                window.add_user(talk(n))
+                await window.on_turn_start()
+                await window.on_turn_end(reply(n))
+            assert await asyncio.to_thread(judge.drain, WAIT_SECONDS)
+
+    asyncio.run(loop())
+
+    assert judged(sink)
