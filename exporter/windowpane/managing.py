@@ -21,6 +21,7 @@ from windowpane.control import manager
 from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.judging.sampling import SampledJudge
 from windowpane.control.managed import Seams, Task
+from windowpane.control.presets import Preset, preset_named
 from windowpane.control.settings import ControlSettings
 from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.environment import LocalEnvironment
@@ -104,6 +105,8 @@ class Options:
     limit_tokens: int | None = None
     requested_output_tokens: int = 0
     thresholds: Thresholds | None = None
+    preset: str | Preset | None = None
+    """Another system's numbers, order and words; a policy, weights, thresholds or budget beside it stand."""
     policy: str | None = None
     weights: Mapping[str, float] | None = None
     budget: Mapping[Component, float] | None = None
@@ -162,9 +165,12 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
     if not agent:
         raise ConfigurationError("agent", "the agent has no name", expected="a short name")
     config = settings()
+    preset = preset_named(options.preset) if isinstance(options.preset, str) else options.preset
     seams = options.seams or default_seams(model, data_folder=options.data_folder, config=config)
     state_file = config.cross_window.state_file
     task_id = options.task_id or ("" if state_file is None or options.seams else state_file.stem)
+    if preset is not None and preset.counter is not None and options.seams is None:
+        seams = replace(seams, counter=preset.counter)
     if options.language_model is not None:
         seams = replace(seams, model=options.language_model)
     if options.judge is not None:
@@ -188,14 +194,23 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
             tuple(options.paths),
         ),
         "resume_task": options.resume,
-        "limits": _limits(model, options, config),
-        "settings": ControlSettings(
+        "limits": _limits(model, options, config, preset),
+        "settings": _control(options, config, preset),
+        "tracking": _tracking(options, config, preset),
+    }
+
+
+def _control(options: Options, config: Config, preset: Preset | None) -> ControlSettings:
+    if preset is None:
+        return ControlSettings(
             policy=_policy(options, config),
             enforce=options.enforce,
             checkpoint_ratio=config.cross_window.auto_save_threshold,
-        ),
-        "tracking": _tracking(options, config),
-    }
+        )
+    control = preset.settings(requested_output_tokens=options.requested_output_tokens)
+    if options.policy is not None or options.weights is not None:
+        control = replace(control, policy=_policy(options, config))
+    return replace(control, enforce=options.enforce)
 
 
 def settings() -> Config:
@@ -223,12 +238,14 @@ def _policy(options: Options, config: Config) -> Policy:
     )
 
 
-def _tracking(options: Options, config: Config) -> TrackerSettings:
+def _tracking(options: Options, config: Config, preset: Preset | None) -> TrackerSettings:
     tracking = config.tracker_settings()
+    if preset is not None:
+        tracking = preset.tracking(tracking)
     return tracking if options.budget is None else replace(tracking, budget=dict(options.budget))
 
 
-def _limits(model: str, options: Options, config: Config) -> WindowLimits | None:
+def _limits(model: str, options: Options, config: Config, preset: Preset | None) -> WindowLimits | None:
     """The window's size: as given, else as configured, else from the catalogue, else unknown."""
     given = options.limit_tokens or config.max_context_tokens
     source: LimitSource = "catalogue" if given is None else "given"
@@ -237,6 +254,9 @@ def _limits(model: str, options: Options, config: Config) -> WindowLimits | None
         given = None if info is None else info.limit_tokens
     if given is None:
         return None
+    if preset is not None:
+        limits = preset.limits(given, source, requested_output_tokens=options.requested_output_tokens)
+        return limits if options.thresholds is None else replace(limits, thresholds=options.thresholds)
     return WindowLimits.of(
         given,
         source,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.control.compacting import compact
+from windowpane.control.compression.compaction import ENGINE_SHAPE, Shape
 from windowpane.control.core import Core
 from windowpane.control.crossing import roll
 from windowpane.control.decisions import Action
@@ -82,13 +83,20 @@ def _evict_anything(core: Core, limits: WindowLimits, levels: Levels) -> Program
 
 
 def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    return compact_unless_stopped(core, limits, levels, trigger="pressure")
+
+
+def compact_unless_stopped(
+    core: Core, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape = ENGINE_SHAPE
+) -> Program[Outcome]:
+    """Compact, unless the breaker is open; reports when it opens now."""
     breaker = core.breaker
     was_open = breaker.open
     if not breaker.due(core.tracker.turn):
         if not was_open:
             core.tracker.record(BreakerOpened(breaker.reason, breaker.attempts))
         return NOTHING
-    return (yield from compact(core, limits, levels, trigger="pressure"))
+    return (yield from compact(core, limits, levels, trigger=trigger, shape=shape))
 
 
 def _cut(core: Core, limits: WindowLimits, _levels: Levels) -> Program[Outcome]:

@@ -29,6 +29,8 @@ def turn_start(core: Core) -> Program[Decision]:
     core.open()
     yield from save_milestone(core)
     core.measured = before = core.tracker.measure("before")
+    if core.settings.watch is not None:
+        core.settings.watch(core)
     limits, levels = core.limits, core.levels
     if limits is None or levels is None:
         return Decision("none", core.status(), reason="the size of the window is unknown")

@@ -14,6 +14,7 @@ from windowpane.settings import WindowLimits
 
 if TYPE_CHECKING:
     from windowpane.control.cascade import Rung
+    from windowpane.control.core import Core
 
 RESULT_TOKENS: Final = 25_000
 RESULT_RATIO: Final = 0.50
@@ -61,6 +62,8 @@ class ControlSettings:
     """Whether that is done off the agent's path; if not, the hook returns when it is done."""
     after_overflow: tuple[Rung, ...] = ()
     """What is tried first after the provider refused a call as too large."""
+    watch: Callable[[Core], object] | None = None
+    """Told of the window before every call, whatever is due; for a preset's own log."""
     limits_of: LimitsOf = WindowLimits.of
     levels_of: LevelsOf = default_levels
     shorten: Shorten = head_and_tail

@@ -1,0 +1,149 @@
+"""The cascade: six subsystems at fixed thresholds, ordered by the cost of a token freed.
+
+Zones at 50%, 75% and 90% of the window whatever its size, one set of weights, a budget table that sums to 1
+without a margin, and the map from utilization to strategy. Profiles shift the budget for other kinds of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from windowpane.control.cascade import RUNGS, Rung
+from windowpane.control.core import Core
+from windowpane.control.eviction.policies import HYBRID_WEIGHTS, Policy
+from windowpane.control.presets.preset import SAFETY_NET, Preset
+from windowpane.control.pressure import Levels
+from windowpane.control.settings import ControlSettings
+from windowpane.exceptions import ConfigurationError
+from windowpane.protocols import LimitSource
+from windowpane.settings import Thresholds, WindowLimits
+from windowpane.vocabulary import Component, ContentType
+
+YELLOW: Final = 0.50
+ORANGE: Final = 0.75
+RED: Final = 0.90
+TARGET: Final = 0.60
+CHECKPOINT: Final = 0.85
+ROLL: Final = 0.95
+MINIMUM_OUTPUT_TOKENS: Final = 4_096
+"""A hard floor, bounded by a quarter of a small window."""
+OUTPUT_SHARE: Final = 0.05
+MAXIMUM_OUTPUT_SHARE: Final = 0.25
+
+CASCADE_MAP: Final[Mapping[float, str]] = {
+    0.75: "tool_result_summarization",
+    0.85: "progressive_summarization",
+    0.92: "compaction",
+    0.95: "subagent_delegation",
+}
+"""The utilization from which each strategy is tried."""
+
+LIFETIMES: Final[Mapping[ContentType, int]] = {
+    "tool_result": 8,
+    "thinking": 2,
+    "memory_injection": 20,
+    "assistant_response": 30,
+}
+
+BUDGET: Final[Mapping[Component, float]] = {
+    "system_prompt": 0.06,
+    "tool_definitions": 0.04,
+    "message_history": 0.65,
+    "tool_results": 0.12,
+    "memory_injection": 0.08,
+}
+"""With 5% for output these sum to 1."""
+
+PROFILES: Final[Mapping[str, Mapping[Component, float]]] = {
+    "default": BUDGET,
+    "code_review": {
+        "system_prompt": 0.06,
+        "tool_definitions": 0.05,
+        "message_history": 0.60,
+        "tool_results": 0.18,
+        "memory_injection": 0.06,
+    },
+    "research": {
+        "system_prompt": 0.05,
+        "tool_definitions": 0.05,
+        "message_history": 0.55,
+        "tool_results": 0.15,
+        "memory_injection": 0.15,
+    },
+    "customer_support": {
+        "system_prompt": 0.08,
+        "tool_definitions": 0.03,
+        "message_history": 0.70,
+        "tool_results": 0.08,
+        "memory_injection": 0.06,
+    },
+}
+"""Budgets by kind of work; each sums to 1 with 5% for output."""
+
+
+def profile_named(name: str) -> Mapping[Component, float]:
+    """The budget of a profile. Raises `ConfigurationError` naming the choices."""
+    if name not in PROFILES:
+        raise ConfigurationError(
+            "budget.profile", f"{name!r} is no profile", expected=f"one of {', '.join(PROFILES)}"
+        )
+    return PROFILES[name]
+
+
+def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
+    """5% or what is asked for is kept for output, at least 4,096 tokens; nothing for a margin."""
+    wanted = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(OUTPUT_SHARE * limit_tokens))
+    return WindowLimits(
+        limit_tokens=limit_tokens,
+        source=source,
+        reserved_tokens=min(wanted, int(MAXIMUM_OUTPUT_SHARE * limit_tokens)),
+        margin_tokens=0,
+        thresholds=Thresholds(YELLOW, ORANGE, RED),
+    )
+
+
+def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
+    """Evict from 75% down to 60%, save from 85%, go on in a new window from 95%."""
+    del checkpoint_ratio
+    ceiling = limits.overflow_tokens
+    return Levels(
+        prepare=limits.at(YELLOW),
+        target=limits.at(TARGET),
+        evict=limits.at(ORANGE),
+        checkpoint=limits.at(CHECKPOINT),
+        compact=limits.at(RED),
+        roll=min(limits.at(ROLL), ceiling),
+        ceiling=ceiling,
+        minimum_saving=0,
+    )
+
+
+def _from(ratio: float, name: str) -> Rung:
+    """The engine's rung, not tried below *ratio*."""
+    base = RUNGS[name]
+
+    def due(core: Core, levels: Levels) -> bool:
+        return core.limits is not None and core.used() >= core.limits.at(ratio) and base.due(core, levels)
+
+    return Rung(base.action, due, base.run)
+
+
+def _ladder() -> tuple[str | Rung, ...]:
+    """Eviction costs nothing and comes first; then the map, as far as the engine has its strategies."""
+    mapped = [_from(ratio, name) for ratio, name in sorted(CASCADE_MAP.items()) if name in RUNGS]
+    return ("eviction", *mapped, "roll", *SAFETY_NET)
+
+
+CASCADE: Final = Preset(
+    name="cascade",
+    window=window,
+    control=ControlSettings(
+        ladder=_ladder(),
+        levels_of=levels,
+        policy=Policy("hybrid", HYBRID_WEIGHTS),
+        checkpoint_ratio=CHECKPOINT,
+    ),
+    budget=BUDGET,
+    lifetimes=LIFETIMES,
+)
