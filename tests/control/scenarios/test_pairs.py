@@ -1,0 +1,255 @@
+"""Calls and results, reasoning, approvals (scenarios 58 to 66; the others are tested with the groups)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from builders import is_valid, item, manager, sent, snapshot, talk, tool_items, words
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowpane.control.compression.compaction import plan_compaction
+from windowpane.control.eviction.engine import plan_eviction
+from windowpane.control.eviction.policies import POLICIES
+from windowpane.control.protection import GRADES, never_removed
+from windowpane.control.snapshot import groups_of
+from windowpane.events import ContentCompressed
+from windowpane.managing import AsyncContextWindowManager
+from windowpane.testing import CharacterCounter, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.window.groups import ABORTED
+from windowpane.window.parts import repair_parts
+
+COUNTER = CharacterCounter()
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def use(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}}
+
+
+def answer(call_id: str, said: str = "r") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": said}
+
+
+def msg(role: str, *parts: Any) -> dict[str, Any]:
+    return {"role": role, "content": list(parts)}
+
+
+def pairs_hold(messages: list[dict[str, Any]]) -> bool:
+    """Every call is answered once in the next message, every result has its call in the one before."""
+    waiting: list[str] = []
+    for message in messages:
+        answers = [part["tool_use_id"] for part in message["content"] if part["type"] == "tool_result"]
+        if sorted(answers) != sorted(waiting):
+            return False
+        waiting = [part["id"] for part in message["content"] if part["type"] == "tool_use"]
+    return not waiting
+
+
+def test_scenario_058_a_mixed_message_loses_only_its_orphan_part() -> None:
+    """What the user said beside a result without a call stays."""
+    history = [
+        msg("user", text("go")),
+        msg("assistant", use("1")),
+        msg("user", answer("1"), answer("9"), text("x")),
+    ]
+    mended = repair_parts(history)
+
+    assert mended.messages[-1]["content"] == [answer("1"), text("x")]
+    assert mended.repairs == {"orphan_result": 1}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected", "repairs"),
+    [
+        (
+            "answer",
+            [
+                msg("assistant", text("let me"), use("1"), use("2")),
+                msg("user", answer("1"), answer("2", ABORTED)),
+            ],
+            {"aborted_result": 1},
+        ),
+        ("drop", [msg("assistant", text("let me"), use("1")), msg("user", answer("1"))], {"dropped_call": 1}),
+    ],
+)
+def test_an_unanswered_call_among_parts_is_answered_or_dropped(
+    policy: Any, expected: list[Any], repairs: dict[str, int]
+) -> None:
+    """Either way the pair that is whole stays."""
+    mended = repair_parts(
+        [msg("assistant", text("let me"), use("1"), use("2")), msg("user", answer("1"))], unanswered=policy
+    )
+
+    assert mended.messages == expected
+    assert mended.repairs == repairs
+
+
+PARTS = st.lists(
+    st.one_of(st.sampled_from("1234").map(use), st.sampled_from("1234").map(answer), st.just(text("t"))),
+    max_size=4,
+    unique_by=lambda part: (part["type"], part.get("id"), part.get("tool_use_id")),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), PARTS), max_size=8), st.booleans())
+def test_any_history_of_parts_is_mended_once(history: list[Any], drop: bool) -> None:
+    """Pairs hold afterwards and a second repair finds nothing, for roles that keep their kinds of parts."""
+    messages = [
+        msg(role, *(p for p in parts if p["type"] != ("tool_use" if role == "user" else "tool_result")))
+        for role, parts in history
+    ]
+    policy: Any = "drop" if drop else "answer"
+    mended = repair_parts(messages, unanswered=policy)
+
+    assert pairs_hold(mended.messages)
+    assert repair_parts(mended.messages, unanswered=policy).repairs == {}
+
+
+def test_scenario_060_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -> None:
+    """The user interrupts while a tool runs, the window fills and is compacted: what is sent stays valid."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384) as window:
+        talk(window, "begin", words(3_000))
+        window.add_user("run it")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("running", calls=[("c1", "run", "{}")]))
+        window.add_user("stop, do something else")
+        for n in range(6):
+            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
+
+            assert is_valid(window)
+        assert any(event.outcome == "accepted" for event in sink.of(ContentCompressed))
+
+
+def test_scenario_061_a_call_that_waits_is_never_compacted() -> None:
+    """Pending approvals stay open whatever the pressure; the call of an older run is dead."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384) as window:
+        window.add_user("old run")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("old", calls=[("dead", "run", json.dumps({"x": words(2_000, tag="d")}))]))
+        for n in range(3):
+            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
+        window.add_user("deploy it")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("asking first", calls=[("pending", "approve", '{"what": "deploy"}')]))
+        window.add_memory(words(5_500))
+        window.on_turn_start()
+
+        assert "pending" in sent(window)
+        assert '"dead"' not in sent(window)
+        assert is_valid(window)
+
+
+BATCH = [item(f"call{n}", "tool_call", 10, group="batch") for n in range(3)] + [
+    item(f"result{n}", "tool_result", 5_000, group="batch") for n in range(3)
+]
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_scenario_063_a_batch_of_calls_leaves_whole_and_batches_are_independent(policy: str) -> None:
+    """Of a group that is dropped nothing is left, and no other group goes with it."""
+    items = [
+        item("goal", "user_message", 10),
+        *BATCH,
+        *tool_items(7, 5_000, turn=3),
+        item("u", "user_message", 9),
+    ]
+    found = plan_eviction(
+        snapshot(items, goal_block="goal"), 10**6, policy=POLICIES[policy], counter=COUNTER, grade=GRADES[2]
+    )
+    dropped = [{block.id for block in step.blocks} for step in found.steps if step.form == "drop"]
+
+    assert all(blocks in ({one.block.id for one in BATCH}, {"call7", "result7"}) for blocks in dropped)
+
+
+THINKING_LOOP = [
+    item("think", "thinking", 500, group="loop"),
+    item("call", "tool_call", 20, group="loop"),
+    item("result", "tool_result", 4_000, group="loop"),
+]
+
+
+def test_scenario_064_a_tool_cycle_with_thinking_is_atomic() -> None:
+    """Compaction takes all of the reply with its reasoning and results or none of it."""
+    items = [item("goal", "user_message", 10), *THINKING_LOOP, *tool_items(1, 9_000, turn=2)]
+    items.append(item("said", "assistant_response", 9_000, turn=3))
+    plan = plan_compaction(snapshot(items, goal_block="goal", limit=32_768), 4_000)
+
+    assert plan is not None
+    ids = {block.id for block in plan.removed}
+    assert len(ids & {"think", "call", "result"}) in (0, 3)
+    assert len(ids & {"call1", "result1"}) in (0, 2)
+
+
+def test_scenario_065_reasoning_of_old_replies_leaves_with_them_and_never_in_part() -> None:
+    """After a compaction no signed thinking is left without the reply it belongs to."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384) as window:
+        for n in range(8):
+            window.add_user(f"question {n}")
+            window.on_turn_start()
+            window.on_turn_end(
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": words(500, tag=f"t{n}x"), "signature": f"sig{n}"},
+                        {"type": "text", "text": words(2_000, tag=f"a{n}x")},
+                    ],
+                }
+            )
+        shown = window.messages("anthropic").messages
+        signed = [part["signature"] for m in shown for part in m["content"] if part["type"] == "thinking"]
+        texts = json.dumps(shown)
+
+        assert sink.of(ContentCompressed)
+        assert all(words(500, tag=f"t{sig[3:]}x") in texts and f"a{sig[3:]}x1 " in texts for sig in signed)
+        assert is_valid(window)
+
+
+def test_scenario_066_reasoning_before_a_call_belongs_to_its_group() -> None:
+    """What was thought before a call is protected and removed together with it."""
+    snap = snapshot([item("goal", "user_message", 10), *THINKING_LOOP], turn=9, open_calls=frozenset({"loop"}))
+
+    assert [group.id for group in groups_of(snap.items)] == ["goal", "loop"]
+    assert "loop" in never_removed(snap, groups_of(snap.items))
+
+
+def test_scenario_106_a_compaction_that_is_cancelled_leaves_nothing_behind() -> None:
+    """The agent gives up while the model writes: at once, with the window as it was and no summary."""
+    sink = RecordingSink()
+    asked = asyncio.Event()
+
+    class Hanging(ScriptedModel):
+        async def __call__(self, system: str, user: str) -> str:  # type: ignore[override]
+            asked.set()
+            await asyncio.Event().wait()
+            return ""
+
+    async def loop() -> None:
+        seams = in_memory_seams(sink, model=Hanging([""]))
+        window = AsyncContextWindowManager(agent="a", model="m", limit_tokens=16_384, seams=seams)
+        for n in range(3):
+            window.add_user(f"question {n}")
+            await window.on_turn_start()
+            await window.on_turn_end(chat_reply(words(3_000, tag=f"a{n}x")))
+        window.add_user("go on " + words(2_500))
+        before = window.messages()
+        hook = asyncio.ensure_future(window.on_turn_start())
+        await asyncio.wait_for(asked.wait(), 20)
+        hook.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hook
+
+        assert window.messages() == before
+
+    asyncio.run(loop())
+    assert [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"] == []
