@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from windowpane.alerts.quiet import QuietHours
 from windowpane.alerts.rules import Rule, configured
 from windowpane.paths import default_store
 from windowpane.settings import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
@@ -205,6 +206,15 @@ class ChannelConfig(_Section):
     """`log://`, `alertmanager://host:port`, or any Apprise URL."""
     min_severity: Severity | None = None
     """None: everything for the log and Alertmanager, from warning for people."""
+    quiet_hours: str | None = None
+    """Local time such as `22:00-07:00`: only critical alerts are sent in it, the rest afterwards."""
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _span(cls, given: str | None) -> str | None:
+        if given is not None:
+            QuietHours.parse(given)
+        return given
 
 
 class NotifyConfig(_Section):

@@ -18,6 +18,7 @@ from windowpane.alerts.channels import channel_for
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.notify import Notifier
 from windowpane.alerts.outbox import Outbox
+from windowpane.alerts.quiet import QuietHours
 from windowpane.boundary import Boundary
 from windowpane.config import Config, load_config
 from windowpane.events import Event
@@ -45,10 +46,10 @@ class Runtime:
         self._boundary = Boundary(_log)
         self._closed = False
         rules = config.alert_rules()
-        channels = [
-            channel_for(channel.url.get_secret_value(), min_severity=channel.min_severity)
-            for channel in config.notify.channels
-        ]
+        channels = {
+            channel_for(told.url.get_secret_value(), min_severity=told.min_severity): told.quiet_hours
+            for told in config.notify.channels
+        }
         open_store = _store_opener(config)
         self._metrics = MetricsOutput(
             config,
@@ -60,9 +61,10 @@ class Runtime:
             config.otlp, sources=lambda: self._metrics.sources, count_drops=self._metrics.dropped
         )
         self._notifier = Notifier(
-            channels,
+            list(channels),
             Outbox(config.store.path if self._store.available else None),
             public_url=config.public_url,
+            quiet={channel.key: QuietHours.parse(hours) for channel, hours in channels.items() if hours},
             emit=self.emit,
             count=self._metrics.notified,
         )

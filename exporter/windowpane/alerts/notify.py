@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -19,6 +19,7 @@ from typing import Final
 from windowpane.alerts.channels import Channel, DeliveryError, channel_for
 from windowpane.alerts.message import AlertMessage, message_of
 from windowpane.alerts.outbox import Entry, Letter, Outbox, state_of
+from windowpane.alerts.quiet import QuietHours
 from windowpane.boundary import Boundary
 from windowpane.events import (
     AlertFired,
@@ -99,6 +100,7 @@ class Notifier:
         *,
         settings: DeliverySettings | None = None,
         public_url: str | None = None,
+        quiet: Mapping[str, QuietHours] | None = None,
         emit: Emit | None = None,
         count: CountNotifications | None = None,
         clock: Callable[[], float] = time.time,
@@ -107,6 +109,8 @@ class Notifier:
         self._outbox = outbox
         self._settings = settings or DeliverySettings()
         self._public_url = public_url
+        self._quiet = dict(quiet or {})
+        """By the channel's key: hours in which it hears of critical alerts only."""
         self._emit = emit
         self._count = count
         self._clock = clock
@@ -230,6 +234,9 @@ class Notifier:
 
     def _deliver(self, channel: Channel, letters: list[Letter]) -> int:
         now = self._clock()
+        letters = self._awake(channel, letters, now)
+        if not letters:
+            return 0
         wait = self._limits[channel.key].take(now)
         if wait > 0:
             self._outbox.hold(letters, due_at=now + wait)
@@ -244,6 +251,18 @@ class Notifier:
         self._outbox.done(letters, now=self._clock())
         self._tell(channel, letters, "delivered")
         return len(letters)
+
+    def _awake(self, channel: Channel, letters: list[Letter], now: float) -> list[Letter]:
+        """The letters that may be sent now; the others wait for the end of the channel's quiet hours."""
+        quiet = self._quiet.get(channel.key)
+        until = None if quiet is None else quiet.until(now)
+        if until is None:
+            return letters
+        urgent = [letter for letter in letters if getattr(letter.event.data, "severity", None) == "critical"]
+        waiting = [letter for letter in letters if letter not in urgent]
+        if waiting:
+            self._outbox.hold(waiting, due_at=until)
+        return urgent
 
     def _message(self, letter: Letter) -> AlertMessage | None:
         return message_of(letter.event, public_url=self._public_url)
