@@ -73,7 +73,7 @@ class Inspector:
         self.calls += 1
         blocks = manager.blocks()
         total = sum(block.tokens for block in blocks)
-        if total > self._setup.limits.overflow_tokens:
+        if total > self._setup.fitting_tokens:
             self._fault(f"{total} tokens do not fit")
         calls = Counter(_pair(block) for block in blocks if block.content_type == "tool_call")
         results = Counter(_pair(block) for block in blocks if block.content_type == "tool_result")

@@ -9,16 +9,20 @@ from typing import Any, Final
 
 from windowpane.control.settings import ControlSettings
 from windowpane.exceptions import ConfigurationError
+from windowpane.protocols import TokenCounter
+from windowpane.settings import TrackerSettings
 
 _MODULE: Final = "windowpane.control.presets"
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayedPreset:
-    """A preset as a replay uses it."""
+class Management:
+    """How a manager is set up."""
 
-    name: str
     settings: ControlSettings
+    tracking: TrackerSettings | None = None
+    counter: TokenCounter | None = None
+    """A preset's own estimator; None for the model's tokenizer."""
 
 
 def preset_names() -> list[str]:
@@ -26,13 +30,14 @@ def preset_names() -> list[str]:
     return list(_presets())
 
 
-def preset_named(name: str) -> ReplayedPreset:
+def preset_named(name: str) -> Management:
     """The preset called *name*. Raises `ConfigurationError`."""
     presets = _presets()
     if name not in presets:
         known = ", ".join(presets) or "none in this release"
         raise ConfigurationError("preset", f"{name!r} is no preset", expected=f"one of {known}")
-    return ReplayedPreset(name, presets[name].settings)
+    preset = presets[name]
+    return Management(preset.settings(), preset.tracking(), preset.counter)
 
 
 def _presets() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from windowpane.events import Usage
 from windowpane.protocols import Digester
 from windowpane.replay.history import Call, History, identity
 from windowpane.replay.needs import Need, Needs
-from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.settings import TrackerSettings
 from windowpane.vocabulary import STANDING_TYPES
 from windowpane.window.blocks import Block
 from windowpane.window.references import identifiers
@@ -75,7 +75,8 @@ class Meter:
         self,
         history: History,
         needs: Sequence[Needs],
-        limits: WindowLimits,
+        limit_tokens: int,
+        fitting_tokens: int,
         *,
         digest: Digester,
         price: Price | None = None,
@@ -83,7 +84,8 @@ class Meter:
     ) -> None:
         self._history = history
         self._needs = needs
-        self._limits = limits
+        self._limit_tokens = limit_tokens
+        self._fitting_tokens = fitting_tokens
         self._digest = digest
         self._price = price
         self._probe = probe
@@ -118,7 +120,7 @@ class Meter:
         self._judge(needs.returned, blocks, number)
         self._depart(call, keys, number)
         self._last = blocks
-        if self._unprobed_tokens >= PROBED_RATIO * self._limits.limit_tokens:
+        if self._unprobed_tokens >= PROBED_RATIO * self._limit_tokens:
             self._probe_departed()
         self._judge(needs.used, blocks, number)
 
@@ -147,7 +149,7 @@ class Meter:
             regretted_share=regretted / removed if removed else None,
             regrets_by_match=dict(sorted(self._by_match.items())),
             peak_tokens=peak,
-            peak_utilization=peak / self._limits.limit_tokens,
+            peak_utilization=peak / self._limit_tokens,
         )
 
     def _add(self, what: str, number: int) -> None:
@@ -156,7 +158,7 @@ class Meter:
     def _count(self, blocks: Sequence[Block], keys: list[str]) -> None:
         total = sum(block.tokens for block in blocks)
         self.timeline.append(total)
-        self._add("overflows", total > self._limits.overflow_tokens)
+        self._add("overflows", total > self._fitting_tokens)
         cached = 0
         for before, now, block in zip(self._sent, keys, blocks, strict=False):
             if before != now:

@@ -81,9 +81,19 @@ class Setup:
         chosen = "" if zones is None else f" at {zones.yellow:g}/{zones.orange:g}/{zones.red:g}"
         return f"{self.name}, {window_name(self.limit_tokens)}{chosen}"
 
-    def control(self) -> ControlSettings:
-        """The manager's settings."""
-        return catalogue.preset_named(self.preset).settings if self.preset else ControlSettings(policy=self._own)
+    @property
+    def fitting_tokens(self) -> int:
+        """The most a call may send: limit less output reserve, by the usual reserve or a preset's smaller one."""
+        usual = self.limits.overflow_tokens
+        if not self.preset:
+            return usual
+        return max(usual, self.management().settings.limits_of(self.limit_tokens, "given").overflow_tokens)
+
+    def management(self) -> catalogue.Management:
+        """What the manager is made with."""
+        if self.preset:
+            return catalogue.preset_named(self.preset)
+        return catalogue.Management(ControlSettings(policy=self._own))
 
     @property
     def _own(self) -> Policy:

@@ -11,7 +11,7 @@ from windowpane.control.manager import ContextWindowManager
 from windowpane.digests import keyed_digester
 from windowpane.events import BlocksEvicted, ContentCompressed, Event, FidelityEvaluated, Usage
 from windowpane.limits import PriceCatalogue
-from windowpane.protocols import Digester
+from windowpane.protocols import Digester, TokenCounter
 from windowpane.replay.baselines import keep_last, truncate
 from windowpane.replay.history import History, history_of
 from windowpane.replay.meter import Measures, Meter, Price
@@ -64,7 +64,15 @@ class Prepared:
     def meter(self, setup: Setup) -> Meter:
         """A meter for one replay."""
         has_content = self.recording.has_content
-        return Meter(self.history, self.needs, setup.limits, digest=DIGEST, price=self.price, probe=has_content)
+        return Meter(
+            self.history,
+            self.needs,
+            setup.limit_tokens,
+            setup.fitting_tokens,
+            digest=DIGEST,
+            price=self.price,
+            probe=has_content,
+        )
 
 
 def simulate(prepared: Prepared, setup: Setup, *, watch: Watch | None = None) -> Run:
@@ -81,22 +89,26 @@ def simulate(prepared: Prepared, setup: Setup, *, watch: Watch | None = None) ->
 def _managed(prepared: Prepared, setup: Setup, meter: Meter, watch: Watch | None) -> Measures:
     recording = prepared.recording
 
+    management = setup.management()
+    recount = _Recount(prepared, management.counter)
+
     def sent(manager: ContextWindowManager) -> None:
-        meter.sent(manager.blocks())
+        meter.sent(recount.blocks(manager))
         if watch is not None:
             watch(manager)
 
     # Without texts nothing can be seen to refer to anything: the term is left out of every score.
-    control = replace(setup.control(), references=recording.has_content)
+    control = replace(management.settings, references=recording.has_content)
     rerun = Rerun(
         recording.key,
         setup.limit_tokens,
-        prepared.counter,
+        management.counter or prepared.counter,
         DIGEST,
         policy=control.policy,
         source="replay",
         archive=_Forgetting(),
         settings=control,
+        tracking=management.tracking,
         thresholds=setup.thresholds,
         watch=sent,
     )
@@ -126,6 +138,29 @@ def _baseline(setup: Setup, meter: Meter) -> Measures:
         shown = ids
         meter.sent(kept)
     return meter.measures(evicted=evicted, compressions=0, compression_fidelity=None)
+
+
+class _Recount:
+    """A window's blocks by the model's tokenizer, also where a preset counts in its own way."""
+
+    def __init__(self, prepared: Prepared, own: TokenCounter | None) -> None:
+        self._counter = prepared.counter
+        self._needed = own is not None
+        self._counted: dict[str, Block] = {}
+
+    def blocks(self, manager: ContextWindowManager) -> Sequence[Block]:
+        """What the next call sends."""
+        blocks = manager.blocks()
+        return [self._block(block) for block in blocks] if self._needed else blocks
+
+    def _block(self, block: Block) -> Block:
+        known = self._counted.get(block.id)
+        if known is None:
+            tokens = block.tokens if block.text is None else self._counter.count(block.text)
+            if block.content_type == "tool_call":
+                tokens += self._counter.count(block.tool_name or "")
+            known = self._counted[block.id] = replace(block, tokens=tokens)
+        return known
 
 
 class _Tally:
