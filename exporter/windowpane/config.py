@@ -8,12 +8,13 @@ arguments together.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from windowpane.alerts.quiet import QuietHours
 from windowpane.alerts.rules import Rule, configured
+from windowpane.control.budget import PROFILES
 from windowpane.paths import default_store
 from windowpane.settings import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.vocabulary import Component, ContentType, Severity
@@ -37,6 +38,10 @@ HEALTH_METRICS: Final[dict[HealthMetric, str]] = {
     "tool_result_bloat": "tool_results",
 }
 """Health metrics to the alert that judges each."""
+
+
+CascadeStrategy = Literal["tool_result_summarization", "progressive", "conversation_compaction", "sub_agent"]
+"""Compression strategies in the order of their cost."""
 
 
 class _Section(BaseModel):
@@ -103,11 +108,20 @@ class Compression(_Section):
 
     summarization_threshold_tokens: Tokens = 500
     compaction_utilization_threshold: Share = 0.90
-    cascade: dict[
-        Share, Literal["tool_result_summarization", "progressive", "conversation_compaction", "sub_agent"]
-    ] = Field(default_factory=dict)
-    """Utilization at which each strategy begins; empty for the engine's own order."""
+    cascade: dict[Share, CascadeStrategy] = Field(default_factory=dict)
+    """Utilization at which each strategy begins, cheap ones first; empty for the engine's own order. A strategy
+    that is not named is not used."""
     notes_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _cheap_first(self) -> Self:
+        order: tuple[CascadeStrategy, ...] = get_args(CascadeStrategy)
+        named = [self.cascade[threshold] for threshold in sorted(self.cascade)]
+        if len(set(named)) < len(named):
+            raise ValueError(f"cascade names a strategy twice: {', '.join(named)}")
+        if named != sorted(named, key=order.index):
+            raise ValueError(f"cascade must rise with cost, {' < '.join(order)}; it is {' < '.join(named)}")
+        return self
 
 
 class Allocations(_Section):
@@ -129,10 +143,22 @@ class Allocations(_Section):
 
 
 class Budget(_Section):
-    """How the window is shared out."""
+    """How the window is shared out: a profile, and shares that differ from it."""
 
+    profile: Literal["default", "code_review", "research", "customer_support"] = "default"
     allocations: Allocations = Allocations()
     soft_limit_pct: Share = 0.80
+
+    @model_validator(mode="before")
+    @classmethod
+    def _over_profile(cls, given: object) -> object:
+        """Shares that are left out are the profile's."""
+        if not isinstance(given, dict) or given.get("profile") not in PROFILES:
+            return given
+        shares = given.get("allocations") or {}
+        if not isinstance(shares, dict):
+            return given
+        return {**given, "allocations": {**PROFILES[given["profile"]], **shares}}
 
 
 class CrossWindow(_Section):

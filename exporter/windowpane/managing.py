@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict, Unpa
 from windowpane.archive import FileArchive
 from windowpane.checkpoints import FileCheckpoints
 from windowpane.control import manager
+from windowpane.control.budget import shares_of
 from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.judging.sampling import SampledJudge
 from windowpane.control.managed import Seams, Task
@@ -78,7 +79,7 @@ class ManagerOptions(TypedDict, total=False):
     thresholds: Thresholds | None
     policy: str | None
     weights: Mapping[str, float] | None
-    budget: Mapping[Component, float] | None
+    budget: Mapping[Component, float] | str | None
     enforce: Literal["global", "component"]
     session_id: str | None
     parent_session_id: str | None
@@ -109,7 +110,8 @@ class Options:
     """Another system's numbers, order and words; a policy, weights, thresholds or budget beside it stand."""
     policy: str | None = None
     weights: Mapping[str, float] | None = None
-    budget: Mapping[Component, float] | None = None
+    budget: Mapping[Component, float] | str | None = None
+    """Shares by component, or a profile by name: default, code_review, research, customer_support."""
     enforce: Literal["global", "component"] = "global"
     session_id: str | None = None
     parent_session_id: str | None = None
@@ -205,6 +207,10 @@ def _control(options: Options, config: Config, preset: Preset | None) -> Control
         return ControlSettings(
             policy=_policy(options, config),
             enforce=options.enforce,
+            soft_ratio=config.budget.soft_limit_pct,
+            compact_ratio=_compact_ratio(config),
+            protected_types=frozenset(config.eviction.protected_types),
+            summarize_tokens=config.compression.summarization_threshold_tokens,
             checkpoint_ratio=config.cross_window.auto_save_threshold,
         )
     control = preset.settings(requested_output_tokens=options.requested_output_tokens)
@@ -242,7 +248,13 @@ def _tracking(options: Options, config: Config, preset: Preset | None) -> Tracke
     tracking = config.tracker_settings()
     if preset is not None:
         tracking = preset.tracking(tracking)
-    return tracking if options.budget is None else replace(tracking, budget=dict(options.budget))
+    return tracking if options.budget is None else replace(tracking, budget=shares_of(options.budget))
+
+
+def _compact_ratio(config: Config) -> float | None:
+    """Where compaction begins, if that was said: the default follows where red begins in each window."""
+    named = "compaction_utilization_threshold" in config.compression.model_fields_set
+    return config.compression.compaction_utilization_threshold if named else None
 
 
 def _limits(model: str, options: Options, config: Config, preset: Preset | None) -> WindowLimits | None:
@@ -260,7 +272,9 @@ def _limits(model: str, options: Options, config: Config, preset: Preset | None)
     return WindowLimits.of(
         given,
         source,
-        requested_output_tokens=options.requested_output_tokens,
+        requested_output_tokens=max(
+            options.requested_output_tokens, int(config.budget.allocations.output_reserved * given)
+        ),
         thresholds=options.thresholds or config.thresholds(),
     )
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from windowpane.events import Event, Usage
 
-CountSource = Literal["exact", "usage", "estimate"]
-"""Where a token count comes from: the model's own tokenizer, the provider's report, or a heuristic."""
+CountSource = Literal["exact", "usage", "reported", "estimate"]
+"""Where a token count comes from: the model's own tokenizer, the provider's usage, what the model said of its own
+budget, or a heuristic."""
 
 LimitSource = Literal["given", "provider", "catalogue", "observed_floor"]
 """Where a context window's size comes from: the user, the provider's response, the model catalogue,

@@ -61,6 +61,7 @@ LIMIT_WORDS: Final[dict[str, str]] = {
 COUNT_WORDS: Final[dict[str, str]] = {
     "exact": "counted with the model's own tokenizer",
     "usage": "as the provider reported",
+    "reported": "as the model said of its own budget",
     "estimate": "estimated",
 }
 """Where a token count comes from, for people."""

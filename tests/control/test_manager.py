@@ -109,7 +109,7 @@ def test_candidates_can_be_listed_without_evicting() -> None:
         for n in range(10):
             tool_turn(window, n, result=words(4_000, tag=f"r{n}x"))
         before = window.messages()
-        found = window.candidates()
+        found = window.eviction_candidates(5)
 
         assert found
         assert [one.score for one in found] == sorted(one.score for one in found)

@@ -7,10 +7,38 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from windowpane.exceptions import ConfigurationError
+from windowpane.settings import DEFAULT_BUDGET
 from windowpane.vocabulary import COMPONENTS, Component
 
 SOFT_RATIO: Final = 0.80
 TOLERANCE: Final = 1e-9
+
+PROFILES: Final[dict[str, dict[Component, float]]] = {
+    "default": dict(DEFAULT_BUDGET),
+    "code_review": {
+        "system_prompt": 0.06,
+        "tool_definitions": 0.05,
+        "message_history": 0.60,
+        "tool_results": 0.18,
+        "memory_injection": 0.06,
+    },
+    "research": {
+        "system_prompt": 0.05,
+        "tool_definitions": 0.05,
+        "message_history": 0.55,
+        "tool_results": 0.15,
+        "memory_injection": 0.15,
+    },
+    "customer_support": {
+        "system_prompt": 0.08,
+        "tool_definitions": 0.03,
+        "message_history": 0.70,
+        "tool_results": 0.08,
+        "memory_injection": 0.06,
+    },
+}
+"""Shares by kind of task, output's 5% aside. Only the default leaves another 5% as the safety margin: the others
+rely on being warned at the soft limit."""
 
 OVERFLOW_ACTION: Final[dict[Component, str]] = {
     "system_prompt": "trim at design time",
@@ -46,7 +74,9 @@ class Budget:
     Raises `ConfigurationError` for an unknown component, a negative share, or shares that sum to more than 1.
     """
 
-    def __init__(self, shares: Mapping[Component, float], limit_tokens: int) -> None:
+    def __init__(
+        self, shares: Mapping[Component, float], limit_tokens: int, *, soft_ratio: float = SOFT_RATIO
+    ) -> None:
         for component, share in shares.items():
             if component not in COMPONENTS:
                 raise ConfigurationError(
@@ -60,30 +90,56 @@ class Budget:
         if total > 1 + TOLERANCE:
             raise ConfigurationError("budget", f"the shares sum to {total:g}", expected="at most 1")
         self._budgets = {component: int(share * limit_tokens) for component, share in shares.items()}
-        self._reserved: dict[Component, int] = {}
+        self._soft_ratio = soft_ratio
+        self.reserved: dict[Component, int] = {}
+        """Tokens set aside for content that is on its way."""
 
     def budget_tokens(self, component: Component) -> int | None:
         """Hard limit of a component; None where it has none."""
         return self._budgets.get(component)
 
     def ask(self, component: Component, tokens: int, used: Mapping[Component, int]) -> Ruling:
-        """Whether *tokens* more fit: warned above 80% of the budget, blocked above all of it. Changes nothing."""
+        """Whether *tokens* more fit: warned above the soft limit, blocked above the budget. Changes nothing."""
         budget = self._budgets.get(component)
-        held = used.get(component, 0) + self._reserved.get(component, 0)
+        held = used.get(component, 0) + self.reserved.get(component, 0)
         if budget is None:
             return Ruling("allowed", component, held, None)
         if held + tokens > budget:
             return Ruling("blocked", component, held, budget, OVERFLOW_ACTION.get(component, "evict"))
-        outcome: Literal["allowed", "warned"] = "warned" if held + tokens > SOFT_RATIO * budget else "allowed"
+        outcome: Literal["allowed", "warned"] = (
+            "warned" if held + tokens > self._soft_ratio * budget else "allowed"
+        )
         return Ruling(outcome, component, held, budget)
 
     def reserve(self, component: Component, tokens: int, used: Mapping[Component, int]) -> Ruling:
         """Set *tokens* aside for content that is on its way; nothing is set aside when it is blocked."""
         ruling = self.ask(component, tokens, used)
         if ruling.outcome != "blocked":
-            self._reserved[component] = self._reserved.get(component, 0) + max(0, tokens)
+            self.hold(component, tokens)
         return ruling
+
+    def hold(self, component: Component, tokens: int) -> None:
+        """Set *tokens* aside, whatever the budget says."""
+        self.reserved[component] = self.reserved.get(component, 0) + max(0, tokens)
 
     def commit(self, component: Component, tokens: int) -> None:
         """The reserved content came, or will not: its reservation ends."""
-        self._reserved[component] = max(0, self._reserved.get(component, 0) - max(0, tokens))
+        self.reserved[component] = max(0, self.reserved.get(component, 0) - max(0, tokens))
+
+    def state(self, component: Component, used_tokens: int) -> Literal["normal", "soft", "hard"] | None:
+        """Which limit of its budget a component has reached; None without one."""
+        budget = self._budgets.get(component)
+        if not budget:
+            return None
+        if used_tokens >= budget:
+            return "hard"
+        return "soft" if used_tokens >= self._soft_ratio * budget else "normal"
+
+
+def shares_of(budget: Mapping[Component, float] | str) -> dict[Component, float]:
+    """The shares of a profile by name, or as given. Raises `ConfigurationError` for a name that is none."""
+    if not isinstance(budget, str):
+        return dict(budget)
+    if budget not in PROFILES:
+        raise ConfigurationError("budget.profile", f"{budget!r} is no profile", expected=", ".join(PROFILES))
+    return dict(PROFILES[budget])

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from windowpane.control.breaker import Breaker
-from windowpane.control.budget import Budget
+from windowpane.control.budget import Budget, Ruling
 from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import finding_of, handle_of
 from windowpane.control.journal import Journal
@@ -25,10 +25,11 @@ from windowpane.control.settings import ControlSettings
 from windowpane.control.snapshot import Snapshot, items_of
 from windowpane.control.task import TaskRecord
 from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired, PressureMeasured, Usage
+from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import Digester, TokenCounter
 from windowpane.settings import WindowLimits
 from windowpane.tracking.tracker import SessionTracker
-from windowpane.vocabulary import COMPONENT_OF, STANDING_TYPES, Component, ContentType
+from windowpane.vocabulary import COMPONENT_OF, COMPONENTS, STANDING_TYPES, Component, ContentType
 from windowpane.window.blocks import Block
 from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
 
@@ -104,7 +105,14 @@ class Core:
         """Derive levels and budgets from the window's size."""
         self.limits = limits
         self.levels = None if limits is None else self.settings.levels_of(limits, self.settings.checkpoint_ratio)
-        self.budget = None if limits is None else Budget(self.tracker.settings.budget, limits.limit_tokens)
+        if self.levels is not None and limits is not None and self.settings.compact_ratio is not None:
+            self.levels = self.levels.compacting_at(limits, self.settings.compact_ratio)
+        reserved = {} if self.budget is None else self.budget.reserved
+        self.budget = None
+        if limits is not None:
+            shares, soft = self.tracker.settings.budget, self.settings.soft_ratio
+            self.budget = Budget(shares, limits.limit_tokens, soft_ratio=soft)
+            self.budget.reserved.update(reserved)
 
     def follow_limits(self) -> None:
         """Take over a size that the tracker learnt from the provider."""
@@ -163,6 +171,7 @@ class Core:
             findings={
                 block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
             },
+            protected_types=self.settings.protected_types,
             references_known=self.settings.references,
         )
 
@@ -338,6 +347,29 @@ class Core:
                 )
                 cap = min(cap, max(ruling.remaining_tokens or 0, ruling.budget_tokens // 10))
         return cap
+
+    def can_add(self, component: Component, tokens: int) -> Ruling:
+        """Whether *tokens* more of a component fit; reports what is blocked, and limits that would be passed."""
+        if component not in COMPONENTS or tokens < 0:
+            raise ConfigurationError(
+                f"budget.{component}", f"{tokens} tokens", expected=f"0 or more of {', '.join(COMPONENTS)}"
+            )
+        used = self.tracker.window.tokens_by_component
+        if self.budget is None or self.limits is None:
+            return Ruling("allowed", component, used[component], None)
+        ruling = self.budget.ask(component, tokens, used)
+        room = self.limits.overflow_tokens - self.used() - sum(self.budget.reserved.values())
+        if tokens > room:
+            ceiling = self.limits.overflow_tokens
+            ruling = Ruling("blocked", component, ceiling - room, ceiling, "make room in the window first")
+        elif ruling.outcome == "blocked" and self.settings.enforce == "global":
+            ruling = replace(ruling, outcome="warned")
+        self._watch(component, tokens)
+        if ruling.outcome == "blocked" and ruling.budget_tokens is not None:
+            self.tracker.record(
+                BudgetBlocked(component, tokens, ruling.used_tokens, ruling.budget_tokens, ruling.action)
+            )
+        return ruling
 
     def _watch(self, component: Component, tokens: int) -> None:
         """Warn once when a component passes its soft limit, and once more when it passes its budget."""

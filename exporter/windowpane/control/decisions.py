@@ -7,12 +7,46 @@ from typing import Final, Literal
 
 from windowpane.control.pressure import Levels
 from windowpane.events import PressureMeasured
+from windowpane.protocols import CountSource
 from windowpane.vocabulary import Component, Zone
 
 Action = Literal["none", "prepare", "evict", "compact", "roll"]
 
 ACTIONS: Final[tuple[Action, ...]] = ("none", "prepare", "evict", "compact", "roll")
 """Mildest first."""
+
+
+Urgency = Literal["unknown", "normal", "warning", "critical"]
+CRITICAL_TURNS: Final = 3
+WARNING_TURNS: Final = 10
+
+
+def urgency_of(turns: float | None) -> Urgency:
+    """How soon something is used up: critical under 3 turns, warning under 10."""
+    if turns is None:
+        return "unknown"
+    return "critical" if turns < CRITICAL_TURNS else "warning" if turns < WARNING_TURNS else "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentStatus:
+    """One component against its budget; None is unknown, or without a budget."""
+
+    used_tokens: int
+    budget_tokens: int | None = None
+    reserved_tokens: int = 0
+    """Set aside for content that is on its way."""
+    utilization: float | None = None
+    state: Literal["normal", "soft", "hard"] | None = None
+    """Which limit of its budget it has reached."""
+    burn_rate: float | None = None
+    """Tokens a turn, mean of the last 20."""
+    turns_until_exhausted: float | None = None
+
+    @property
+    def urgency(self) -> Urgency:
+        """How soon its budget is used up."""
+        return urgency_of(self.turns_until_exhausted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +61,29 @@ class Status:
     window_id: int
     turns_until_red: float | None = None
     used_by_component: dict[Component, int] = field(default_factory=dict)
+    usable_tokens: int | None = None
+    velocity: float | None = None
+    """Tokens a turn, mean of the last 5."""
+    burn_rate: float | None = None
+    """Tokens a turn, mean of the last 20."""
+    turns_until_exhausted: float | None = None
+    """Until the output reserve is all that is left."""
+    count_source: CountSource = "estimate"
+    components: dict[Component, ComponentStatus] = field(default_factory=dict)
+    """Each against its budget; only in the status that is asked for, not in decisions."""
+    output_tokens: int | None = None
+    """Kept free for output."""
+    breaker_open: bool = False
+    """Whether compaction is stopped because it made no progress."""
+    audit_events: int = 0
+    """Decisions in the audit trail."""
+    subtasks: dict[str, str] = field(default_factory=dict)
+    """Of the task, with their status."""
+
+    @property
+    def urgency(self) -> Urgency:
+        """How soon the window is used up."""
+        return urgency_of(self.turns_until_exhausted)
 
     def __str__(self) -> str:
         """One line an agent can read."""
@@ -79,5 +136,10 @@ def status_of(measured: PressureMeasured | None, *, turn: int, window_id: int, u
         turn=turn,
         window_id=window_id,
         turns_until_red=measured.turns_until_red,
-        used_by_component=dict(measured.used_by_component),
+        used_by_component=measured.used_by_component,
+        usable_tokens=measured.usable_tokens,
+        velocity=measured.velocity,
+        burn_rate=measured.burn_rate,
+        turns_until_exhausted=measured.turns_until_exhausted,
+        count_source=measured.count_source,
     )

@@ -48,8 +48,14 @@ def turn_start(core: Core) -> Program[Decision]:
     return _settle(core, levels, tally, overflowed=before.used_tokens > levels.ceiling)
 
 
-def turn_end(core: Core, reply: Reply) -> None:
-    """The reply enters the window, its usage becomes the truth, the turn closes."""
+def turn_end(core: Core, reply: Reply, reported_remaining: int | None = None) -> None:
+    """The reply enters the window, its usage becomes the truth, the turn closes.
+
+    *reported_remaining* is what the model said is left of its window; without usage it corrects the count.
+    """
+    reported = None
+    if reported_remaining is not None and core.limits is not None:
+        reported = core.limits.limit_tokens - reported_remaining
     core.add_reply(reply.parts)
     cost = reply.cost_dollars
     if cost is None and reply.usage is not None and core.cost_of is not None:
@@ -57,6 +63,7 @@ def turn_end(core: Core, reply: Reply) -> None:
     core.last_usage = reply.usage or core.last_usage
     core.measured = core.tracker.end_turn(
         reply.usage,
+        reported_tokens=reported,
         cost_dollars=cost,
         latency_seconds=reply.latency_seconds,
         stop_reason=reply.stop_reason,

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
 
+from windowpane.control.auditing import AUDITED, AUDITED_EVENTS
 from windowpane.control.checkpoint import Found
 from windowpane.control.core import Core
 from windowpane.control.crossing import clear, save_checkpoint
-from windowpane.control.decisions import Decision, Status
-from windowpane.control.eviction.engine import plan_eviction
+from windowpane.control.decisions import Decision
 from windowpane.control.journal import SourceRecord
 from windowpane.control.judging.sampling import JudgedSession, SampledJudge
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
@@ -35,7 +36,7 @@ from windowpane.control.requests import (
 from windowpane.control.settings import ControlSettings
 from windowpane.control.spans import SpanLink, spanned
 from windowpane.control.task import TaskRecord
-from windowpane.events import Candidate, Event, FidelityEvaluated, Usage
+from windowpane.events import Event, FidelityEvaluated, Usage
 from windowpane.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
 from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo, SessionTracker
@@ -132,6 +133,7 @@ class ManagedSession:
         self._heard: list[Event] = []
         self._logged: set[str] = set()
         self._closed = False
+        self._audit: deque[Event] = deque(maxlen=AUDITED_EVENTS)
         tracker = SessionTracker(
             info,
             emit=self._emit,
@@ -202,20 +204,6 @@ class ManagedSession:
                 return anthropic_messages(blocks, core.payloads)
             return openai_messages(blocks, core.payloads)
 
-    def status(self) -> Status:
-        """The window at the last measurement; as a string, one line the agent can read."""
-        with self._lock:
-            return self._core.status()
-
-    def candidates(self) -> tuple[Candidate, ...]:
-        """The blocks the policy would evict first, at most 20, without evicting any; none without a limit."""
-        with self._lock:
-            core = self._core
-            if core.limits is None:
-                return ()
-            snapshot = core.snapshot(core.limits)
-            return plan_eviction(snapshot, 0, policy=core.settings.policy, counter=core.counter).candidates
-
     def blocks(self) -> tuple[Block, ...]:
         """The window's blocks in the order the model sees them."""
         with self._lock:
@@ -281,6 +269,7 @@ class ManagedSession:
 
     def _emit(self, batch: list[Event]) -> None:
         """Events leave the tracker; called with the lock held, so their order is kept."""
+        self._audit.extend(event for event in batch if event.type in AUDITED)
         if self._listeners:
             self._heard.extend(event for event in batch if self._is_heard(event))
         self._seams.emit(batch)
@@ -358,7 +347,9 @@ class ManagedSession:
             self._seams.hook_took(hook, self._seams.timer() - started)
 
     def _unmanaged(self) -> Decision:
-        return Decision("none", self.status(), reason="the hook failed; see the log")
+        with self._lock:
+            status = self._core.status()
+        return Decision("none", status, reason="the hook failed; see the log")
 
     def _local(self, request: Request) -> Answer:
         """Carry out a request on files; a failure is the answer."""

@@ -40,10 +40,14 @@ class ContextWindowManager(TaskSession):
         with self._spanned():
             return self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
 
-    def on_turn_end(self, reply: object) -> None:
-        """After each model call: the reply enters the window and the provider's usage becomes the truth."""
+    def on_turn_end(self, reply: object, *, reported_remaining: int | None = None) -> None:
+        """After each model call: the reply enters the window and the provider's usage becomes the truth.
+
+        Where the model itself was told and says how many tokens of its window are left, *reported_remaining*
+        corrects the count of a provider that reports no usage.
+        """
         with self._spanned():
-            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining))
         self._after_turn()
 
     def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
@@ -138,10 +142,10 @@ class AsyncContextWindowManager(TaskSession):
         with self._spanned():
             return await self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
 
-    async def on_turn_end(self, reply: object) -> None:
+    async def on_turn_end(self, reply: object, *, reported_remaining: int | None = None) -> None:
         """As `ContextWindowManager.on_turn_end`."""
         with self._spanned():
-            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply)))
+            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining))
         await self._after_turn()
 
     async def settle(self) -> None:

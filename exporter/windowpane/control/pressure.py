@@ -51,6 +51,11 @@ class Levels:
             minimum_saving=int(min(MINIMUM_SAVING_TOKENS, MINIMUM_SAVING_RATIO * limits.usable_tokens)),
         )
 
+    def compacting_at(self, limits: WindowLimits, ratio: float) -> Levels:
+        """The levels with compaction from *ratio* on; never before evictions begin, never after the roll."""
+        compact = min(max(limits.at(ratio), self.evict), self.roll)
+        return replace(self, compact=compact)
+
     def above(self, standing_tokens: int) -> Levels:
         """The levels of a window of which *standing_tokens* are sent with every call.
 

@@ -30,12 +30,13 @@ def never_removed(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
     """Ids of the groups that no policy and no compaction may touch."""
     current = _current_user_blocks(snapshot)
     kept = set(snapshot.open_calls)
+    fixed = FIXED | snapshot.protected_types
     for group in groups:
         for item in group.items:
             block = item.block
             if (
                 block.pinned
-                or block.content_type in FIXED
+                or block.content_type in fixed
                 or block.id == snapshot.goal_block
                 or block.id in current
                 or (block.turn >= snapshot.turn and block.content_type != "placeholder")

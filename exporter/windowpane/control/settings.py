@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from windowpane.control.budget import SOFT_RATIO
 from windowpane.control.compression.truncation import middle_out
 from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
 from windowpane.protocols import LimitSource, TokenCounter
 from windowpane.settings import WindowLimits
+from windowpane.vocabulary import ContentType
 
 if TYPE_CHECKING:
     from windowpane.control.cascade import Rung
@@ -69,7 +71,15 @@ class ControlSettings:
     shorten: Shorten = head_and_tail
     policy: Policy = POLICIES["hybrid"]
     enforce: Literal["global", "component"] = "global"
-    """Whether a component over its budget is only reported, or its tool results are cut to what is left."""
+    """Whether a component over its budget is only reported, or reduced by itself and refused more."""
+    soft_ratio: float = SOFT_RATIO
+    """Of a component's budget, from which it is warned about."""
+    compact_ratio: float | None = None
+    """Utilization from which the conversation is compacted; None where red begins."""
+    protected_types: frozenset[ContentType] = frozenset()
+    """Content that never leaves, beside what never leaves anyway."""
+    summarize_tokens: int = 500
+    """A model summarises single tool results larger than this."""
     result_tokens: int = RESULT_TOKENS
     """At most for one tool result."""
     result_ratio: float = RESULT_RATIO

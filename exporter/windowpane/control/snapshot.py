@@ -38,6 +38,8 @@ class Snapshot:
     """Groups with a tool call that has no result yet."""
     findings: Mapping[str, str] = field(default_factory=dict)
     """One line of what each tool result found, by block id, taken when it came in."""
+    protected_types: frozenset[ContentType] = frozenset()
+    """Content that never leaves, beside what never leaves anyway."""
     references_known: bool = False
     """Whether anything tracks references; if not, that term is left out of every score."""
 

@@ -17,8 +17,6 @@ from windowpane.events import BreakerOpened, ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.window.blocks import Block
 
-THRESHOLD_TOKENS: Final = 500
-"""Smaller results are not worth a call."""
 RESULTS_A_TURN: Final = 3
 """Calls of the model before one call of the agent, at most."""
 SHARE: Final = 0.25
@@ -54,7 +52,7 @@ def _largest(core: Core) -> list[Block]:
         for block in core.tracker.window
         if block.content_type == "tool_result"
         and block.text
-        and block.tokens > THRESHOLD_TOKENS
+        and block.tokens > core.settings.summarize_tokens
         and not block.pinned
         and block.replaces is None
         and block.group not in open_groups | current

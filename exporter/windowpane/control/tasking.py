@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from windowpane.control.advising import AdvisingSession
 from windowpane.control.core import Core
 from windowpane.control.crossing import save_checkpoint
-from windowpane.control.managed import ManagedSession
 from windowpane.control.resuming import Resumption, resume, start_anew
 from windowpane.control.task import Choice, SubtaskStatus
 
 
-class TaskSession(ManagedSession):
+class TaskSession(AdvisingSession):
     """A managed session with the record of its task."""
 
     def __init__(self, *args: Any, resume_task: bool = False, **options: Any) -> None:

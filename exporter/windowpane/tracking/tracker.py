@@ -51,6 +51,8 @@ from windowpane.window.window import Window
 
 UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
+REPORT_RANGE: Final = (0.5, 2.0)
+"""What a model says of its own budget is believed within this share of what is known."""
 
 
 class SessionTracker(Session):
@@ -331,25 +333,32 @@ class SessionTracker(Session):
         self,
         usage: Usage | None = None,
         *,
+        reported_tokens: int | None = None,
         cost_dollars: float | None = None,
         latency_seconds: float | None = None,
         stop_reason: str | None = None,
         at: float | None = None,
     ) -> PressureMeasured:
-        """The model call came back: the provider's count becomes the truth and the turn closes."""
+        """The model call came back: the provider's count becomes the truth and the turn closes.
+
+        *reported_tokens* is what the model itself said that the call sent; it counts where there is no usage and
+        it is near the estimate.
+        """
         if not self._replied or not self.in_turn:
             self._note_call(at)
         trusted = usage is not None and usage.input_total > 0 and self._believe(usage.input_total, at)
-        if usage is not None and trusted:
-            self._anchor(usage.input_total, at)
-        self._last_usage = usage
+        total = usage.input_total if usage is not None and trusted else None
         source: CountSource = "usage" if trusted else self._count_source()
+        if reported_tokens is not None and self._agrees(reported_tokens, total, at) and total is None:
+            total, source = reported_tokens, "reported"
+        if total is not None:
+            self._anchor(total, at)
+        self._last_usage = usage
         self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
         added = round(self._added * self.accounts.calibration)
         baseline = self.pace.close_turn(self.turn, added, self._added_by_component)
-        measured = read_gauges(
-            self, self._reading("final", reported=usage.input_total if usage is not None and trusted else None)
-        )
+        reading = self._reading("final", reported=total)
+        measured = read_gauges(self, reading if total is None else replace(reading, count_source=source))
         self.record(measured, at)
         self._trend.close_turn(measured, cost_dollars)
         if baseline is not None:
@@ -421,6 +430,16 @@ class SessionTracker(Session):
         )
         self.set_limits(raised, at)
         return True
+
+    def _agrees(self, reported: int, total: int | None, at: float | None) -> bool:
+        """Whether what the model said of its budget can be true: near the provider's count, or the estimate."""
+        expected = self.accounts.used(self._call_raw) if total is None else total
+        limit = None if self.limits is None else self.limits.limit_tokens
+        low, high = REPORT_RANGE
+        if reported > 0 and low * expected <= reported <= high * expected and reported <= (limit or reported):
+            return True
+        self.record(UsageRejected(reported, limit or 0, "reported_drift"), at)
+        return False
 
     def _anchor(self, total: int, at: float | None) -> None:
         expected = self.accounts.used(self._call_raw)

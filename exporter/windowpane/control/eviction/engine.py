@@ -120,6 +120,7 @@ def plan_eviction(
     counter: TokenCounter,
     grade: Grade = "exchanges",
     handles: bool = True,
+    listed: int = LISTED_CANDIDATES,
 ) -> EvictionPlan:
     """What to evict to free *needed_tokens*; the same snapshot always gives the same plan.
 
@@ -148,7 +149,7 @@ def plan_eviction(
         needed_tokens=needed_tokens,
         steps=tuple(steps),
         cache_cost_tokens=_behind(snapshot, taken),
-        candidates=_candidates(ranking, taken),
+        candidates=_candidates(ranking, taken, listed),
     )
 
 
@@ -250,12 +251,12 @@ def _behind(snapshot: Snapshot, taken: set[str]) -> int:
     return sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken)
 
 
-def _candidates(ranking: _Ranking, taken: set[str]) -> tuple[Candidate, ...]:
+def _candidates(ranking: _Ranking, taken: set[str], count: int) -> tuple[Candidate, ...]:
     listed: list[Candidate] = []
     for row in ranking.order:
+        if len(listed) >= count:
+            break
         block = ranking.items[row].block
         if block.id not in taken:
             listed.append(Candidate(block.id, block.content_type, block.tokens, ranking.scores[row]))
-            if len(listed) == LISTED_CANDIDATES:
-                break
     return tuple(listed)
