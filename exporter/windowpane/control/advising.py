@@ -19,7 +19,7 @@ class AdvisingSession(ManagedSession):
     """A managed session that answers questions about itself."""
 
     def status(self) -> Status:
-        """The window at the last measurement, with budgets and forecasts; as a string, one line the agent can read."""
+        """The last measurement with budgets and forecasts; as a string, one line the agent can read."""
         with self._lock:
             return full_status(self._core, audit_events=len(self._audit))
 
