@@ -77,6 +77,7 @@ class ManagerOptions(TypedDict, total=False):
     limit_tokens: int | None
     requested_output_tokens: int
     thresholds: Thresholds | None
+    preset: str | Preset | None
     policy: str | None
     weights: Mapping[str, float] | None
     budget: Mapping[Component, float] | str | None
