@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 def make_ingest(
-    digest: Digester, *, limit_tokens: int | None = None, agent: str | None = None, with_fidelity: bool = True
+    digest: Digester,
+    *,
+    limit_tokens: int | None = None,
+    agent: str | None = None,
+    model: str = "",
+    with_fidelity: bool = True,
 ) -> Ingest:
     """What playing recordings needs, with the packaged vocabularies and catalogue; deterministic."""
     return Ingest(
@@ -33,6 +38,7 @@ def make_ingest(
         catalogue=PriceCatalogue(),
         limit_tokens=limit_tokens,
         agent=agent,
+        model=model,
         evaluate=evaluate if with_fidelity else None,
         media_tokens=image_tokens,
     )

@@ -87,6 +87,14 @@ class TestImport:
         assert "conversation.json" in output
         assert "1 session" in output
 
+    def test_the_user_may_name_the_model_a_recording_does_not(self, run: Run, recording: Path) -> None:
+        """With --model the window's size comes from the catalogue."""
+        run("import", recording, "--model", "gpt-4o")
+
+        (row,) = json.loads(run("sessions", "--json").stdout)
+        assert row["model"] == "gpt-4o"
+        assert row["limit_source"] == "catalogue"
+
     def test_importing_twice_changes_nothing(self, run: Run, recording: Path) -> None:
         """The second import of the same file adds no event."""
         run("import", recording)

@@ -37,6 +37,7 @@ PROBLEMS_SHOWN = 20
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--limit", "limit_tokens", type=click.IntRange(1), help="Size of the context window, in tokens.")
 @click.option("--agent", help="Name the sessions' agent instead of the tool that recorded them.")
+@click.option("--model", default="", help="Model of the recordings that name none.")
 @click.option(
     "--capture", is_flag=True, help="Keep the texts as well, secrets redacted, for diffs and time travel."
 )
@@ -49,6 +50,7 @@ def command(
     paths: tuple[Path, ...],
     limit_tokens: int | None,
     agent: str | None,
+    model: str,
     *,
     capture: bool,
     as_json: bool,
@@ -71,7 +73,7 @@ def command(
             f"no recordings in the usual places; name a file or folder. Looked in:\n{places}"
         )
     with open_to_write(store_path, capture=capture) as store, _bar(quiet=as_json) as progress:
-        ingest = make_ingest(store.digester(), limit_tokens=limit_tokens, agent=agent)
+        ingest = make_ingest(store.digester(), limit_tokens=limit_tokens, agent=agent, model=model)
         task = progress.add_task("reading", total=None)
 
         def tell(path: Path, *, number: int, total: int) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from windowpane.store.sqlite import SqliteStore
 
 LONG_SESSION: Final = "pi_large_session.jsonl"
+UNNAMED_MODEL: Final = "gpt-4o"
+"""Of the recordings that name no model in themselves; the airline conversations name it in their title."""
 RERUN_LIMITS: Final = (8_192, 32_768)
 """Windows the long session is managed in, tokens."""
 
@@ -35,7 +37,7 @@ def load(store: SqliteStore, *, now: float, progress: Callable[[str], None]) -> 
     """Play every packaged session into *store*; *progress* is told of each before it is played."""
     judged = JudgedStore(store)
     digest = store.digester()
-    ingest = make_ingest(digest)
+    ingest = make_ingest(digest, model=UNNAMED_MODEL)
     loaded = []
 
     def play(name: str, events: Callable[[], Iterable[Event]]) -> None:

@@ -77,7 +77,7 @@ class _Stage:
     def _begin(self) -> None:
         opened = self._opened
         assert opened is not None
-        model = next((_model_of(record) for record in self._held if _model_of(record)), "")
+        model = next((_model_of(record) for record in self._held if _model_of(record)), self._ingest.model)
         limit = next((_limit_of(record) for record in self._held if _limit_of(record)), None)
         parent = opened.parent_key
         self._player = SessionPlayer(

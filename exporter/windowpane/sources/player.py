@@ -74,6 +74,8 @@ class Ingest:
     """The window's size as the user gave it; wins over everything."""
     agent: str | None = None
     """Name for the sessions instead of the tool's."""
+    model: str = ""
+    """Model of the recordings that name none."""
     settings: TrackerSettings | None = None
     evaluate: FidelityProbe | None = None
     media_tokens: Callable[[str], int] | None = None
