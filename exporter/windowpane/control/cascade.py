@@ -16,6 +16,7 @@ from windowpane.control.core import Core
 from windowpane.control.crossing import roll
 from windowpane.control.decisions import Action
 from windowpane.control.pressure import Levels
+from windowpane.control.progressing import let_age
 from windowpane.control.protection import GRADES
 from windowpane.control.reduction import NOTHING, Outcome, cut_within_turn, evict
 from windowpane.control.requests import Program
@@ -121,6 +122,9 @@ RUNGS: Final[dict[str, Rung]] = {
         "compact",
         lambda core, levels: _may_summarize(core) and levels.evict <= core.used() < levels.roll,
         summarize_results,
+    ),
+    "progressive_summarization": Rung(
+        "compact", lambda core, levels: levels.evict <= core.used() < levels.roll, let_age
     ),
     "compaction": Rung("compact", lambda core, levels: levels.evict <= core.used() < levels.roll, _compact),
     "roll": Rung("roll", lambda core, levels: core.used() >= levels.roll, roll),

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from windowpane.control.breaker import Breaker
 from windowpane.control.budget import Budget, Ruling
+from windowpane.control.compression.progressive import Levelled
 from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import finding_of, handle_of
 from windowpane.control.journal import Journal
@@ -66,6 +67,8 @@ class Core:
     payloads: dict[str, Payload] = field(default_factory=dict)
     references: ReferenceIndex = field(default_factory=ReferenceIndex)
     journal: Journal = field(default_factory=Journal)
+    levelled: Levelled = field(default_factory=Levelled)
+    """What content became shorter by its age."""
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     measured: PressureMeasured | None = None
@@ -180,6 +183,7 @@ class Core:
         for block in blocks:
             self.payloads.pop(block.id, None)
             self.references.forget(block.id)
+        self.levelled.forget(blocks)
 
     def next_handle(self) -> str:
         """A handle for an original that never had a block of its own."""

@@ -123,7 +123,8 @@ class Levelled:
     def forget(self, blocks: Sequence[Block]) -> None:
         """Let go of blocks that left the window."""
         gone = {root.id for block in blocks if (root := self._roots.pop(block.id, None)) is not None}
-        self._texts = {key: text for key, text in self._texts.items() if key[0] not in gone}
+        if gone:
+            self._texts = {key: text for key, text in self._texts.items() if key[0] not in gone}
 
     @property
     def levels(self) -> Mapping[str, int]:

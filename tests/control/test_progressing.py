@@ -1,0 +1,112 @@
+"""The progressive rung in a managed session: content says less with age, and everything stays valid."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from message_rules import anthropic_faults, openai_faults
+
+from windowpane.control.core import ControlSettings
+from windowpane.control.managed import Task
+from windowpane.control.manager import ContextWindowManager
+from windowpane.events import BlocksEvicted, ContentCompressed, FidelityEvaluated
+from windowpane.settings import WindowLimits
+from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.tracking import SessionInfo
+
+LADDER = (
+    "progressive_summarization",
+    "eviction",
+    "compaction",
+    "roll",
+    "hard_eviction",
+    "truncation",
+    "last_eviction",
+)
+
+
+def manager(sink: RecordingSink, *, archive: MemoryArchive | None = None, **seams: Any) -> ContextWindowManager:
+    made = replace(in_memory_seams(sink), archive=archive or MemoryArchive(), **seams)
+    return ContextWindowManager(
+        SessionInfo("s", "a", "m", "live", "s/1"),
+        seams=made,
+        task=Task(),
+        limits=WindowLimits.of(16_384, "given"),
+        settings=ControlSettings(ladder=LADDER),
+    )
+
+
+def turn(window: ContextWindowManager, n: int) -> None:
+    window.on_turn_start()
+    text = f"Decided on plan_{n} because reason_{n} holds. " + f"thought{n} " * 40
+    window.on_turn_end(chat_reply(text, calls=[(f"c{n}", "read_file", json.dumps({"path": f"src/f{n}.py"}))]))
+    window.on_tool_result("read_file", f"ValueError: bad input {n}\n" + f"line of f{n} " * 220, f"c{n}")
+
+
+def aged(sink: RecordingSink) -> list[ContentCompressed]:
+    return [found for found in sink.of(ContentCompressed) if found.strategy == "progressive_summarization"]
+
+
+def test_old_content_says_less_and_messages_stay_valid() -> None:
+    """Blocks are shortened one by one, smaller every time, with their calls in place and a probe each."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("Review all files.")
+        for n in range(25):
+            turn(window, n)
+            assert openai_faults(window.messages()) == []
+            assert anthropic_faults(window.messages("anthropic").messages) == []
+
+    assert len(aged(sink)) > 10
+    assert all(found.tokens_after < found.tokens_before for found in aged(sink))
+    probed = {found.of for found in sink.of(FidelityEvaluated)}
+    assert {event.event_id for event in sink.events if event.data in aged(sink)} <= probed
+
+
+def test_a_block_goes_through_the_levels() -> None:
+    """What has key points becomes one line later, written from the original in the archive."""
+    sink, archive = RecordingSink(), MemoryArchive()
+    with manager(sink, archive=archive) as window:
+        window.add_user("Review all files.")
+        for n in range(40):
+            turn(window, n)
+        texts = [block.text or "" for block in window.blocks()]
+
+    assert any(text.startswith(("[one line]", "[title]")) for text in texts)
+    assert any("ValueError: bad input" in text for text in archive.texts.values())
+
+
+@pytest.mark.parametrize("answer", ["ValueError in f.py", ConnectionError("no route"), "far too long " * 400])
+def test_a_model_may_write_the_shorter_form(answer: str | Exception) -> None:
+    """Its text is used where it fits the level; else the extractive one is, and the session goes on."""
+    sink = RecordingSink()
+    model = ScriptedModel([answer])
+    with manager(sink, model=model) as window:
+        window.add_user("Review all files.")
+        for n in range(20):
+            turn(window, n)
+
+    methods = {found.method for found in aged(sink)}
+    assert model.asked
+    assert ("ScriptedModel" in methods) == (answer == "ValueError in f.py")
+    assert "extractive" in methods
+
+
+def test_the_default_ladder_leaves_ages_alone() -> None:
+    """The rung is there to be chosen; nobody gets it unasked."""
+    assert "progressive_summarization" not in ControlSettings().ladder
+    sink = RecordingSink()
+    with ContextWindowManager(
+        SessionInfo("s", "a", "m", "live", "s/1"),
+        seams=in_memory_seams(sink),
+        limits=WindowLimits.of(16_384, "given"),
+    ) as window:
+        window.add_user("Review all files.")
+        for n in range(20):
+            turn(window, n)
+
+    assert aged(sink) == []
+    assert sink.of(BlocksEvicted)
