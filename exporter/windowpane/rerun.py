@@ -49,7 +49,7 @@ class Rerun:
     digest: Digester
     agent: str | None = None
     """Name instead of the recording's."""
-    policy: Policy = field(default=POLICIES["hybrid"])
+    policy: Policy | None = field(default=POLICIES["hybrid"])
     source: str = "demo"
     archive: Archive | None = None
     """Without one, placeholders promise no original."""

@@ -79,8 +79,10 @@ def _evict_hard(core: Core, limits: WindowLimits, levels: Levels) -> Program[Out
 
 def _evict_anything(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
     """Drop whatever may be dropped: nothing that can still leave may make a call impossible."""
+    if core.settings.policy is None:
+        return NOTHING
     policy = replace(core.settings.policy, drops="any")
-    return evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1, policy=policy)
+    return (yield from evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1, policy=policy))
 
 
 def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:

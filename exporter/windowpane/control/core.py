@@ -17,6 +17,7 @@ from windowpane.control.budget import Budget, Ruling
 from windowpane.control.compression.progressive import Levelled
 from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import finding_of, handle_of
+from windowpane.control.facts import Fact
 from windowpane.control.journal import Journal
 from windowpane.control.payloads import Payload
 from windowpane.control.pressure import Levels
@@ -77,6 +78,10 @@ class Core:
     fruitless_used: int | None = None
     """Used tokens at the last eviction plan that was not worth applying."""
     retried_turn: int | None = None
+    compacting: bool = False
+    """Whether a summary is being written."""
+    consulted: bool = False
+    """Whether anyone wants to be asked before a compaction."""
     compacted_turn: int | None = None
     """The last turn whose conversation was compacted before its call."""
     checkpoint_version: int = 0
@@ -184,6 +189,22 @@ class Core:
             self.payloads.pop(block.id, None)
             self.references.forget(block.id)
         self.levelled.forget(blocks)
+
+    def assess(
+        self,
+        removed: Sequence[Block],
+        visible: Sequence[Block],
+        *,
+        recoverable: bool,
+        facts: Sequence[Fact] | None,
+        of: str,
+    ) -> None:
+        """Report how much of what a compression removed can still be seen, where that is asked for."""
+        evaluate = self.settings.evaluate
+        if evaluate is not None:
+            self.tracker.record(
+                evaluate(removed, visible, digest=self.digest, recoverable=recoverable, facts=facts, of=of)
+            )
 
     def next_handle(self) -> str:
         """A handle for an original that never had a block of its own."""

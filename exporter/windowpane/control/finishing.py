@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from windowpane.control.compacting import completed
 from windowpane.control.compression.extractive import summarize
 from windowpane.control.compression.prompts import COMPACTION, SHORTER, fenced, transcript
 from windowpane.control.core import Core
 from windowpane.control.crossing import save_checkpoint
+from windowpane.control.drafting import completed
 from windowpane.control.facts import extract
 from windowpane.control.requests import ArchiveCheckpoint, AskModel, Program
 from windowpane.events import TrendReport
@@ -45,7 +45,7 @@ def _summary(core: Core) -> Program[str]:
         text = "" if answer.failed else completed(core, str(answer.value or ""), None)
         if text:
             return text
-    return summarize(
+    return (core.settings.summarizer or summarize)(
         extract(blocks),
         goal=core.goal,
         previous=[block.text or "" for block in blocks if block.content_type == "summary"],

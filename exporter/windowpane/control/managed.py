@@ -26,10 +26,12 @@ from windowpane.control.replies import read_reply
 from windowpane.control.requests import (
     Answer,
     ArchiveCheckpoint,
+    Consult,
     KeepOriginals,
     LoadCheckpoint,
     ProbeEnvironment,
     Program,
+    Proposal,
     Request,
     SaveCheckpoint,
 )
@@ -44,6 +46,8 @@ from windowpane.window.blocks import Block
 
 T = TypeVar("T")
 Listener = Callable[[Event], object]
+Adviser = Callable[[Proposal], object]
+"""Told of a compaction before it is made; False stops it."""
 RecordListener = Callable[[SourceRecord], object]
 
 _log = logging.getLogger(__name__)
@@ -79,6 +83,8 @@ class Seams:
     archive: Archive | None = None
     checkpoints: CheckpointStore | None = None
     environment: EnvironmentProbe | None = None
+    subagent: Callable[[str], Any] | None = None
+    """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
     model: Callable[[str, str], Any] | None = None
     """A language model `(system, user) -> text`, sync or async; writes summaries."""
     hook_took: Callable[[str, float], object] | None = None
@@ -129,6 +135,7 @@ class ManagedSession:
         self._lock = threading.RLock()
         """Guards the core and everything below; never held while a request is carried out."""
         self._listeners: dict[str, list[Listener]] = {}
+        self._advisers: list[Adviser] = []
         self._record_listeners: list[RecordListener] = []
         self._heard: list[Event] = []
         self._logged: set[str] = set()
@@ -228,6 +235,15 @@ class ManagedSession:
         with self._lock:
             self._listeners.setdefault(event_name, []).append(listener)
 
+    def before_compaction(self, adviser: Adviser) -> None:
+        """Ask *adviser* before every compaction, without the lock; where it returns False there is none now.
+
+        What has to leave for the call to fit still leaves. What it raises is logged and stops nothing.
+        """
+        with self._lock:
+            self._advisers.append(adviser)
+            self._core.consulted = True
+
     def on_record(self, listener: RecordListener) -> None:
         """Call *listener* with what the session's preset tells in its source's own names; as `on` does."""
         with self._lock:
@@ -289,6 +305,13 @@ class ManagedSession:
             _log.info("%s", record.text)
             for record_listener in self._record_listeners:
                 self._call(record_listener, record, record.name)
+
+    def _approves(self, adviser: Adviser, proposal: Proposal) -> bool:
+        try:
+            return adviser(proposal) is not False
+        except Exception:  # noqa: BLE001 (an adviser is the user's code)
+            _log.exception("an adviser on compactions failed; it is taken to agree")
+            return True
 
     def _call(self, listener: Callable[[T], object], what: T, name: str) -> None:
         try:
@@ -357,6 +380,8 @@ class ManagedSession:
             if isinstance(request, KeepOriginals) and self._seams.archive is not None:
                 for handle, text in request.items:
                     self._seams.archive.put(self.session_id, handle, text)
+            elif isinstance(request, Consult):
+                return Answer(all(self._approves(adviser, request.proposal) for adviser in self._advisers))
             elif isinstance(request, ProbeEnvironment) and self._seams.environment is not None:
                 return Answer(self._seams.environment.observe(request.paths))
             elif self._seams.checkpoints is not None:

@@ -68,10 +68,12 @@ def evict(
 ) -> Program[Outcome]:
     """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
     target = levels.target if target_used is None else target_used
+    chosen = policy or core.settings.policy
+    if chosen is None:
+        return NOTHING
 
     def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: FBT001 (the seam's own shape)
         needed = core.raw(max(0, core.used() - target))
-        chosen = policy or core.settings.policy
         return _best_plan(core, snapshot, needed, policy=chosen, grades=grades, handles=handles)
 
     if core.used() <= target:

@@ -30,6 +30,13 @@ class AskModel:
 
 
 @dataclass(frozen=True, slots=True)
+class AskSubagent:
+    """Have a sub-agent work in a window of its own; answered with its text."""
+
+    assignment: str
+
+
+@dataclass(frozen=True, slots=True)
 class SaveCheckpoint:
     """Write a checkpoint's JSON and Markdown; answered with None. Fails with `StaleCheckpointError`."""
 
@@ -58,7 +65,36 @@ class ProbeEnvironment:
     paths: tuple[str, ...]
 
 
-Request = KeepOriginals | AskModel | SaveCheckpoint | LoadCheckpoint | ArchiveCheckpoint | ProbeEnvironment
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A compaction that is about to be made; tokens as counted at ingest."""
+
+    strategy: str
+    trigger: str
+    tokens_before: int
+    """Of what would be replaced."""
+    tokens_after: int
+    """At most, as far as can be told before."""
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consult:
+    """Ask whoever wants to be asked whether to go on; answered with False for no."""
+
+    proposal: Proposal
+
+
+Request = (
+    KeepOriginals
+    | AskModel
+    | AskSubagent
+    | SaveCheckpoint
+    | LoadCheckpoint
+    | ArchiveCheckpoint
+    | ProbeEnvironment
+    | Consult
+)
 
 
 @dataclass(frozen=True, slots=True)

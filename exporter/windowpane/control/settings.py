@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from windowpane.control.budget import SOFT_RATIO
+from windowpane.control.compression.extractive import summarize
 from windowpane.control.compression.truncation import middle_out
 from windowpane.control.eviction.policies import POLICIES, Policy
+from windowpane.control.fidelity import evaluate
 from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
+from windowpane.events import FidelityEvaluated
 from windowpane.protocols import LimitSource, TokenCounter
 from windowpane.settings import WindowLimits
 from windowpane.vocabulary import ContentType
@@ -42,6 +45,12 @@ Shorten = Callable[[str, int, TokenCounter, str], str]
 of the original, empty without an archive."""
 
 
+Summarizer = Callable[..., str]
+"""As `compression.extractive.summarize`."""
+Evaluate = Callable[..., FidelityEvaluated]
+"""As `fidelity.evaluate`."""
+
+
 def default_levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
     """The engine's own levels."""
     return Levels.of(limits, checkpoint_ratio=checkpoint_ratio)
@@ -69,7 +78,12 @@ class ControlSettings:
     limits_of: LimitsOf = WindowLimits.of
     levels_of: LevelsOf = default_levels
     shorten: Shorten = head_and_tail
-    policy: Policy = POLICIES["hybrid"]
+    policy: Policy | None = POLICIES["hybrid"]
+    """None for no eviction."""
+    summarizer: Summarizer | None = summarize
+    """Writes summaries without a model; None for none."""
+    evaluate: Evaluate | None = evaluate
+    """Tells a compression's fidelity; None where nobody asks."""
     enforce: Literal["global", "component"] = "global"
     """Whether a component over its budget is only reported, or reduced by itself and refused more."""
     soft_ratio: float = SOFT_RATIO

@@ -8,8 +8,6 @@ from typing import Final
 from windowpane.control.compression.prompts import TOOL_RESULT, fenced
 from windowpane.control.core import Core
 from windowpane.control.eviction.placeholders import handle_of
-from windowpane.control.facts import extract
-from windowpane.control.fidelity import evaluate
 from windowpane.control.pressure import Levels
 from windowpane.control.reduction import NOTHING, Outcome
 from windowpane.control.requests import AskModel, KeepOriginals, Program
@@ -119,15 +117,5 @@ def _summarize(core: Core, block: Block) -> Program[int]:
     core.forget([block])
     if finding is not None:
         core.payloads[stand_in.id] = finding
-    facts = extract([block])
-    tracker.record(
-        evaluate(
-            [block],
-            [stand_in],
-            digest=core.digest,
-            recoverable=handle is not None,
-            facts=facts,
-            of=event.event_id,
-        )
-    )
+    core.assess([block], [stand_in], recoverable=handle is not None, facts=None, of=event.event_id)
     return block.tokens - tokens
