@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -316,6 +317,18 @@ class TestQuestions:
 
         assert "299" in asked
 
+    def test_names_are_asked_where_somebody_spoke_of_them(self) -> None:
+        """A name that only a tool printed is not asked for; one the model mentioned is, in the model's words."""
+        output = replace(
+            blocks_of("alpha_one beta_two gamma_three delta_four of the listing")[0], content_type="tool_result"
+        )
+        said = blocks_of("I will rename the function beta_two because callers confuse it")[0]
+
+        asked = [question for question in questions_from([output, said, output]) if question.kind == "artifact"]
+
+        assert [question.expected for question in asked] == ["beta_two"]
+        assert "callers confuse it" in asked[0].text
+
     @given(st.text(alphabet="abc_/.:= 123\nmustnextdecided", max_size=400))
     def test_any_text_gives_questions_that_it_answers(self, text: str) -> None:
         """Keys are always quotations."""
@@ -396,8 +409,6 @@ class TestTheEvent:
 
 
 def _without_text() -> list[object]:
-    from dataclasses import replace
-
     return [replace(block, text=None) for block in blocks_of("some words that nobody recorded")]
 
 

@@ -74,7 +74,7 @@ _CUES: Final[dict[str, FactKind]] = {
     ),
 }
 
-_SPOKEN: Final[frozenset[ContentType]] = frozenset(
+SPOKEN: Final[frozenset[ContentType]] = frozenset(
     {"user_message", "assistant_response", "thinking", "summary", "memory_injection"}
 )
 """Content that a person or the model wrote as prose."""
@@ -158,7 +158,7 @@ class _Finder:
         self._goal_seen = False
 
     def read(self, index: int, content_type: ContentType, text: str) -> None:
-        spoken = content_type in _SPOKEN
+        spoken = content_type in SPOKEN
         weight = _WEIGHT.get(content_type, 1)
         if content_type == "tool_call":
             text = text.replace("\\n", "\n")

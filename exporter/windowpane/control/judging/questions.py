@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Literal, get_args
 
-from windowpane.control.facts import TOKEN, Fact, FactKind, extract, significant
+from windowpane.control.facts import SPOKEN, TOKEN, Fact, FactKind, extract, significant
 from windowpane.window.blocks import Block
 
 QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
@@ -73,7 +73,7 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
     """
     pools: dict[QuestionKind, list[Question]] = {kind: [] for kind in KINDS}
     for fact in sorted(extract(blocks), key=lambda fact: fact.block):
-        question = _question(fact, blocks[fact.block].text or "")
+        question = _question(fact, _source(fact, blocks))
         if question is not None and question.text not in {known.text for known in pools[question.kind]}:
             pools[question.kind].append(question)
     queues = {kind: _spread(pool) for kind, pool in pools.items()}
@@ -112,6 +112,19 @@ def _spread(pool: list[Question]) -> list[Question]:
             order.append(stretch[middle])
             stretches += [stretch[middle + 1 :], stretch[:middle]]
     return order
+
+
+def _source(fact: Fact, blocks: Sequence[Block]) -> str:
+    """The text a name is asked from: the last in which a person or the model spoke of it.
+
+    A name that only tools printed is asked for where it is a path; the others nobody may ever need again.
+    """
+    if fact.is_sentence or fact.kind == "number":
+        return ""
+    for block in reversed(blocks):
+        if block.content_type in SPOKEN and fact.text in (block.text or ""):
+            return block.text or ""
+    return blocks[fact.block].text or "" if fact.kind == "path" else ""
 
 
 def _question(fact: Fact, text: str) -> Question | None:
