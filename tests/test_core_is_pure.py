@@ -19,7 +19,7 @@ PACKAGES = {
 }
 
 CORE = (
-    "events", "window", "tracking", "settings", "vocabulary", "protocols", "exceptions", "control", "observe",
+    "events", "window", "tracking", "settings", "vocabulary", "protocols", "exceptions", "control", "observation",
     "state", "metrics.catalog", "alerts.rules", "alerts.engine",
 )  # fmt: skip
 """With everything they import."""

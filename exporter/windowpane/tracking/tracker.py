@@ -314,6 +314,12 @@ class SessionTracker(Session):
 
     # -- turns ------------------------------------------------------------------------------------------------
 
+    def begin_call(self, at: float | None = None) -> None:
+        """What enters from here to `measure` is sent with one call, replies that are sent back included."""
+        if not self.in_turn:
+            self._open_turn(at)
+        self._replied = True
+
     def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
         """Emit `pressure.measured`, and `zone.changed` where the zone did; opens a turn when none is open."""
         if not self.in_turn:

@@ -1,0 +1,1 @@
+"""Watches agents that manage their windows themselves: what they send, diffed into facts."""

@@ -1,1 +1,0 @@
-"""Passive observation of agents that manage their own context."""
