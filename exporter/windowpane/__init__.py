@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from windowpane.control.judging.sampling import Sample, SampledJudge
     from windowpane.exceptions import IrreducibleContextError, WindowpaneError
     from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+    from windowpane.observing import observe, session
     from windowpane.runtime import start, stop
 
     __version__: str
@@ -25,6 +26,8 @@ __all__ = [
     "SampledJudge",
     "WindowpaneError",
     "__version__",
+    "observe",
+    "session",
     "start",
     "stop",
 ]
@@ -36,6 +39,8 @@ _HOMES: Final = {
     "Sample": "windowpane.control.judging.sampling",
     "SampledJudge": "windowpane.control.judging.sampling",
     "WindowpaneError": "windowpane.exceptions",
+    "observe": "windowpane.observing",
+    "session": "windowpane.observing",
     "start": "windowpane.runtime",
     "stop": "windowpane.runtime",
 }

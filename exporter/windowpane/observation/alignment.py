@@ -99,12 +99,14 @@ def _replace(
     size: Callable[[BlockSpec], int],
 ) -> None:  # fmt: skip
     """Blocks gave way to others: a message grew or was rewritten, or a summary took their place."""
-    grown = _extension(removed, inserted[0], new)
+    sent = [held for held in removed if not held.replied]
+    grown = _extension(sent, inserted[0], new)
     if grown is not None:
         found.extended.append(grown)
+        found.dropped += removed[len(sent) :]
         found.added += inserted[1:]
         return
-    if all(held.replied for held in removed):
+    if not sent:
         _pair(found, removed, inserted, new)
         return
     last = inserted[-1] == len(new) - 1

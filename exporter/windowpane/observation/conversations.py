@@ -39,11 +39,16 @@ REPLACED_TURNS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the agent's owner says of the calls made within: who makes them, and in which session."""
+    """What the agent's owner says of the calls made within: who makes them, and in which session.
+
+    One object is one use of a named session; another with the same name is another use.
+    """
 
     agent: str
     session_id: str | None = None
     """None lets the messages tell conversations apart."""
+    limit_tokens: int | None = None
+    parent_session_id: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -181,13 +186,13 @@ class Conversations:
     def _by_generated(self, call: Call, candidates: list[Conversation]) -> Found | None:
         """The candidate whose generated content *call* sends back: the one with the longest common prefix."""
         marked: dict[Conversation, int] = {}
-        first = first_of(call)
         for key in generated_in(call):
             for conversation in self._by_key.get(key, ()):
                 if conversation in marked or conversation not in candidates:
                     continue
-                if is_telling(key) or conversation.first == first:
-                    marked[conversation] = conversation.observer.common(call)
+                common = conversation.observer.common(call)
+                if is_telling(key) or common == conversation.observer.sent:
+                    marked[conversation] = common
             if any(common == conversation.observer.sent for conversation, common in marked.items()):
                 break
         if not marked:

@@ -1,0 +1,379 @@
+"""`windowpane.observe` around the real clients of OpenAI and Anthropic, on transports within the test."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windowpane
+from windowpane import observing
+from windowpane.events import Event, TurnEnded
+from windowpane.runtime import Runtime
+from windowpane.store.base import EventFilter, SessionFilter, SessionRow
+
+openai = pytest.importorskip("openai")
+anthropic = pytest.importorskip("anthropic")
+try:
+    import httpx2 as httpx
+except ImportError:
+    import httpx  # type: ignore[no-redef]
+
+SENT = "Migrate user-service"
+CHAT = {
+    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o-2024-08-06",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "On it."}}],
+    "usage": {"prompt_tokens": 1200, "completion_tokens": 3, "total_tokens": 1203,
+              "prompt_tokens_details": {"cached_tokens": 1000}},
+}  # fmt: skip
+RESPONSE = {
+    "id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-4o", "status": "completed",
+    "output": [{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": "On it.", "annotations": []}]}],
+    "parallel_tool_calls": False, "tool_choice": "auto", "tools": [],
+    "usage": {"input_tokens": 900, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 3,
+              "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 903},
+}  # fmt: skip
+MESSAGE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-of-tests", "stop_reason": "end_turn",
+    "stop_sequence": None, "content": [{"type": "text", "text": "On it."}],
+    "usage": {"input_tokens": 100, "output_tokens": 3, "cache_read_input_tokens": 700,
+              "cache_creation_input_tokens": 0},
+}  # fmt: skip
+
+
+def sse(*pieces: dict[str, Any], named: bool) -> str:
+    """Server-sent events, as the two providers write them."""
+    lines = [f"data: {json.dumps(piece)}\n\n" for piece in pieces]
+    if named:
+        lines = [f"event: {piece['type']}\n{line}" for piece, line in zip(pieces, lines, strict=True)]
+    return "".join(lines) + ("" if named else "data: [DONE]\n\n")
+
+
+def chunk(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": None}
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o",
+            "choices": [choice]} | more  # fmt: skip
+
+
+CHAT_STREAM = sse(
+    chunk({"role": "assistant", "content": "On "}), chunk({"content": "it."}),
+    chunk({}, choices=[], usage=CHAT["usage"]), named=False,
+)  # fmt: skip
+ANTHROPIC_STREAM = sse(
+    {"type": "message_start", "message": MESSAGE | {"content": [], "stop_reason": None}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "On it."}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+     "usage": {"output_tokens": 3}},
+    {"type": "message_stop"}, named=True,
+)  # fmt: skip
+
+
+class Provider:
+    """A provider that answers with what it is told and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.answer: Any = CHAT
+        self.asked: list[bytes] = []
+
+    def __call__(self, request: Any) -> Any:
+        self.asked.append(request.content)
+        if isinstance(self.answer, str):
+            return httpx.Response(200, text=self.answer, headers={"content-type": "text/event-stream"})
+        return httpx.Response(self.status, json=self.answer)
+
+    async def later(self, request: Any) -> Any:
+        return self(request)
+
+
+@pytest.fixture
+def provider() -> Provider:
+    return Provider()
+
+
+def openai_client(provider: Provider) -> Any:
+    transport = httpx.Client(transport=httpx.MockTransport(provider))
+    return openai.OpenAI(api_key="k", base_url="http://provider.test/v1", http_client=transport, max_retries=0)
+
+
+def async_openai_client(provider: Provider) -> Any:
+    transport = httpx.AsyncClient(transport=httpx.MockTransport(provider.later))
+    return openai.AsyncOpenAI(
+        api_key="k", base_url="http://provider.test/v1", http_client=transport, max_retries=0
+    )
+
+
+def anthropic_client(provider: Provider) -> Any:
+    transport = httpx.Client(transport=httpx.MockTransport(provider))
+    return anthropic.Anthropic(api_key="k", base_url="http://provider.test", http_client=transport, max_retries=0)
+
+
+def async_anthropic_client(provider: Provider) -> Any:
+    transport = httpx.AsyncClient(transport=httpx.MockTransport(provider.later))
+    return anthropic.AsyncAnthropic(
+        api_key="k", base_url="http://provider.test", http_client=transport, max_retries=0
+    )
+
+
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    for name in list(os.environ):
+        if name.startswith("WINDOWPANE_") and "TEST" not in name:
+            monkeypatch.delenv(name)
+    started = windowpane.start(port=0, store=tmp_path / "windowpane.db", notify=[])
+    yield started
+    windowpane.stop()
+
+
+def ask(**more: Any) -> dict[str, Any]:
+    return {"model": "gpt-4o", "messages": [{"role": "user", "content": SENT}]} | more
+
+
+def ask_claude(**more: Any) -> dict[str, Any]:
+    return ask(model="claude-of-tests", max_tokens=100) | more
+
+
+def sessions(running: Runtime) -> list[SessionRow]:
+    running.flush()
+    assert running.store is not None
+    return list(running.store.sessions(SessionFilter()))
+
+
+def turns(running: Runtime) -> list[TurnEnded]:
+    running.flush()
+    assert running.store is not None
+    found = running.store.events(EventFilter(types=("turn.ended",)))
+    return [stored.event.data for stored in found]  # type: ignore[misc]
+
+
+def events(running: Runtime) -> list[Event]:
+    running.flush()
+    assert running.store is not None
+    return [stored.event for stored in running.store.events(EventFilter())]
+
+
+def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> None:
+    """The call is a turn of a session of the agent, with the provider's usage and a price."""
+    client = openai_client(provider)
+    assert windowpane.observe(client, agent="reviewer") is client
+
+    reply = client.chat.completions.create(**ask())
+
+    assert reply.choices[0].message.content == "On it."
+    [row] = sessions(running)
+    assert (row.agent, row.model, row.used_tokens, row.cache_read_tokens) == ("reviewer", "gpt-4o", 1200, 1000)
+    assert row.cost_dollars is not None
+    assert turns(running)[0].latency_seconds is not None
+
+
+def test_what_is_sent_is_the_same_to_the_byte(running: Runtime, provider: Provider) -> None:
+    """Observing changes no byte of the request, for either provider."""
+    for make, call in (
+        (openai_client, lambda client: client.chat.completions.create(**ask(temperature=0.5))),
+        (openai_client, lambda client: client.responses.create(model="gpt-4o", input=SENT)),
+        (anthropic_client, lambda client: client.messages.create(**ask_claude(system="Be brief"))),
+    ):
+        provider.asked.clear()
+        call(make(provider))
+        call(windowpane.observe(make(provider)))
+
+        assert provider.asked[0] == provider.asked[1]
+
+
+def test_a_response_is_observed(running: Runtime, provider: Provider) -> None:
+    """The responses API counts, and a stored response is continued in its session."""
+    provider.answer = RESPONSE
+    client = windowpane.observe(openai_client(provider))
+    client.responses.create(model="gpt-4o", input=SENT, instructions="Be brief")
+    client.responses.create(model="gpt-4o", input="Go on", previous_response_id="resp_1", instructions="Be brief")
+
+    [row] = sessions(running)
+    assert (row.turns, row.used_tokens) == (2, 900)
+
+
+def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -> None:
+    """Cache reads are part of the input, and the system prompt is in the window."""
+    provider.answer = MESSAGE
+    client = windowpane.observe(anthropic_client(provider))
+    reply = client.messages.create(**ask_claude(system="Be brief"))
+
+    assert reply.content[0].text == "On it."
+    [row] = sessions(running)
+    assert row.used_tokens == 800
+    assert "system_prompt" in {event.data.block.content_type for event in events(running)
+                               if event.type == "block.added"}  # fmt: skip
+
+
+def test_a_conversation_is_one_session(running: Runtime, provider: Provider) -> None:
+    """Replies sent back as the client's own objects go on in the session, each block counted once."""
+    provider.answer = MESSAGE
+    client = windowpane.observe(anthropic_client(provider))
+    messages: list[Any] = [{"role": "user", "content": SENT}]
+    for _ in range(3):
+        reply = client.messages.create(**ask_claude(messages=messages))
+        messages += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": "Go on"}]
+
+    [row] = sessions(running)
+    assert row.turns == 3
+    added = [event for event in events(running) if event.type == "block.added"]
+    kinds = [event.data.block.content_type for event in added]  # type: ignore[union-attr]
+    assert (kinds.count("user_message"), kinds.count("assistant_response")) == (3, 3)
+    assert row.evicted_blocks == 0
+
+
+def test_a_chat_stream_is_passed_on_and_counted(running: Runtime, provider: Provider) -> None:
+    """Every chunk arrives as it came; usage comes from the last one."""
+    provider.answer = CHAT_STREAM
+    client = windowpane.observe(openai_client(provider))
+    stream = client.chat.completions.create(**ask(stream=True, stream_options={"include_usage": True}))
+
+    assert isinstance(stream, openai.Stream)
+    text = "".join(piece.choices[0].delta.content for piece in stream if piece.choices)
+    assert text == "On it."
+    assert sessions(running)[0].used_tokens == 1200
+
+
+def test_a_stream_that_is_dropped_ends_its_turn(running: Runtime, provider: Provider) -> None:
+    """An agent that stops reading leaves a turn without usage, not an open one."""
+    provider.answer = CHAT_STREAM
+    client = windowpane.observe(openai_client(provider))
+    with client.chat.completions.create(**ask(stream=True)) as stream:
+        next(stream)
+    del stream
+    gc.collect()
+
+    assert [ended.usage for ended in turns(running)] == [None]
+
+
+def test_claude_streams_are_counted(running: Runtime, provider: Provider) -> None:
+    """Both ways to stream give their events unchanged, and usage from message_start and message_delta."""
+    provider.answer = ANTHROPIC_STREAM
+    client = windowpane.observe(anthropic_client(provider))
+    with client.messages.stream(**ask_claude()) as stream:
+        assert "".join(stream.text_stream) == "On it."
+        assert stream.get_final_message().usage.output_tokens == 3
+    kinds = [event.type for event in client.messages.create(**ask_claude(stream=True))]
+
+    assert kinds[0] == "message_start"
+    assert kinds[-1] == "message_stop"
+    assert [(ended.usage.input_total, ended.usage.output_tokens) for ended in turns(running) if ended.usage] == [
+        (800, 3), (800, 3)
+    ]  # fmt: skip
+
+
+def test_async_clients_are_observed(running: Runtime, provider: Provider) -> None:
+    """The async clients, plain and streaming, give the same facts."""
+
+    async def work() -> str:
+        chat = windowpane.observe(async_openai_client(provider))
+        await chat.chat.completions.create(**ask())
+        provider.answer = CHAT_STREAM
+        stream = await chat.chat.completions.create(**ask(stream=True))
+        text = "".join([piece.choices[0].delta.content async for piece in stream if piece.choices])
+        claude = windowpane.observe(async_anthropic_client(provider))
+        provider.answer = ANTHROPIC_STREAM
+        async with claude.messages.stream(**ask_claude()) as events_of:
+            text += await events_of.get_final_text()
+        provider.answer = MESSAGE
+        await claude.messages.create(**ask_claude())
+        await chat.close()
+        await claude.close()
+        return text
+
+    assert asyncio.run(work()) == "On it.On it."
+    assert sorted(ended.usage.input_total for ended in turns(running) if ended.usage) == [800, 800, 1200, 1200]
+
+
+def test_raw_responses_are_observed(running: Runtime, provider: Provider) -> None:
+    """Frameworks that ask for raw responses are seen, and get the object they would have got."""
+    client = windowpane.observe(openai_client(provider))
+    raw = client.chat.completions.with_raw_response.create(**ask())
+
+    assert raw.parse().usage.prompt_tokens == 1200
+    assert sessions(running)[0].used_tokens == 1200
+
+
+def test_copies_of_a_client_are_observed(running: Runtime, provider: Provider) -> None:
+    """`with_options` makes a client that is observed as well; observing twice counts once."""
+    client = windowpane.observe(windowpane.observe(openai_client(provider)))
+    client.with_options(timeout=3).chat.completions.create(**ask())
+
+    assert len(turns(running)) == 1
+
+
+def test_an_error_of_the_provider_passes_unchanged(running: Runtime, provider: Provider) -> None:
+    """The agent gets the client's own exception; an overflow is noted."""
+    provider.status = 400
+    message = "This model's maximum context length is 8192 tokens, however you requested 9000 tokens"
+    provider.answer = {"error": {"message": message, "type": "invalid_request_error"}}
+    client = windowpane.observe(openai_client(provider))
+    with pytest.raises(openai.BadRequestError, match="maximum context length"):
+        client.chat.completions.create(**ask())
+
+    assert sessions(running)[0].overflows == 1
+
+
+def test_a_fault_of_ours_never_reaches_the_agent(
+    running: Runtime, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the observer broken in every hook the call still works, and the log says what failed."""
+    client = windowpane.observe(openai_client(provider))
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("broken")
+
+    for name in ("called", "replied", "failed"):
+        monkeypatch.setattr(f"windowpane.observation.observer.WindowObserver.{name}", broken)
+        assert client.chat.completions.create(**ask()).choices[0].message.content == "On it."
+    assert "observing a call failed" in caplog.text
+
+
+def test_a_named_session_ends_with_its_block(running: Runtime, provider: Provider) -> None:
+    """The name, the agent and the window's size are the user's; an exception ends it as failed."""
+    client = windowpane.observe(openai_client(provider), agent="other")
+    with windowpane.session(agent="planner", session_id="job-7", limit_tokens=10_000) as session_id:
+        client.chat.completions.create(**ask())
+    provider.status = 500
+    with pytest.raises(openai.APIStatusError), windowpane.session(session_id="job-8"):
+        client.chat.completions.create(**ask())
+
+    assert session_id == "job-7"
+    rows = {row.session_id: row for row in sessions(running)}
+    assert (rows["job-7"].agent, rows["job-7"].limit_tokens, rows["job-7"].ended) == ("planner", 10_000, True)
+    reasons = {event.context.session_id: event.data.reason for event in events(running)
+               if event.type == "session.ended"}  # type: ignore[union-attr]  # fmt: skip
+    assert reasons == {"job-7": "completed", "job-8": "failed"}
+
+
+def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
+    """Before `start()` an observed client works as ever, at no cost."""
+    client = windowpane.observe(openai_client(provider))
+
+    assert client.chat.completions.create(**ask()).id == "chatcmpl-1"
+    assert observing.running_pipeline() is None
+
+
+def test_other_objects_are_refused() -> None:
+    """What is no client is an error at once."""
+    with pytest.raises(TypeError, match="dict is no client"):
+        windowpane.observe({})
+
+
+def test_a_stream_of_messages_that_can_be_read_once_is_left_alone(running: Runtime, provider: Provider) -> None:
+    """An iterator of messages is sent whole; observing would have to consume it."""
+    provider.answer = MESSAGE
+    client = windowpane.observe(anthropic_client(provider))
+    one: Callable[[], Iterator[Any]] = lambda: iter([{"role": "user", "content": SENT}])  # noqa: E731
+    client.messages.create(**ask_claude(messages=one()))
+
+    assert json.loads(provider.asked[0])["messages"] == [{"role": "user", "content": SENT}]
+    assert sessions(running) == []

@@ -1,0 +1,67 @@
+"""An observer on an in-memory tracker, and the messages an agent sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
+
+import pytest
+
+from windowpane.control.replies import read_reply
+from windowpane.observation.facts import ModelView
+from windowpane.observation.messages import Shape, call_of
+from windowpane.observation.observer import WindowObserver
+from windowpane.settings import WindowLimits
+from windowpane.testing import CharacterCounter, RecordingSink
+from windowpane.tracking import SessionInfo, SessionTracker
+
+Messages = list[dict[str, Any]]
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+class Agent:
+    """An agent that keeps its own message list and is watched."""
+
+    def __init__(self, *, shape: Shape = "chat", limit: int | None = 100_000, session_id: str = "s") -> None:
+        self.sink = RecordingSink()
+        self.shape: Shape = shape
+        limits = None if limit is None else WindowLimits.of(limit, "given")
+        self.tracker = SessionTracker(
+            SessionInfo(session_id, "a", "m", "live", f"stream/{session_id}"),
+            emit=self.sink.write,
+            digest=digest,
+            limits=limits,
+        )
+        self.tracker.start()
+        self.observer = WindowObserver(
+            self.tracker, lambda _: ModelView(CharacterCounter(), limits, media_tokens=100), digest=digest
+        )
+        self.body: dict[str, Any] = {"model": "m"}
+
+    def send(self, messages: Any, reply: object | None = None, **body: Any) -> None:
+        """One call with its reply; without one the call stays under way."""
+        name = "input" if self.shape == "responses" else "messages"
+        call = call_of(self.shape, {**self.body, **body, name: messages})
+        assert call is not None
+        self.observer.called(call)
+        if reply is not None:
+            self.observer.replied(read_reply(reply))
+
+    def window(self) -> list[tuple[str, str | None]]:
+        """What the window holds: content types and texts in order."""
+        self.tracker.flush()
+        return [(block.content_type, block.text) for block in self.tracker.window]
+
+
+@pytest.fixture
+def agent() -> Agent:
+    return Agent()
+
+
+@pytest.fixture
+def agent_of() -> Callable[..., Agent]:
+    return Agent

@@ -1,0 +1,170 @@
+"""Calls find the conversation they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from windowpane.control.replies import read_reply
+from windowpane.observation.conversations import Conversation, Conversations, Scope
+from windowpane.observation.messages import Call, call_of
+from windowpane.testing import chat_reply
+
+SYSTEM = {"role": "system", "content": "You are careful."}
+ANYONE = Scope("a")
+
+
+class Desk:
+    """Conversations whose sessions are numbered."""
+
+    def __init__(self, agent_of: Callable[..., Any], **options: Any) -> None:
+        self.opened: list[Conversation] = []
+        self.agent_of = agent_of
+        self.now = 0.0
+        self.conversations = Conversations(self.open, **options)
+
+    def open(self, call: Call, scope: Scope, parent: Conversation | None) -> Conversation:
+        name = f"s{len(self.opened)}" if parent is None else f"{parent.session_id}/{len(self.opened)}"
+        agent = self.agent_of(shape=call.shape, session_id=name)
+        self.opened.append(Conversation(agent.observer, scope, call.shape))
+        return self.opened[-1]
+
+    def begin(self, messages: list[dict[str, Any]], *, scope: Scope = ANYONE, **body: Any) -> Conversation:
+        call = call_of("chat", {"model": "m", "messages": messages, **body})
+        assert call is not None
+        found = self.conversations.find(call, scope, now=self.now)
+        found.conversation.observer.called(call, common=found.common)
+        return found.conversation
+
+    def answer(self, conversation: Conversation, reply: Any) -> None:
+        read = read_reply(reply)
+        conversation.observer.replied(read)
+        self.conversations.answered(conversation, read, None)
+
+    def send(self, messages: list[dict[str, Any]], reply: str, *, scope: Scope = ANYONE) -> str:
+        conversation = self.begin(messages, scope=scope)
+        self.answer(conversation, chat_reply(reply))
+        return conversation.session_id
+
+
+@pytest.fixture
+def desk(agent_of: Callable[..., Any]) -> Desk:
+    return Desk(agent_of)
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def test_a_longer_list_goes_on(desk: Desk) -> None:
+    """What sends back the reply belongs to the conversation it was generated in."""
+    first = desk.send([SYSTEM, user("Hello")], "Hi")
+    second = desk.send([SYSTEM, user("Hello"), said("Hi"), user("How are you?")], "Fine")
+
+    assert first == second
+
+
+def test_parallel_conversations_stay_apart(desk: Desk) -> None:
+    """Two conversations under one system prompt that generate the same words are told by their first messages."""
+    one = desk.send([SYSTEM, user("One")], "OK")
+    two = desk.send([SYSTEM, user("Two")], "OK")
+
+    assert one != two
+    assert desk.send([SYSTEM, user("One"), said("OK"), user("more")], "A") == one
+    assert desk.send([SYSTEM, user("Two"), said("OK"), user("more")], "B") == two
+
+
+def test_examples_in_the_prompt_do_not_join_conversations(desk: Desk) -> None:
+    """Calls that share few-shot examples, which nobody generated here, are conversations of their own."""
+    shots = [SYSTEM, user("2+2"), said("4")]
+    ids = {desk.send([*shots, user(f"{number}+1")], str(number + 1)) for number in range(5)}
+
+    assert len(ids) == 5
+
+
+def test_starting_over_is_a_new_conversation(desk: Desk) -> None:
+    """The same first messages again, with nothing generated in them, begin anew."""
+    one = desk.send([SYSTEM, user("Task")], "Step 1")
+    desk.send([SYSTEM, user("Task"), said("Step 1"), user("go on")], "Step 2")
+
+    assert desk.send([SYSTEM, user("Task")], "Step 1") != one
+
+
+def test_a_retry_of_a_failed_call_goes_on(desk: Desk) -> None:
+    """A call that repeats one which was never answered is the same conversation."""
+    conversation = desk.begin([SYSTEM, user("Task")])
+    conversation.observer.failed(TimeoutError("timed out"))
+    desk.conversations.release(conversation)
+
+    assert desk.send([SYSTEM, user("Task")], "Step 1") == conversation.session_id
+
+
+def test_a_compaction_keeps_its_conversation(desk: Desk) -> None:
+    """An agent at work for some turns that replaces all but the first message has compacted, not begun anew."""
+    messages = [SYSTEM, user("Task")]
+    for number in range(4):
+        session_id = desk.send(messages, f"Step {number}")
+        messages += [said(f"Step {number}"), user("go on")]
+
+    assert desk.send([SYSTEM, user("Task"), user("Summary: four steps were done")], "Step 5") == session_id
+
+
+def test_calls_at_once_from_the_same_messages_are_branches(desk: Desk) -> None:
+    """A second call from the same history, while the first is under way, is a child of the conversation."""
+    session_id = desk.send([SYSTEM, user("Task")], "Step 1")
+    messages = [SYSTEM, user("Task"), said("Step 1"), user("go on")]
+    trunk = desk.begin(messages)
+    branch = desk.begin(messages)
+
+    assert trunk.session_id == session_id
+    assert branch.session_id.startswith(f"{session_id}/")
+
+
+def test_a_dropped_stream_does_not_split_the_conversation(desk: Desk) -> None:
+    """A stream nobody finished may be followed by the next call of the same conversation."""
+    dropped = desk.begin([SYSTEM, user("Task")], stream=True)
+    following = desk.begin([SYSTEM, user("Task"), said("Half of it"), user("go on")])
+
+    assert dropped is following
+
+
+def test_a_named_session_holds_whatever_is_sent(desk: Desk) -> None:
+    """In a named session, a list that shares nothing but the system prompt is the same conversation."""
+    scope = Scope("a", "s0")
+    desk.send([SYSTEM, user("Task")], "Step 1", scope=scope)
+
+    assert desk.send([SYSTEM, user("Summary of everything")], "Step 2", scope=scope) == "s0"
+
+
+def test_another_system_prompt_in_a_named_session_is_a_child(desk: Desk) -> None:
+    """A summariser called within the session does not disturb its window."""
+    scope = Scope("a", "s0")
+    desk.send([SYSTEM, user("Task")], "Step 1", scope=scope)
+    side = desk.send([{"role": "system", "content": "Summarise."}, user("Text")], "Short", scope=scope)
+
+    assert side.startswith("s0/")
+    assert desk.send([SYSTEM, user("Task"), said("Step 1"), user("go on")], "Step 2", scope=scope) == "s0"
+
+
+def test_conversations_are_bounded(agent_of: Callable[..., Any]) -> None:
+    """The longest silent conversation is ended and forgotten, with all that it was known by."""
+    desk = Desk(agent_of, capacity=3)
+    for number in range(10):
+        desk.send([SYSTEM, user(f"Task {number}")], f"Reply {number}")
+
+    assert len(desk.conversations) == 3
+    assert len(desk.conversations._by_key) == 3
+
+
+def test_a_silent_conversation_is_over(desk: Desk) -> None:
+    """After an hour of silence the session has ended, and the same messages begin another."""
+    first = desk.send([SYSTEM, user("Hello")], "Hi")
+    desk.now = 4_000.0
+
+    assert desk.send([SYSTEM, user("Hello"), said("Hi"), user("Back again")], "Fine") != first

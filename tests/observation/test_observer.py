@@ -1,0 +1,278 @@
+"""Consecutive message lists become the facts that made the one of the other."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+from windowpane.events import (
+    BlockAdded,
+    BlocksEvicted,
+    ContentCompressed,
+    ContentRegretted,
+    FidelityEvaluated,
+    OverflowDetected,
+    PressureMeasured,
+    TurnEnded,
+    TurnStarted,
+)
+from windowpane.testing import chat_reply
+
+SYSTEM = {"role": "system", "content": "You are careful."}
+TASK = {"role": "user", "content": "Migrate user-service from axios to fetch"}
+
+
+def tool_call(call_id: str, arguments: str = '{"path":"src/app.ts"}') -> dict[str, Any]:
+    function = {"name": "read_file", "arguments": arguments}
+    return {"role": "assistant", "content": None, "tool_calls": [
+        {"id": call_id, "type": "function", "function": function}
+    ]}  # fmt: skip
+
+
+def result(call_id: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def work(agent: Any, turns: int, *, size: int = 400) -> list[dict[str, Any]]:
+    """An agent that reads *turns* files; returns its messages, ready for the next call."""
+    messages = [SYSTEM, TASK]
+    for number in range(turns):
+        agent.send(messages, chat_reply(calls=[(f"call_{number}", "read_file", '{"path":"src/app.ts"}')]))
+        messages += [tool_call(f"call_{number}"), result(f"call_{number}", f"file {number} " + "x" * size)]
+    return messages
+
+
+def test_what_is_sent_becomes_the_window(agent: Any) -> None:
+    """The first call's messages and its reply are in the window, in order, and the turn is closed."""
+    agent.send([SYSTEM, TASK], chat_reply("On it.", input_tokens=50, output_tokens=3))
+
+    assert [kind for kind, _ in agent.window()] == [
+        "system_prompt", "user_message", "assistant_response", "unattributed"
+    ]  # fmt: skip
+    assert agent.sink.of(TurnEnded)[0].usage.input_total == 50
+
+
+def test_only_new_messages_are_added(agent: Any) -> None:
+    """A call that repeats the list and appends adds what was appended, and the reply is not added twice."""
+    messages = work(agent, 3)
+    agent.send(messages, chat_reply("Done."))
+    added = [event.block.content_type for event in agent.sink.of(BlockAdded)]
+
+    assert added.count("tool_call") == 3
+    assert added.count("tool_result") == 3
+    assert added.count("user_message") == 1
+    assert not agent.sink.of(BlocksEvicted)
+
+
+def test_a_turn_is_one_model_call(agent: Any) -> None:
+    """Each call opens one turn, measured once before it and once at its end, with everything it sent."""
+    work(agent, 4)
+
+    assert len(agent.sink.of(TurnStarted)) == 4
+    phases = [measured.phase for measured in agent.sink.of(PressureMeasured)]
+    assert phases == ["before", "final"] * 4
+
+
+def test_a_history_that_began_elsewhere_is_one_turn(agent: Any) -> None:
+    """A first call with replies in it measures the whole of what it sends, once."""
+    messages = [SYSTEM, TASK, tool_call("a"), result("a", "x" * 4_000)]
+    agent.send(messages, chat_reply("Done."))
+    measured = agent.sink.of(PressureMeasured)
+
+    assert [one.phase for one in measured] == ["before", "final"]
+    assert measured[0].used_tokens > 1_000
+
+
+def test_messages_built_anew_are_the_same(agent: Any) -> None:
+    """Equal messages are unchanged even when no object is shared with the last call."""
+    messages = work(agent, 3)
+    before = len(agent.sink.of(BlockAdded))
+    agent.send(copy.deepcopy(messages), chat_reply("Done."))
+
+    assert len(agent.sink.of(BlockAdded)) == before + 2  # the last result and the reply
+    assert not agent.sink.of(BlocksEvicted)
+
+
+def test_a_result_cleared_in_place_is_an_eviction(agent: Any) -> None:
+    """An agent that edits an old message object is seen: a mask by policy `agent` in the result's place."""
+    messages = work(agent, 4)
+    messages[3]["content"] = "[cleared]"
+    agent.send(messages, chat_reply("Done."))
+    [evicted] = agent.sink.of(BlocksEvicted)
+
+    assert evicted.policy == "agent"
+    assert [(block.form, block.reason) for block in evicted.blocks] == [("mask", "cleared by the agent")]
+    assert evicted.tokens_freed > 50
+    assert agent.window()[3] == ("placeholder", "[cleared]")
+
+
+def test_a_cleared_result_that_comes_back_is_a_regret(agent: Any) -> None:
+    """Content that was cleared and is sent again in full is needed again."""
+    messages = work(agent, 3)
+    whole = messages[3]["content"]
+    messages[3]["content"] = "[cleared]"
+    agent.send(messages, chat_reply("Hm."))
+    messages[3]["content"] = whole
+    agent.send([*messages, {"role": "assistant", "content": "Hm."}], chat_reply("Done."))
+
+    assert [regret.match for regret in agent.sink.of(ContentRegretted)] == ["same_digest"]
+
+
+def test_messages_left_out_are_dropped(agent: Any) -> None:
+    """A sliding window drops whole messages; each drop is told once and nothing is added again."""
+    messages = work(agent, 6)
+    kept = [*messages[:2], *messages[6:]]
+    agent.send(kept, chat_reply("Done."))
+    [evicted] = agent.sink.of(BlocksEvicted)
+
+    assert [block.form for block in evicted.blocks] == ["drop"] * 4
+    assert {block.reason for block in evicted.blocks} == {"left out by the agent"}
+    assert [kind for kind, _ in agent.window()].count("tool_result") == 4
+
+
+def test_a_summary_in_place_of_history_is_a_compression(agent: Any) -> None:
+    """Fewer tokens in the place of several blocks: compacted by the agent, with ratio and fidelity."""
+    messages = work(agent, 6)
+    summary = {"role": "user", "content": "Summary: read five files, all use axios.get"}
+    agent.send([SYSTEM, TASK, summary, *messages[-2:]], chat_reply("Done."))
+    [compressed] = agent.sink.of(ContentCompressed)
+
+    assert (compressed.method, compressed.strategy, compressed.scope) == ("agent", "compaction", "content")
+    assert compressed.ratio is not None
+    assert compressed.ratio > 10
+    assert len(agent.sink.of(FidelityEvaluated)) == 1
+    assert ("summary", summary["content"]) in agent.window()
+
+
+def test_a_summary_in_place_of_everything_leaves_the_new_request_new(agent: Any) -> None:
+    """Where only the system prompt stays, the first message is the summary and the rest came in."""
+    work(agent, 6)
+    summary = {"role": "user", "content": "Summary of the work so far: five files read."}
+    request = {"role": "user", "content": "Now write the tests"}
+    agent.send([SYSTEM, summary, request], chat_reply("Done."))
+
+    assert len(agent.sink.of(ContentCompressed)) == 1
+    assert [kind for kind, _ in agent.window()][:3] == ["system_prompt", "summary", "user_message"]
+
+
+def test_a_message_that_grows_adds_only_what_is_new(agent: Any) -> None:
+    """An agent that writes its history into one message grows by what it appends, turn after turn."""
+    story = "Observation 1. "
+    for number in range(2, 6):
+        agent.send([SYSTEM, {"role": "user", "content": story}], chat_reply(f"Thought {number}"))
+        story += f"Thought {number}. Observation {number}: " + "y" * 400
+    agent.send([SYSTEM, {"role": "user", "content": story}], chat_reply("Done."))
+    texts = [event.block.text for event in agent.sink.of(BlockAdded)]
+
+    assert sum(len(text) for text in texts if text and "y" in text) < len(story) * 1.2
+
+
+def test_a_rewritten_system_prompt_is_no_growth(agent: Any) -> None:
+    """A system prompt with the time in it is replaced in its place and never counts as added."""
+    for number in range(4):
+        agent.send(
+            [{"role": "system", "content": f"It is {number} o'clock. " + "x" * 400}, TASK], chat_reply("Hm.")
+        )
+
+    assert [kind for kind, _ in agent.window()].count("system_prompt") == 1
+    assert agent.tracker.pace.velocity is not None
+    assert agent.tracker.pace.velocity < 20
+
+
+def test_thinking_that_is_not_sent_back_leaves(agent_of: Callable[..., Any]) -> None:
+    """An Anthropic reply's thinking that the agent strips has left the window; its tool call has not."""
+    agent = agent_of(shape="anthropic")
+    use = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
+    reply = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "thinking", "thinking": "Let me see"}, use],
+    }
+    agent.send([TASK], reply, system="Be careful")
+    answered = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "text"}]}
+    agent.send(
+        [TASK, {"role": "assistant", "content": [use]}, answered], chat_reply("Done."), system="Be careful"
+    )
+    [evicted] = agent.sink.of(BlocksEvicted)
+
+    assert [block.reason for block in evicted.blocks] == ["not sent back by the agent"]
+    assert [kind for kind, _ in agent.window()].count("tool_call") == 1
+
+
+def test_a_cache_marker_changes_nothing(agent_of: Callable[..., Any]) -> None:
+    """Moving `cache_control` to the last message, or writing text as a list for it, is no edit."""
+    agent = agent_of(shape="anthropic")
+    marked = [{"type": "text", "text": TASK["content"], "cache_control": {"type": "ephemeral"}}]
+    agent.send([{"role": "user", "content": marked}], chat_reply("Fine."))
+    agent.send(
+        [TASK, {"role": "assistant", "content": "Fine."}, {"role": "user", "content": "Go on"}],
+        chat_reply("Done."),
+    )
+
+    assert not agent.sink.of(BlocksEvicted)
+    assert [kind for kind, _ in agent.window()].count("user_message") == 2
+
+
+def test_arguments_written_anew_are_the_same_call(agent: Any) -> None:
+    """A framework that parses and dumps a call's arguments has not rewritten it."""
+    agent.send([SYSTEM, TASK], chat_reply(calls=[("c1", "read_file", '{"path":"a.ts","line":1}')]))
+    again = tool_call("c1", json.dumps({"path": "a.ts", "line": 1}, indent=1))
+    agent.send([SYSTEM, TASK, again, result("c1", "text")], chat_reply("Done."))
+
+    assert not agent.sink.of(BlocksEvicted)
+
+
+def test_tools_are_counted_once_and_rewritten_in_place(agent: Any) -> None:
+    """Tool definitions enter with the first call; a changed one takes the place of the old."""
+    tool = {"type": "function", "function": {"name": "read_file", "description": "Reads a file"}}
+    agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[tool])
+    agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[copy.deepcopy(tool)])
+    reasons = [block.reason for event in agent.sink.of(BlocksEvicted) for block in event.blocks]
+    assert "rewritten by the agent" not in reasons
+
+    tool["function"]["description"] = "Reads a file, whole"  # type: ignore[index]
+    agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[tool])
+    reasons = [block.reason for event in agent.sink.of(BlocksEvicted) for block in event.blocks]
+    assert reasons.count("rewritten by the agent") == 1
+    assert [kind for kind, _ in agent.window()].count("tool_definition") == 1
+
+
+def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -> None:
+    """What the provider says of its window is believed, and the smaller list that follows goes on in the turn."""
+    messages = work(agent, 3)
+    agent.send(messages)
+    agent.observer.failed(ValueError("maximum context length is 9000 tokens, you requested 12000"))
+    agent.send([*messages[:2], *messages[4:]], chat_reply("Done."))
+
+    [overflow] = agent.sink.of(OverflowDetected)
+    assert (overflow.where, overflow.limit_tokens, overflow.used_tokens) == ("provider", 9_000, 12_000)
+    assert len(agent.sink.of(TurnStarted)) == 4
+
+
+def test_a_call_whose_end_was_never_seen_ends_with_the_next(agent: Any) -> None:
+    """A stream that was dropped closes its turn when the conversation goes on."""
+    agent.send([SYSTEM, TASK])
+    agent.send([SYSTEM, TASK, {"role": "assistant", "content": "Half"}, TASK], chat_reply("Done."))
+
+    assert [ended.usage for ended in agent.sink.of(TurnEnded)] == [None, None]
+
+
+def test_a_stored_response_is_continued(agent_of: Callable[..., Any]) -> None:
+    """With `previous_response_id` everything sent is new, and what was sent before is still in the window."""
+    agent = agent_of(shape="responses")
+    agent.send("Hello", {"output": [], "id": "resp_1"}, instructions="Be brief")
+    item = {"type": "function_call_output", "call_id": "c", "output": "text"}
+    agent.send([item], {"output": []}, previous_response_id="resp_1", instructions="Be brief")
+
+    assert [kind for kind, _ in agent.window()] == ["system_prompt", "user_message", "tool_result"]
+
+
+def test_images_are_counted_flat(agent: Any) -> None:
+    """An image costs what an image costs, never its base64 as text."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
+    agent.send([SYSTEM, {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]}])
+
+    assert agent.tracker.window.tokens < 200
+    assert ("media", None) in agent.window()
