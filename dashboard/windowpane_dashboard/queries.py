@@ -12,7 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.answers import FactTotals, is_live
-from windowpane.events import AlertFired, FidelityEvaluated, LimitChanged, SessionStarted
+from windowpane.events import AlertFired, ContentRegretted, FidelityEvaluated, LimitChanged, SessionStarted
 from windowpane.formats import UNKNOWN, ago, turns_band, turns_until
 from windowpane.settings import Thresholds, WindowLimits
 from windowpane.signs import MARK_OF, event_label, zone_label
@@ -93,7 +93,7 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 _FLEET_COLUMNS: Final = (
     "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "red in", "Δ/turn", "turns",
-    "cost", "last event", "alerts",
+    "cost", "last event", "alerts", "estimated",
 )  # fmt: skip
 
 
@@ -113,6 +113,7 @@ def _fleet_record(row: SessionRow, now: float, severity: Severity | None) -> dic
         "cost": row.cost_dollars,
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
         "alerts": f"{row.firing} {severity or 'firing'}" if row.firing else "",
+        "estimated": row.count_source == "estimate",
     }
 
 
@@ -141,6 +142,8 @@ class Timeline:
     """Whether there are more marked events than are shown."""
     facts: FactTotals | None
     """None where no compression was evaluated."""
+    regrets: pd.DataFrame
+    """`turn`, `turn_left`, `cause`, `tokens`, `block`: what was needed again, and when and how it had left."""
 
     @property
     def worst_turn(self) -> int | None:
@@ -166,7 +169,18 @@ def timeline(reader: EventReader, session_id: str) -> Timeline:
         facts=fact_totals(
             reader.events(EventFilter(session_id=session_id, types=("fidelity.evaluated",), limit=LANE_EVENTS))
         ),
+        regrets=regrets_frame(marked[:LANE_EVENTS]),
     )
+
+
+def regrets_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
+    """From each re-fetch back to what had made it necessary."""
+    found = [
+        (stored.event.context.turn, data.turn_left, data.cause, data.tokens, data.block_id)
+        for stored in events
+        if isinstance(data := stored.event.data, ContentRegretted)
+    ]
+    return pd.DataFrame(found, columns=["turn", "turn_left", "cause", "tokens", "block"])
 
 
 _TURN_FIGURES: Final = (

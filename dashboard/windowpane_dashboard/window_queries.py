@@ -8,11 +8,12 @@ from typing import Final
 
 import pandas as pd
 
-from windowpane.events import ContentCompressed, FidelityEvaluated
+from windowpane.events import ContentCompressed, FidelityEvaluated, SubagentDelegated, SubagentReturned
 from windowpane.formats import UNKNOWN, count
 from windowpane.signs import CONTENT_WORDS
-from windowpane.store.base import BlockRow, EventFilter, EventReader, StoredEvent
+from windowpane.store.base import BlockRow, EventFilter, EventReader, SessionRow, StoredEvent
 from windowpane.vocabulary import COMPONENT_OF
+from windowpane_dashboard.filters import SessionPlace
 
 LEFT_ROWS: Final = 200
 """Departed blocks shown at most."""
@@ -158,10 +159,10 @@ def compression_label(compression: Compression) -> str:
 def sides(reader: EventReader, session_id: str, compression: Compression) -> tuple[ContentSide, ContentSide]:
     """The blocks before and after a compression, with what was captured of their texts."""
     removed, results = set(compression.data.removed), set(compression.data.results)
-    left = reader.blocks_left(session_id, compression.turn + 1, limit=len(removed) + LEFT_ROWS)
+    left = reader.blocks_left(session_id, compression.turn + 1, limit=len(removed | results) + LEFT_ROWS)
     before = tuple(sorted((row for row in left if row.block_id in removed), key=lambda row: row.position))
     here = [*reader.blocks_at(session_id, compression.turn), *reader.blocks_at(session_id, compression.turn + 1)]
-    after = tuple({row.block_id: row for row in here if row.block_id in results}.values())
+    after = tuple({row.block_id: row for row in (*here, *left) if row.block_id in results}.values())
     return _side(reader, before), _side(reader, after)
 
 
@@ -186,6 +187,16 @@ def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFram
     )
 
 
+def fact_texts(reader: EventReader, fidelity: FidelityEvaluated | None) -> dict[str, str]:
+    """Captured texts of facts with what became of each; the worst outcome where facts share a text."""
+    known: dict[str, str] = {}
+    for fact in () if fidelity is None else fidelity.facts:
+        text = reader.content(fact.digest) if fact.digest else None
+        if text and text.strip():
+            known[text] = max(known.get(text, fact.outcome), fact.outcome, key=FACT_OUTCOMES.index)
+    return known
+
+
 def fact_counts(fidelity: FidelityEvaluated) -> dict[str, int]:
     """How many facts had each outcome."""
     return {
@@ -204,3 +215,70 @@ def facts_sentence(fidelity: FidelityEvaluated) -> str:
     counts = fact_counts(fidelity)
     parts = [f"{number:,} {outcome}" for outcome, number in counts.items() if number]
     return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."
+
+
+# -- needed again, and sub-agents -----------------------------------------------------------------------------
+
+REGRET_ROWS: Final = 200
+"""Regrets listed at most."""
+
+
+def needed_again(reader: EventReader, session_id: str, turns: pd.DataFrame) -> pd.DataFrame:
+    """Blocks that had left and were needed again, with what that cost, the dearest first.
+
+    `dollars` is the block's share, by tokens, of the input of the call that read it again.
+    """
+    last = int(turns["turn"].iloc[-1]) + 1 if len(turns) else 1
+    rows = reader.blocks_left(session_id, last, limit=REGRET_ROWS, regretted=True)
+    price = (turns["cost_dollars"] / turns["input_tokens"].where(turns["input_tokens"] > 0)).to_numpy()
+    a_token = dict(zip(turns["turn"], price, strict=True))
+    again = [row.regretted_turn or 0 for row in rows]
+    frame = pd.DataFrame(
+        {
+            "what": [_named(row) for row in rows],
+            "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "why": [_why(row) for row in rows],
+            "again": pd.array(again, dtype="int64"),
+            "turns between": pd.array(
+                [back - (row.turn_removed or back) for row, back in zip(rows, again, strict=True)], dtype="int64"
+            ),
+            "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "dollars": pd.array(
+                [a_token.get(back, float("nan")) * row.tokens for row, back in zip(rows, again, strict=True)],
+                dtype="float64",
+            ),
+            "preview": [row.preview or "" for row in rows],
+            "block": [row.block_id for row in rows],
+            "session_turn": [row.turn_removed or row.turn_added for row in rows],
+        }
+    )
+    empty = [name for name in ("preview",) if not frame[name].any()]
+    return frame.drop(columns=empty).sort_values("tokens", ascending=False, ignore_index=True)
+
+
+def children_frame(reader: EventReader, session_id: str, children: Sequence[SessionRow]) -> pd.DataFrame:
+    """Sub-agents in the order of *children*, with when their task was given and came back."""
+    given: dict[str, int] = {}
+    back: dict[str, tuple[int, int]] = {}
+    query = EventFilter(
+        session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=COMPRESSIONS
+    )
+    for stored in reader.events(query):
+        data, turn = stored.event.data, stored.event.context.turn
+        if isinstance(data, SubagentDelegated):
+            given[data.child_session_id] = turn
+        elif isinstance(data, SubagentReturned):
+            back[data.child_session_id] = (turn, data.result_tokens)
+    names = [child.session_id for child in children]
+    return pd.DataFrame(
+        {
+            "session": [SessionPlace(name).address() for name in names],
+            "agent": [child.agent or UNKNOWN for child in children],
+            "delegated": pd.array([given.get(name) for name in names], dtype="Int64"),
+            "returned": pd.array([back[name][0] if name in back else None for name in names], dtype="Int64"),
+            "result": pd.array([back[name][1] if name in back else None for name in names], dtype="Int64"),
+            "turns": [child.turns for child in children],
+            "peak": [child.peak_used_tokens for child in children],
+            "dollars": pd.array([child.cost_dollars for child in children], dtype="Float64"),
+        }
+    )

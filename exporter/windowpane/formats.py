@@ -37,6 +37,16 @@ def tokens_short(value: float | None, *, estimated: bool = False, signed: bool =
     return f"{ESTIMATED if estimated else ''}{sign}{text}"
 
 
+def size(value: int) -> str:
+    """Bytes as `940 B`, `12.4 MB`, `1.2 GB`; decimal units."""
+    scaled, unit = float(value), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if scaled < 999.5:
+            break
+        scaled, unit = scaled / 1_000, larger
+    return f"{scaled:.0f} {unit}" if unit == "B" or scaled >= 99.5 else f"{scaled:.1f} {unit}"
+
+
 def percent(ratio: float | None) -> str:
     """A ratio as `87%`; what is not quite full is never rounded up to 100%."""
     if ratio is None or math.isnan(ratio):

@@ -184,9 +184,9 @@ def test_cost_and_cache_say_nothing_where_nothing_was_reported(rich: Timeline) -
     """Missing usage and prices give no figure instead of zeros; known ones add up."""
     silent = rich.turns.assign(input_tokens=np.nan, cost_dollars=np.nan)
 
-    assert cache_chart(silent, LIGHT, selected=1) is None
-    assert cost_chart(silent, LIGHT, selected=1) is None
-    cache = cache_chart(rich.turns, LIGHT, selected=1)
+    assert cache_chart(silent, LIGHT) is None
+    assert cost_chart(silent, LIGHT) is None
+    cache = cache_chart(rich.turns, LIGHT)
     assert cache is not None
     parts = [trace for trace in cache.data if trace.name]
     assert np.allclose(sum(np.asarray(trace.y) for trace in parts), rich.turns["input_tokens"])

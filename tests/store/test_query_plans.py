@@ -64,6 +64,7 @@ READS = {
     "count of a type": lambda store: store.count_events(EventFilter(types=("block.added",))),
     "next batch": lambda store: next(store.scan(after_seq=100, batch=10)),
     "alerts of a session": lambda store: store.alerts(session_id="s7"),
+    "blocks needed again": lambda store: store.blocks_left("s7", 3, regretted=True),
     "alerts that fire now": lambda store: store.alerts(firing=True),
     "sub-agents of a session": lambda store: store.sessions(SessionFilter(parent_session_id="s7")),
     "version": lambda store: store.version(),

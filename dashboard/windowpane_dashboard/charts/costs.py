@@ -25,7 +25,7 @@ MAXIMUM_BARS: Final = 300
 """Turns drawn as bars; beyond, as an area."""
 
 
-def cache_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Figure | None:
+def cache_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     """Input tokens of each call by cache state; None where no call reported its usage."""
     names = [name for name, _, _ in _PARTS]
     known = turns[turns["input_tokens"].notna()]
@@ -45,10 +45,10 @@ def cache_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.F
         )
     ]
     _add_touch(figure, shown["turn"], total, texts)
-    return _finished(figure, palette, "input tokens a call", selected=selected, legend=True)
+    return _finished(figure, palette, "input tokens a call", legend=True)
 
 
-def cost_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Figure | None:
+def cost_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     """Dollars of each call; None where no price is known."""
     known = turns[turns["cost_dollars"].notna()]
     if known.empty or not known["cost_dollars"].any():
@@ -59,7 +59,31 @@ def cost_chart(turns: pd.DataFrame, palette: Palette, *, selected: int) -> go.Fi
     _add_area(figure, shown["turn"], values, "cost", translucent(palette.accent, 0.75), stacked=False)
     texts = [plain(f"turn {turn}: {dollars(value)}") for turn, value in zip(shown["turn"], values, strict=True)]
     _add_touch(figure, shown["turn"], shown["cost_dollars"], texts)
-    return _finished(figure, palette, "dollars a call", selected=selected, legend=False, tickprefix="$")
+    return _finished(figure, palette, "dollars a call", legend=False, tickprefix="$")
+
+
+def carried_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
+    """What each call sent again that was stale or there twice; None where nothing was."""
+    if not turns[["stale_tokens", "duplicate_tokens"]].to_numpy().any():
+        return None
+    columns = ["used", "stale_tokens", "duplicate_tokens"]
+    shown = turns.iloc[kept_rows(turns[columns].to_numpy(dtype=float))]
+    stale, twice = (shown[name].to_numpy(dtype=float) for name in columns[1:])
+    rest = np.clip(shown["used"].to_numpy(dtype=float) - stale - twice, 0, None)
+    figure = go.Figure()
+    for word, values, colour in (
+        ("duplicate", twice, palette.zones["orange"]),
+        ("stale", stale, translucent(palette.zones["yellow"], 0.8)),
+        ("fresh", rest, translucent(palette.accent, 0.25)),
+    ):
+        if values.any():
+            _add_area(figure, shown["turn"], values, word, colour, stacked=True)
+    texts = [
+        plain(f"turn {turn}: {tokens(size)} tokens\n{tokens(old)} stale, {tokens(double)} duplicate")
+        for turn, size, old, double in zip(shown["turn"], shown["used"], stale, twice, strict=True)
+    ]
+    _add_touch(figure, shown["turn"], shown["used"], texts)
+    return _finished(figure, palette, "tokens a call", legend=True)
 
 
 def _add_area(
@@ -83,9 +107,8 @@ def _add_touch(figure: go.Figure, turn: pd.Series, heights: pd.Series, texts: li
 
 
 def _finished(
-    figure: go.Figure, palette: Palette, title: str, *, selected: int, legend: bool, tickprefix: str = ""
+    figure: go.Figure, palette: Palette, title: str, *, legend: bool, tickprefix: str = ""
 ) -> go.Figure:
-    figure.add_vline(x=selected, line={"color": palette.text, "width": 1.2})
     styled(
         figure, palette, height=230, barmode="stack", bargap=0.08, showlegend=legend,
         margin={"l": 60, "r": 12, "t": 30, "b": 34},

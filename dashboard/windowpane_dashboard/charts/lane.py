@@ -17,6 +17,8 @@ LANE_PIXELS: Final = 24
 LETTERED: Final = 60
 """Marks of one row up to which each carries its letter; beyond, they would cover each other."""
 MAXIMUM_MARKS: Final = 2_000
+MAXIMUM_THREADS: Final = 300
+"""Threads from a regret to its cause; the largest ones."""
 
 
 def lanes_of(marks: pd.DataFrame) -> tuple[Mark, ...]:
@@ -25,9 +27,22 @@ def lanes_of(marks: pd.DataFrame) -> tuple[Mark, ...]:
     return tuple(mark for letter, mark in MARKS.items() if letter in found)
 
 
-def add_lane(figure: go.Figure, marks: pd.DataFrame, lanes: tuple[Mark, ...], palette: Palette) -> None:
-    """Add the rows of the lane on the second vertical axis, the first kind on top."""
+def add_lane(
+    figure: go.Figure,
+    marks: pd.DataFrame,
+    lanes: tuple[Mark, ...],
+    palette: Palette,
+    regrets: pd.DataFrame | None = None,
+) -> None:
+    """Add the rows of the lane on the second vertical axis, the first kind on top.
+
+    Each of the *regrets* is a thread from the re-fetch to the eviction or compression that caused it.
+    """
     rows = len(lanes)
+    if regrets is not None and len(regrets):
+        _add_threads(
+            figure, regrets, {mark.letter: rows - 1 - place for place, mark in enumerate(lanes)}, palette
+        )
     for place, mark in enumerate(lanes):
         of_kind = marks[marks["letter"] == mark.letter].sort_values("turn")
         _add_row(figure, _at_most(of_kind), mark, rows - 1 - place, palette)
@@ -41,6 +56,19 @@ def add_lane(figure: go.Figure, marks: pd.DataFrame, lanes: tuple[Mark, ...], pa
             gridcolor=palette.grid,
         )
     )
+
+
+def _add_threads(figure: go.Figure, regrets: pd.DataFrame, rows: dict[str, int], palette: Palette) -> None:
+    shown = regrets.loc[regrets["tokens"].nlargest(MAXIMUM_THREADS).index]
+    begin = shown["cause"].map({"eviction": rows.get("E"), "compression": rows.get("C")}).astype("float64")
+    gap = np.full(len(shown), np.nan)
+    end = np.full(len(shown), float(rows["R"])) if "R" in rows else gap
+    figure.add_scatter(
+        x=np.column_stack([shown["turn_left"], shown["turn"], gap]).ravel(),
+        y=np.column_stack([begin, end, gap]).ravel(),
+        yaxis="y2", mode="lines", name="needed again", showlegend=False, hoverinfo="skip",
+        line={"color": palette.accent, "width": 1.4},
+    )  # fmt: skip
 
 
 def _at_most(of_kind: pd.DataFrame) -> pd.DataFrame:

@@ -74,6 +74,7 @@ def session_picture(
     selected: int | None,
     scale: Scale = "limit",
     frame: Frame | None = None,
+    regrets: pd.DataFrame | None = None,
 ) -> go.Figure:
     """The picture of one session; *turns* has at least one row, *selected* is the turn marked by a line.
 
@@ -95,7 +96,7 @@ def session_picture(
     _add_touch(figure, shown, palette)
     lanes = lanes_of(marks)
     if lanes:
-        add_lane(figure, marks, lanes, palette)
+        add_lane(figure, marks, lanes, palette, regrets)
     if selected is not None:
         _add_selected(figure, selected, palette, ground=_ground(len(lanes)))
     return _arranged(figure, palette, lanes=len(lanes), x_range=x_range, top=top)

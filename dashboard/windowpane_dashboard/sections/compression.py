@@ -8,18 +8,17 @@ from windowpane.formats import count, dollars, seconds, tokens
 from windowpane.store.base import EventReader, SessionRow
 from windowpane_dashboard import access, elements
 from windowpane_dashboard.charts import facts_bar
+from windowpane_dashboard.sections.before_after import before_and_after
 from windowpane_dashboard.window_queries import (
     Compression,
-    ContentSide,
     compression_label,
     fact_counts,
+    fact_texts,
     facts_frame,
     facts_sentence,
     sides,
 )
 
-SHOWN_TEXTS = 30
-TEXT_PIXELS = 320
 HOW_TO_CAPTURE = (
     "The texts were not kept: content capture is off by default. To see the texts of future sessions here, "
     "turn it on where they are recorded:"
@@ -70,11 +69,7 @@ def _show(store: EventReader, row: SessionRow, compression: Compression) -> None
     captured = before.captured or after.captured
     _facts(store, compression)
     if captured:
-        left, right = st.columns(2, gap="medium")
-        with left:
-            _texts("Before", before)
-        with right:
-            _texts("After", after)
+        before_and_after(before, after, fact_texts(store, compression.fidelity))
     else:
         st.caption(HOW_TO_CAPTURE)
         st.code(CAPTURE_COMMAND, language=None)
@@ -96,16 +91,3 @@ def _facts(store: EventReader, compression: Compression) -> None:
             frame = frame.drop(columns="text")
         with st.expander(f"The {count(len(frame), 'fact')}, lost ones first", icon=":material/table_rows:"):
             elements.table(frame, key="facts", alt="Facts of this compression")
-
-
-def _texts(title: str, side: ContentSide) -> None:
-    st.markdown(f"**{title}**: {count(len(side.blocks), 'block')}")
-    known = [text for text in side.texts if text is not None]
-    shown = "\n\n".join(known[:SHOWN_TEXTS])
-    if shown:
-        st.code(shown, language=None, wrap_lines=True, height=TEXT_PIXELS)
-    missing = len(side.texts) - len(known)
-    if missing:
-        st.caption(f"{count(missing, 'block')} without a captured text.")
-    if len(known) > SHOWN_TEXTS:
-        st.caption(f"The first {SHOWN_TEXTS} texts are shown.")

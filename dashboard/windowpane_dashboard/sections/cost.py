@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
+from windowpane.formats import dollars, percent, tokens
 from windowpane_dashboard import elements
-from windowpane_dashboard.charts import cache_chart, cost_chart
+from windowpane_dashboard.charts import cache_chart, carried_chart, cost_chart
 from windowpane_dashboard.queries import Timeline
 
+_CARRIED = {
+    "turn": "turn",
+    "used": "sent",
+    "stale_tokens": "stale",
+    "duplicate_tokens": "duplicate",
+}
 _COLUMNS = {
     "turn": "turn",
     "input_tokens": "input",
@@ -20,12 +28,44 @@ _COLUMNS = {
 }
 
 
-def cost_section(timeline: Timeline, turn: int) -> None:
-    """Draw input by cache state and dollars, turn by turn; says so where nothing was reported."""
+def carried_sentence(turns: pd.DataFrame) -> str:
+    """How much of what the calls sent was stale or there twice, over the session, and about what that cost."""
+    sent = float(turns["used"].sum())
+    stale, twice = float(turns["stale_tokens"].sum()), float(turns["duplicate_tokens"].sum())
+    if not sent or not stale + twice:
+        return "No call paid again for stale or duplicate content."
+    again = (turns["stale_tokens"] + turns["duplicate_tokens"]) / turns["used"].where(turns["used"] > 0)
+    paid = float((again.clip(0, 1) * turns["cost_dollars"]).sum(skipna=True))
+    money = f", about {dollars(paid)} of the cost by its share of the tokens" if paid else ""
+    return (
+        f"Of {tokens(sent)} tokens that all calls sent, {tokens(stale)} ({percent(stale / sent)}) were stale and "
+        f"{tokens(twice)} ({percent(twice / sent)}) duplicates{money}."
+    )
+
+
+def _carried(turns: pd.DataFrame) -> None:
+    st.text(carried_sentence(turns))
+    figure = carried_chart(turns, elements.current_palette())
+    if figure is None:
+        return
+    elements.picture(figure, key="carried", alt="Tokens of each call that were fresh, stale or duplicate")
+    st.caption(
+        "Stale: neither pinned nor referred to for its kind's lifetime. Duplicate: the same as an earlier block "
+        "still in the window. Every call pays for both again."
+    )
+    with st.expander("Stale and duplicate content as a table", icon=":material/table_rows:"):
+        elements.table(
+            turns[list(_CARRIED)].rename(columns=_CARRIED), key="carried_data", alt="Stale and duplicate tokens"
+        )
+
+
+def cost_section(timeline: Timeline) -> None:
+    """Draw what was paid again, input by cache state and dollars; says so where nothing was reported."""
     st.subheader("Cost and cache", anchor=False, divider="grey")
+    _carried(timeline.turns)
     palette = elements.current_palette()
-    cache = cache_chart(timeline.turns, palette, selected=turn)
-    cost = cost_chart(timeline.turns, palette, selected=turn)
+    cache = cache_chart(timeline.turns, palette)
+    cost = cost_chart(timeline.turns, palette)
     if cache is None and cost is None:
         st.text("The recording holds no usage reports, so neither cost nor cache is known.")
         return

@@ -14,15 +14,16 @@ from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.charts.picture import Scale, natural_scale
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import LANE_EVENTS, Timeline
+from windowpane_dashboard.sections.turn_line import turn_line
 
 PICTURE = "picture"
 TURN = "turn"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
-def timeline_section(row: SessionRow, timeline: Timeline, place: SessionPlace) -> int:
-    """Draw the picture and the slider; returns the selected turn."""
-    first, last = int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
+def timeline_section(row: SessionRow, timeline: Timeline, place: SessionPlace) -> None:
+    """Draw the picture, and settle which turn is selected."""
+    first, last = turns_of(timeline)
     shown_for = f"{TURN}_of"
     if st.session_state.get(shown_for) != row.session_id:
         st.session_state[shown_for] = row.session_id
@@ -31,18 +32,21 @@ def timeline_section(row: SessionRow, timeline: Timeline, place: SessionPlace) -
         st.session_state[TURN] = place.turn if place.turn is not None else last
     elif place.turn is None:
         st.session_state[TURN] = last
-    selected = min(max(int(st.session_state[TURN]), first), last)
-    st.session_state[TURN] = selected
-    _picture(row, timeline, selected)
-    _turn_control(row, timeline, first, last)
-    return selected
+    st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
+    _picture(row, timeline)
 
 
-def _picture(row: SessionRow, timeline: Timeline, selected: int) -> None:
+def turns_of(timeline: Timeline) -> tuple[int, int]:
+    """The first and the last measured turn."""
+    return int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
+
+
+def _picture(row: SessionRow, timeline: Timeline) -> None:
     scale = _scale(row, timeline)
     figure = session_picture(
-        timeline.turns, timeline.spans, timeline.marks, elements.current_palette(), selected=selected, scale=scale
-    )
+        timeline.turns, timeline.spans, timeline.marks, elements.current_palette(), selected=None, scale=scale,
+        regrets=timeline.regrets,
+    )  # fmt: skip
     figure.update_layout(uirevision=row.session_id)  # a zoom survives new turns, not another session
     elements.chart(
         figure,
@@ -93,11 +97,13 @@ def _go(session_id: str, turn: int, last: int) -> None:
     st.query_params.from_dict(SessionPlace(session_id, None if turn >= last else turn).to_query())
 
 
-def _turn_control(row: SessionRow, timeline: Timeline, first: int, last: int) -> None:
+def turn_control(row: SessionRow, timeline: Timeline) -> int:
+    """Draw the slider with the buttons beside it; returns the selected turn."""
+    first, last = turns_of(timeline)
     if first == last:
-        return
+        return last
     marked = timeline.marks["turn"]
-    here = int(st.session_state[TURN])
+    here = min(max(int(st.session_state[TURN]), first), last)
     before, after = marked[marked < here], marked[marked > here]
     left, middle, right = st.columns([1.3, 8, 1.3], vertical_alignment="center")
     left.button(
@@ -105,6 +111,7 @@ def _turn_control(row: SessionRow, timeline: Timeline, first: int, last: int) ->
         icon=":material/chevron_left:",
         width="stretch",
         disabled=before.empty,
+        shortcut="P",
         on_click=lambda: _go(row.session_id, max(first, int(before.max())), last),
     )
     middle.slider(
@@ -122,8 +129,11 @@ def _turn_control(row: SessionRow, timeline: Timeline, first: int, last: int) ->
         icon_position="right",
         width="stretch",
         disabled=after.empty,
+        shortcut="N",
         on_click=lambda: _go(row.session_id, min(last, int(after.min())), last),
     )
+    turn_line(here, (PICTURE, "cache", "cost", "carried"))
+    return here
 
 
 def picture_words(turns: pd.DataFrame) -> str:

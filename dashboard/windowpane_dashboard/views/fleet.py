@@ -5,21 +5,20 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from windowpane.answers import fleet_answer
-from windowpane.formats import count, dollars, percent
+from windowpane.formats import ago, count, dollars, percent, size
 from windowpane.signs import zone_label
-from windowpane.store.base import EventReader, SessionFilter
+from windowpane.store.base import EventReader, SessionFilter, StoreSize
 from windowpane.vocabulary import ZONES
 from windowpane_dashboard import access, elements
 from windowpane_dashboard.filters import SEVERITIES, FleetFilters
+from windowpane_dashboard.fleet_table import fleet_styled
 from windowpane_dashboard.queries import FLEET_ROWS, Fleet, fleet_frame
-from windowpane_dashboard.theme import Palette
 
 TABLE = "fleet_table"
+RETENTION = "after 30 days or beyond 2 GB, unless configured otherwise"
 
 
 def main() -> None:
@@ -36,7 +35,24 @@ def main() -> None:
         elements.answer(fleet_answer(listed.rows, now, firing=listed.firing))
         summary(listed)
     session_table(listed, now)
+    with access.contained("The size of the store cannot be read"):
+        store_line(snapshot.store.size(), now)
     access.follow(snapshot)
+
+
+def store_line(stored: StoreSize, now: float) -> None:
+    """How much is stored, and how long it stays."""
+    texts = f", {count(stored.contents, 'captured text')}" if stored.contents else ", no content"
+    oldest = (
+        "" if stored.oldest_at is None else f"; the oldest session was last heard of {ago(stored.oldest_at, now)}"
+    )
+    st.caption(
+        elements.escaped(
+            f"Store: {size(stored.bytes)}, {count(stored.events, 'event')} of "
+            f"{count(stored.sessions, 'session')}{texts}{oldest}. Whole sessions are let go {RETENTION}, "
+            "by `windowpane serve` and `windowpane prune`; a tombstone of each stays in the audit chain."
+        )
+    )
 
 
 def filter_bar(store: EventReader) -> FleetFilters:
@@ -80,15 +96,6 @@ def summary(listed: Fleet) -> None:
     st.caption(elements.escaped("   ·   ".join(parts)))
 
 
-def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
-    """The table with zones and alerts in their colours, beside their words and shapes."""
-    zones = {zone_label(zone): palette.zone_text[zone] for zone in ZONES}
-    levels = {"warning": palette.zone_text["orange"], "critical": palette.zone_text["red"]}
-    return frame.style.map(lambda label: f"color: {zones.get(label, palette.muted)}", subset=["zone"]).map(
-        lambda label: f"color: {levels.get(label.split(' ')[-1], palette.text)}", subset=["alerts"]
-    )
-
-
 def session_table(listed: Fleet, now: float) -> None:
     """The table of sessions; choosing a row opens it."""
     if not listed.rows:
@@ -96,7 +103,7 @@ def session_table(listed: Fleet, now: float) -> None:
         return
     config = st.column_config
     elements.table(
-        coloured(fleet_frame(listed, now), elements.current_palette()),
+        fleet_styled(fleet_frame(listed, now), elements.current_palette()),
         key=TABLE,
         alt="Sessions, the one under most pressure first",
         on_select=lambda: None,
@@ -108,8 +115,8 @@ def session_table(listed: Fleet, now: float) -> None:
             "agent": config.TextColumn(width=110),
             "model": config.TextColumn(width=100),
             "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=120),
-            "now": config.NumberColumn(format="%.0f%%", width=60, help="used tokens / limit, at the last turn"),
-            "tokens": config.NumberColumn(format="compact", width=64, help="used tokens at the last turn"),
+            "now": config.NumberColumn(width=60, help="used tokens / limit, at the last turn; ≈ estimated"),
+            "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
             "red in": config.TextColumn(width=64, help="turns until red, median forecast; only live sessions"),
             "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens a turn, mean of the last 5"),
             "turns": config.NumberColumn(width=56),

@@ -8,11 +8,14 @@ from windowpane.answers import session_answer
 from windowpane.store.base import SessionFilter, SessionRow
 from windowpane_dashboard import access, elements
 from windowpane_dashboard.filters import SessionPlace
+from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.sections.children import children_section, parent_link
 from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.figures import figures_row, identity_line
 from windowpane_dashboard.sections.happenings import happenings_section
-from windowpane_dashboard.sections.timeline import timeline_section
+from windowpane_dashboard.sections.regrets import regrets_section
+from windowpane_dashboard.sections.timeline import timeline_section, turn_control
 from windowpane_dashboard.sections.window import window_section
 
 OFFERED = 200  # sessions in the selection, most recent first; any other opens by its address
@@ -26,17 +29,28 @@ def main() -> None:
         row = chosen_session(snapshot, place)
         timeline = access.timeline(snapshot, row.session_id)
         identity_line(row, timeline)
+        parent_link(row)
         elements.answer(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
         figures_row(row, timeline)
         if timeline.turns.empty:
             st.text("No model call has been measured yet, so there is no picture of the window.")
         else:
-            turn = timeline_section(row, timeline, place)
-            window_section(snapshot.store, row, timeline, turn)
-            compression_section(snapshot, row, turn)
-            cost_section(timeline, turn)
-            happenings_section(snapshot.store, row, turn)
+            timeline_section(row, timeline, place)
+            at_turn(snapshot, row, timeline)
+            regrets_section(snapshot.store, row, timeline)
+            children_section(snapshot.store, row)
+            cost_section(timeline)
     access.follow(snapshot)
+
+
+@st.fragment
+def at_turn(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
+    """The slider and all that depends on the selected turn; moving it draws this part again and nothing else."""
+    with access.contained("This turn cannot be read", "Other turns may still open."):
+        turn = turn_control(row, timeline)
+        window_section(snapshot.store, row, timeline, turn)
+        compression_section(snapshot, row, turn)
+        happenings_section(snapshot.store, row, turn)
 
 
 def chosen_session(snapshot: access.Snapshot, place: SessionPlace) -> SessionRow:

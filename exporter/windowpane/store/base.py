@@ -290,8 +290,10 @@ class EventReader(Protocol):
         """The exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
         ...
 
-    def blocks_left(self, session_id: str, turn: int, *, limit: int = 500) -> Sequence[BlockRow]:
-        """Blocks that had left by the call of *turn*, latest departure first."""
+    def blocks_left(
+        self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
+    ) -> Sequence[BlockRow]:
+        """Blocks that had left by the call of *turn*, latest departure first; *regretted*: those needed again."""
         ...
 
     def events(self, query: EventFilter) -> Sequence[StoredEvent]:

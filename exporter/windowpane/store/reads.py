@@ -49,6 +49,7 @@ _BLOCKS_AT: Final = (
 _BLOCKS_LEFT: Final = (
     _BLOCKS + "WHERE b.session = ? AND b.left_seq <= ? ORDER BY b.left_seq DESC, b.event_seq DESC LIMIT ?"
 )
+_BLOCKS_REGRETTED: Final = _BLOCKS_LEFT.replace(" ORDER BY", " AND b.regretted_turn IS NOT NULL ORDER BY")
 _SCAN: Final = (
     f"SELECT {rows.EVENT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
     "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
@@ -122,11 +123,14 @@ class SqliteReader:
             moment = _moment(connection, key, turn)
             return _block_rows(connection, _BLOCKS_AT, (key, moment, moment))
 
-    def blocks_left(self, session_id: str, turn: int, *, limit: int = 500) -> Sequence[BlockRow]:
-        """Blocks that had left by the call of *turn*, latest departure first."""
+    def blocks_left(
+        self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
+    ) -> Sequence[BlockRow]:
+        """Blocks that had left by the call of *turn*, latest departure first; *regretted*: those needed again."""
+        statement = _BLOCKS_REGRETTED if regretted else _BLOCKS_LEFT
         with self._pool.lend() as connection:
             key = _key(connection, session_id)
-            return _block_rows(connection, _BLOCKS_LEFT, (key, _moment(connection, key, turn), limit))
+            return _block_rows(connection, statement, (key, _moment(connection, key, turn), limit))
 
     # -- events -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,65 @@
+"""What had left and was needed again: which eviction or compression caused it, and what that cost."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from windowpane.formats import count, dollars, tokens
+from windowpane.store.base import EventReader, SessionRow
+from windowpane_dashboard import elements
+from windowpane_dashboard.filters import SessionPlace
+from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.window_queries import REGRET_ROWS, needed_again
+
+TABLE = "regrets_table"
+
+
+def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> None:
+    """Draw the list, the dearest first; nothing where nothing was needed again."""
+    if not row.regrets:
+        return
+    frame = needed_again(store, row.session_id, timeline.turns)
+    st.subheader("Left and needed again", anchor=False, divider="grey")
+    st.text(regrets_sentence(frame))
+    elements.table(
+        frame.drop(columns=["session_turn", *(["dollars"] if frame["dollars"].isna().all() else [])]),
+        key=TABLE,
+        alt="Blocks that had left and were needed again, the dearest first",
+        height="content" if len(frame) <= 9 else 340,
+        on_select=lambda: _open_cause(row, frame),
+        selection_mode="single-row",
+        column_config={
+            "what": st.column_config.TextColumn(width=150),
+            "left": st.column_config.NumberColumn("left at turn", width=84),
+            "why": st.column_config.TextColumn("why it left", width=290),
+            "again": st.column_config.NumberColumn("again at turn", width=92),
+            "turns between": st.column_config.NumberColumn(width=96),
+            "tokens": st.column_config.NumberColumn("tokens again", format="localized", width=92),
+            "dollars": st.column_config.NumberColumn(
+                "≈ cost", format="$%.4f", width=76, help="Its share, by tokens, of the call that read it again."
+            ),
+            "preview": st.column_config.TextColumn(width=220),
+            "block": st.column_config.TextColumn(width=64),
+        },
+    )
+    st.caption(
+        "In the picture a thread leads from a regret (R) to the eviction (E) or compression (C) that caused it. "
+        "Select a row to see the window when it left."
+    )
+
+
+def regrets_sentence(frame: pd.DataFrame) -> str:
+    """How many blocks came back, and what that cost."""
+    several = count(len(frame), "block") if len(frame) < REGRET_ROWS else f"The latest {REGRET_ROWS:,} blocks"
+    money = frame["dollars"].dropna()
+    cost = f", about {dollars(float(money.sum()))} of the calls that read them again" if len(money) else ""
+    return f"{several} had left and came back: {tokens(float(frame['tokens'].sum()))} tokens paid again{cost}."
+
+
+def _open_cause(row: SessionRow, frame: pd.DataFrame) -> None:
+    rows = st.session_state[TABLE].selection.rows
+    if rows and rows[0] < len(frame):
+        turn = int(frame["session_turn"].iloc[rows[0]])
+        st.session_state["turn"] = turn
+        st.query_params.from_dict(SessionPlace(row.session_id, turn).to_query())

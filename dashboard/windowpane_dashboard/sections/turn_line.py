@@ -1,0 +1,54 @@
+"""The line through the selected turn, drawn over the charts in the browser.
+
+A figure is not sent again because another turn is selected: only the place of the line changes, and it is found
+by the figure's own axis, so that it stays right when somebody zooms.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+SCRIPT: Final = """
+const lines = new Map();
+
+function place(key, turn) {
+  const chart = document.querySelector(`.st-key-${key} .js-plotly-plot`);
+  const axis = chart && chart._fullLayout && chart._fullLayout.xaxis;
+  if (!axis || !axis.c2p) return;
+  let line = lines.get(key);
+  if (!line || line.parentElement !== chart) {
+    if (line) line.remove();
+    line = document.createElement("div");
+    line.className = "turn-line";
+    line.setAttribute("aria-hidden", "true");
+    line.style.cssText = "position:absolute;width:1.5px;pointer-events:none;background:currentColor";
+    chart.style.position = "relative";
+    chart.appendChild(line);
+    lines.set(key, line);
+  }
+  const across = axis.c2p(turn);
+  const inner = chart._fullLayout._size;
+  line.style.display = across < 0 || across > axis._length ? "none" : "block";
+  line.style.left = `${axis._offset + across}px`;
+  line.style.top = `${inner.t}px`;
+  line.style.bottom = `${inner.b}px`;
+  line.dataset.turn = String(turn);
+}
+
+export default function ({ data }) {
+  const draw = () => data.keys.forEach((key) => place(key, data.turn));
+  draw();
+  const timer = setInterval(draw, 120);
+  return () => clearInterval(timer);
+}
+"""
+"""Constant; it gets numbers and the keys of our own charts, nothing of an agent."""
+
+_mount: Final = st.components.v2.component("windowpane_turn_line", js=SCRIPT)
+
+
+def turn_line(turn: int, keys: tuple[str, ...]) -> None:
+    """Draw the line at *turn* over the charts with these keys."""
+    _mount(key="turn_line", data={"turn": turn, "keys": list(keys)}, height="content")
