@@ -75,6 +75,8 @@ def write(core: Core, stretch: Stretch) -> Program[Draft]:
         calls, shown = calls + asked.calls, asked.shown
         if asked.answer.failed:
             reason = f"model failed: {type(asked.answer.error).__name__}"
+            if classify(asked.answer.error).kind == "overflow":
+                break
             continue
         text = completed(core, str(asked.answer.value or ""), stretch.handle)
         reason = reject(offer(core, stretch, text, judged=True))

@@ -1,0 +1,427 @@
+"""Compaction: what is cut, what is accepted, how it ends (scenarios 96 to 114 and 129 to 131)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import is_valid, item, manager, sent, snapshot, talk, tool_items, tool_turn, words
+
+from windowpane.control.compression.accept import Offer, reject
+from windowpane.control.compression.compaction import Shape, plan_compaction
+from windowpane.control.compression.sections import PREAMBLE
+from windowpane.control.presets.ai_sdk_go import plan_oldest
+from windowpane.control.requests import Proposal
+from windowpane.control.snapshot import Item
+from windowpane.events import (
+    BlocksEvicted,
+    BreakerOpened,
+    ContentCompressed,
+    OverflowDetected,
+    PressureMeasured,
+)
+from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowError
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
+from windowpane.window.window import Window
+
+TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")
+
+
+def exchange(n: int, tokens: int, *, turn: int = 1) -> list[Item]:
+    return [
+        item(f"u{n}", "user_message", 10, turn, exchange=n),
+        item(f"a{n}", "assistant_response", tokens, turn, exchange=n),
+    ]
+
+
+def removed(items: list[Item], *, target: int = 1, shape: Shape | None = None, **more: Any) -> list[str]:
+    plan = plan_compaction(snapshot(items, limit=32_768, **more), target, shape or Shape())
+    return [] if plan is None else [block.id for block in plan.removed]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 1.5])
+@pytest.mark.parametrize("name", ["tail_ratio", "user_ratio", "summary_ratio"])
+def test_scenario_096_a_share_of_all_or_less_than_nothing_is_refused(name: str, share: float) -> None:
+    """What is kept is a share from 0 to below 1; the error names it."""
+    with pytest.raises(ConfigurationError, match=name):
+        replace(Shape(), **{name: share})
+
+
+def test_scenario_096_an_empty_or_a_single_message_is_not_cut() -> None:
+    """There is nothing before it."""
+    assert removed([]) == []
+    assert removed([item("u1", "user_message", 20_000)]) == []
+
+
+def test_scenario_096_the_cut_keeps_the_newest_that_fit_and_stands_before_a_call() -> None:
+    """Of five exchanges the newest whole one stays; an open call stays though it is last."""
+    items = [one for n in range(1, 6) for one in exchange(n, 3_000, turn=n)]
+    half = removed(items, target=10**6)
+    with_call = [*items, item("call", "tool_call", 20, 6, group="open", exchange=5)]
+
+    assert half == ["a1", "a2", "a3", "a4"]
+    assert "call" not in removed(with_call, open_calls=frozenset({"open"}))
+
+
+def test_scenario_098_the_previous_summary_is_taken_up_and_is_no_user_text() -> None:
+    """A second compaction removes the first summary, hands it on, and never keeps it as a user's message."""
+    items = [
+        item("sum", "summary", 400, text=f"{PREAMBLE}\n- old"),
+        *exchange(1, 9_000),
+        *exchange(2, 9_000, turn=2),
+    ]
+    plan = plan_compaction(snapshot(items, limit=32_768), 1)
+
+    assert plan is not None
+    assert [block.id for block in plan.previous] == ["sum"]
+    assert plan.straddler is None or plan.straddler.content_type == "user_message"
+
+
+def test_scenario_100_a_budget_that_cannot_be_reached_ends() -> None:
+    """A model that only ever writes too much is asked a bounded number of times, and the session goes on."""
+    sink = RecordingSink()
+    model = ScriptedModel([words(30_000)])
+    with manager(sink, limit=16_384, model=model) as window:
+        for n in range(20):
+            talk(window, f"question {n}", words(1_500, tag=f"a{n}x"))
+
+            assert is_valid(window)
+    compactions = sink.of(ContentCompressed)
+
+    assert len(model.asked) <= 2 * len(compactions)
+    assert all(event.method == "extractive" for event in compactions if event.outcome == "accepted")
+
+
+def test_scenario_102_what_is_sent_with_every_call_is_not_reduced_in_vain() -> None:
+    """System prompt and tools above the limit: no attempt, an error with the numbers."""
+    sink = RecordingSink()
+    with manager(sink, limit=8_192) as window:
+        window.add_system(words(7_000))
+        for _ in range(3):
+            window.add_user("go")
+            with pytest.raises(IrreducibleContextError):
+                window.on_turn_start()
+
+    assert sink.of(ContentCompressed) == []
+    assert sink.of(BlocksEvicted) == []
+
+
+def test_scenario_103_under_soft_pressure_without_candidates_nothing_changes() -> None:
+    """Only what never leaves is there: no event, no error, the same messages."""
+    sink = RecordingSink()
+    with manager(sink, limit=10_000) as window:
+        window.add_user(words(7_000), pinned=True)
+        window.on_turn_start()
+
+        assert window.messages()[0]["content"] == words(7_000)
+    assert sink.of(ContentCompressed) == []
+    assert sink.of(BlocksEvicted) == []
+
+
+def test_scenario_103_under_hard_pressure_the_turn_itself_is_reduced() -> None:
+    """Above the ceiling the results of the turn under way are shortened, so that the call can be made."""
+    sink = RecordingSink()
+    with manager(sink, limit=10_000) as window:
+        window.add_user("read both")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("a", "f", "{}"), ("b", "f", "{}")]))
+        window.on_tool_result("f", words(4_400, tag="a"), "a")
+        window.on_tool_result("f", words(4_400, tag="b"), "b")
+        window.on_turn_start()
+
+        assert window.status().used_tokens <= 7_500
+        assert is_valid(window)
+
+
+def test_scenario_103_progress_of_less_than_a_tenth_is_not_accepted() -> None:
+    """Unless the target is met."""
+    offer = Offer("short", 1_000, 100, window_before=10_000, target_tokens=5_000)
+
+    assert reject(offer) == "too little progress"
+    assert reject(replace(offer, target_tokens=9_100)) == ""
+    assert reject(replace(offer, tokens_before=1_100)) == ""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "needed", "kept"),
+    [((10, 10), 11, 0), ((10, 10, 10, 10), 15, 2), ((5, 5, 5, 5), 18, 0), ((10, 10), 10, 1), ((10, 10), 0, 2)],
+)
+def test_scenario_104_the_shortest_prefix_that_frees_enough_leaves(
+    sizes: tuple[int, ...], needed: int, kept: int
+) -> None:
+    """Whole messages, oldest first, and not one more than needed."""
+    items = [item(f"a{n}", "assistant_response", tokens) for n, tokens in enumerate(sizes)]
+    plan = plan_oldest(snapshot(items), needed)
+
+    assert len(items) - len(plan.steps) == kept
+    assert [step.blocks[0].id for step in plan.steps] == [f"a{n}" for n in range(len(sizes) - kept)]
+
+
+class Short(ScriptedModel):
+    """A model that refuses transcripts of more than so many messages."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__([""])
+        self.most = most
+
+    def __call__(self, system: str, user: str) -> str:
+        super().__call__(system, user)
+        if user.count("[turn ") > self.most:
+            raise TOO_LONG
+        decided = [line for line in user.splitlines() if "We decided" in line or "question" in line]
+        return "\n".join(["## Decisions and reasons", *(f"- {line[:200]}" for line in decided)])
+
+
+def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
+    with manager(sink, limit=16_384, model=model) as window:
+        for n in range(9):
+            talk(
+                window,
+                f"question {n}",
+                f"We decided plan_{n} because of reason_{n}. " + words(1_200, tag=f"a{n}x"),
+            )
+
+
+def test_scenario_105_a_summariser_that_overflows_is_shown_less_and_the_number_is_reported() -> None:
+    """The oldest groups are left out, and the event says how many."""
+    sink = RecordingSink()
+    model = Short(most=4)
+    overfull(sink, model)
+    event = next(event for event in sink.of(ContentCompressed) if event.model_calls)
+
+    assert event.outcome == "accepted"
+    assert event.method == "Short"
+    assert event.model_calls > 1
+    assert event.reason.endswith("groups were too much for the model")
+
+
+def test_scenario_131_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> None:
+    """A model that refuses everything sees fewer messages each time, then the extractive summary stands in."""
+    sink = RecordingSink()
+    model = Short(most=0)
+    overfull(sink, model)
+    event = next(event for event in sink.of(ContentCompressed) if event.model_calls)
+    shown = [user for _, user in model.asked[: event.model_calls]]
+    lengths = [len(user) for user in shown]
+
+    assert event.method == "extractive"
+    assert event.reason == "model failed: RuntimeError"
+    assert len(set(shown)) == len(shown)
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_scenario_107_after_a_compaction_the_agent_goes_on_without_another() -> None:
+    """The same turn asked again, and the next, compact nothing."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384) as window:
+        for n in range(4):
+            talk(window, f"question {n}", words(2_500, tag=f"a{n}x"))
+        window.add_user("next " + words(500))
+        first = window.on_turn_start()
+        second = window.on_turn_start()
+        window.on_turn_end(chat_reply("ok"))
+        window.add_user("go on")
+        third = window.on_turn_start()
+
+        assert first.freed_tokens > 0
+        assert second.freed_tokens == third.freed_tokens == 0
+
+
+def test_scenario_108_the_message_whose_call_overflowed_is_sent_again() -> None:
+    """After the reduction the user's message stands last, its image with it."""
+    sink = RecordingSink()
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    with manager(sink, limit=32_768) as window:
+        for n in range(6):
+            talk(window, f"question {n}", words(2_500, tag=f"a{n}x"))
+        window.add_user([{"type": "text", "text": "what is on this picture?"}, image])
+        window.on_turn_start()
+        decision = window.on_overflow("maximum context length exceeded")
+        last = window.messages()[-1]
+
+        assert decision.retry
+        assert last["role"] == "user"
+        assert last["content"] == [{"type": "text", "text": "what is on this picture?"}, image]
+
+
+def test_scenario_109_the_newest_user_text_stays_and_the_one_that_only_fits_in_part_is_shortened() -> None:
+    """User messages are kept newest first up to their bound; the straddler comes back shortened."""
+    items = [item("goal", "user_message", 10)]
+    for n in range(1, 7):
+        items.append(item(f"u{n}", "user_message", 1_500, n, exchange=n))
+        items.append(item(f"a{n}", "assistant_response", 3_000, n, exchange=n))
+    items += [
+        item("a7", "assistant_response", 4_000, 7, exchange=7),
+        item("now", "user_message", 10, 8, exchange=8),
+    ]
+    plan = plan_compaction(
+        snapshot(items, limit=32_768, goal_block="goal"),
+        1,
+        Shape(tail_tokens=0, user_tokens=4_000, user_ratio=0.5),
+    )
+
+    assert plan is not None
+    gone = [block.id for block in plan.removed if block.content_type == "user_message"]
+    assert gone == ["u1", "u2", "u3", "u4"]
+    assert plan.straddler is not None
+    assert (plan.straddler.id, plan.straddler_tokens) == ("u4", 1_000)
+
+
+def test_scenario_110_a_smaller_window_is_fitted_before_the_next_call() -> None:
+    """The provider names a smaller limit than was known: the next call is made within it."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000) as window:
+        for n in range(8):
+            tool_turn(window, n, result=words(2_500, tag=f"r{n}x"))
+        window.add_user("on the small model now")
+        window.on_turn_start()
+        window.on_overflow("This model's maximum context length is 8192 tokens")
+        window.on_turn_end(chat_reply("ok"))
+        window.add_user("and again " + words(3_000))
+        window.on_turn_start()
+
+        assert window.status().limit_tokens == 8_192
+        assert window.status().used_tokens <= 6_144
+        assert is_valid(window)
+
+
+def test_scenario_111_a_summariser_that_fails_before_a_call_is_swallowed() -> None:
+    """The agent goes on with the extractive summary; the failure is in the event."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, model=ScriptedModel([OSError("gone")])) as window:
+        for n in range(8):
+            talk(window, f"question {n}", words(1_500, tag=f"a{n}x"))
+    event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
+
+    assert (event.method, event.reason) == ("extractive", "model failed: OSError")
+
+
+def test_scenario_111_an_overflow_that_nothing_can_help_is_told() -> None:
+    """No retry is offered and the event says that it failed."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384) as window:
+        window.add_user("hello", pinned=True)
+        window.on_turn_start()
+        decision = window.on_overflow("maximum context length exceeded")
+
+        assert not decision.retry
+    assert [event.outcome for event in sink.of(OverflowDetected)] == ["failed"]
+
+
+def test_scenario_112_a_replacement_that_cannot_go_in_takes_nothing_out() -> None:
+    """The window is as it was before, in order and totals."""
+    window = Window({})
+    for n in range(4):
+        window.add(item(f"b{n}", "assistant_response", 10).block)
+    before = (list(window), window.tokens, window.version)
+    with pytest.raises(WindowError):
+        window.replace(["b0", "b1"], [item("new", "summary", 1).block, item("b3", "summary", 1).block])
+
+    assert (list(window), window.tokens, window.version) == before
+
+
+def test_scenario_113_exactly_what_was_sent_to_the_summariser_is_removed() -> None:
+    """A result and a message that arrive while it writes are there afterwards, in their places."""
+    sink = RecordingSink()
+    began, may_answer = threading.Event(), threading.Event()
+
+    class Slow(ScriptedModel):
+        def __call__(self, system: str, user: str) -> str:
+            began.set()
+            assert may_answer.wait(30)
+            return super().__call__(system, user)
+
+    with manager(sink, limit=16_384, model=Slow([""])) as window:
+        for n in range(3):
+            talk(window, f"question {n}", words(2_200, tag=f"a{n}x"))
+        window.add_user("run it " + words(500))
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("running", calls=[("c", "run", "{}")]))
+        window.add_memory(words(2_000))
+        hook = threading.Thread(target=window.on_turn_start)
+        hook.start()
+        assert began.wait(30)
+        window.on_tool_result("run", "the result", "c")
+        window.add_user("a late message")
+        may_answer.set()
+        hook.join(30)
+        window.flush()
+        event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
+
+        assert "the result" in sent(window)
+        assert window.messages()[-1]["content"] == "a late message"
+        assert not set(event.removed) & {block.id for block in window.blocks()}
+        assert is_valid(window)
+
+
+def test_scenario_114_a_compaction_can_be_vetoed() -> None:
+    """Whoever is asked sees what is proposed and how small it would get; a no keeps the conversation."""
+    sink = RecordingSink()
+    asked: list[Proposal] = []
+
+    def no(proposal: Proposal) -> bool:
+        asked.append(proposal)
+        return False
+
+    with manager(sink, limit=32_768) as window:
+        window.before_compaction(no)
+        for n in range(7):
+            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
+        window.add_user("next " + words(2_000))
+        window.on_turn_start()
+
+        assert all(f"a{n}x1 " in sent(window) for n in range(7))
+    assert sink.of(ContentCompressed) == []
+    assert asked
+    assert all(0 < proposal.tokens_after < proposal.tokens_before for proposal in asked)
+
+
+def test_scenario_114_what_was_forecast_stands_beside_what_was_freed() -> None:
+    """The summary is no larger than was told, and the measurements before and after show what really left."""
+    sink = RecordingSink()
+    asked: list[Proposal] = []
+    with manager(sink, limit=32_768) as window:
+        window.before_compaction(asked.append)
+        for n in range(7):
+            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
+        window.add_user("next " + words(2_000))
+        window.on_turn_start()
+    event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
+    phases = {one.phase: one.used_tokens for one in sink.of(PressureMeasured)[-2:]}
+
+    assert asked[0].tokens_before == event.tokens_before
+    assert event.tokens_after <= asked[0].tokens_after
+    assert phases["before"] - phases["after"] == event.tokens_before - event.tokens_after
+
+
+def test_scenario_129_a_call_that_waits_stays_and_everything_before_it_may_go() -> None:
+    """The last message has a pending call: a compaction leaves it and takes what is older."""
+    items = [item("goal", "user_message", 10), *tool_items(1, 9_000), *tool_items(2, 9_000, turn=2)]
+    items.append(item("call3", "tool_call", 20, 3, group="g3"))
+    gone = removed(items, goal_block="goal", open_calls=frozenset({"g3"}))
+
+    assert "call3" not in gone
+    assert {"call1", "result1", "call2", "result2"} <= set(gone)
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, 1.0, 2.0])
+def test_scenario_130_a_share_out_of_range_is_refused_instead_of_bent(share: float) -> None:
+    """Letta takes 0 for a tenth and 2 for all; here a wrong setting is an error that names itself."""
+    with pytest.raises(ConfigurationError) as caught:
+        Shape(summary_ratio=share)
+
+    assert caught.value.path.startswith("compression.summary")
+
+
+def test_the_breaker_s_opening_is_reported_once() -> None:
+    """Three fruitless compactions open it; later turns say nothing more."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384) as window:
+        window.add_user(words(10_700), pinned=True)
+        for n in range(8):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(f"ok {n}"))
+
+    assert len(sink.of(BreakerOpened)) <= 1

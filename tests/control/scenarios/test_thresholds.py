@@ -1,0 +1,107 @@
+"""When a window is over (scenarios 80 to 85; 86 is tested with the levels)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from builders import manager, words
+
+from windowpane.control.decisions import due
+from windowpane.control.presets.picoclaw_budget import is_over_context_budget
+from windowpane.control.pressure import Levels
+from windowpane.settings import WindowLimits
+from windowpane.testing import RecordingSink, chat_reply
+from windowpane.tracking.derive import zone_of
+
+
+def zone(used: int, limit: int, output: int = 0) -> str:
+    return zone_of(used, WindowLimits.of(limit, "given", requested_output_tokens=output))
+
+
+def test_scenario_080_the_output_s_room_belongs_to_the_output() -> None:
+    """80K are too much for 100K with a large output, 110K are not for 200K with the same."""
+    assert zone(80_000, 100_000, 32_000) == "overflow"
+    assert zone(110_000, 200_000, 32_000) != "overflow"
+
+
+def test_scenario_080_cached_input_is_input() -> None:
+    """60K fresh, 10K read from and 10K written to the cache are 80K of 100K."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000, requested_output_tokens=32_000) as window:
+        window.add_user("hello")
+        window.on_turn_start()
+        reply: dict[str, Any] = {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "text", "text": "ok"}],
+            "usage": {
+                "input_tokens": 60_000,
+                "cache_read_input_tokens": 10_000,
+                "cache_creation_input_tokens": 10_000,
+                "output_tokens": 1,
+            },
+        }
+        window.on_turn_end(reply)
+
+        assert window.status().used_tokens == 80_000
+        assert window.status().zone == "overflow"
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "over"),
+    [
+        pytest.param(274_000, 272_000, True, id="scenario_081_above_the_cap"),
+        pytest.param(230_000, 272_000, False, id="scenario_081_below_the_cap"),
+        pytest.param(198_000, 200_000, True, id="scenario_082_no_room_for_an_answer"),
+    ],
+)
+def test_a_window_is_over_when_the_answer_has_no_room(used: int, limit: int, over: bool) -> None:
+    """Above the limit without the output's reserve."""
+    assert (zone(used, limit) == "overflow") is over
+
+
+def test_scenario_083_a_window_of_unknown_size_is_never_over() -> None:
+    """Whatever is in it and whatever the provider counted."""
+    sink = RecordingSink()
+    with manager(sink, limit=None) as window:
+        window.add_user(words(100_000))
+        decision = window.on_turn_start()
+        window.on_turn_end(chat_reply("ok", input_tokens=3_000_000))
+
+        assert decision.action == window.on_turn_start().action == "none"
+        assert window.status().zone is None
+
+
+@pytest.mark.parametrize(
+    ("window", "messages", "output", "over"),
+    [
+        pytest.param(100, 1, 0, True, id="scenario_084_tiny_window"),
+        pytest.param(2_000, 1, 1_800, True, id="scenario_084_most_of_it_for_output"),
+        pytest.param(2_000, 1, 0, False, id="scenario_084_fits"),
+        pytest.param(2_000, 0, 1_800, False, id="scenario_084_empty"),
+    ],
+)
+def test_messages_tools_and_output_together_may_not_exceed_the_window(
+    window: int, messages: int, output: int, over: bool
+) -> None:
+    """The full formula, strictly."""
+    history = [{"role": "user", "content": "x" * 600}] * messages
+
+    assert is_over_context_budget(window, history, (), output) is over
+
+
+@pytest.mark.parametrize(
+    ("used", "acts"),
+    [
+        pytest.param(8_000, True, id="scenario_085_above"),
+        pytest.param(5_000, False, id="scenario_085_below"),
+        pytest.param(7_500, True, id="scenario_085_exactly"),
+        pytest.param(7_499, False, id="scenario_085_just_below"),
+    ],
+)
+def test_at_three_quarters_something_is_done(used: int, acts: bool) -> None:
+    """The threshold itself is above it."""
+    limits = WindowLimits(10_000, "given", 500, 500)
+
+    assert (due(used, Levels.of(limits)) == "evict") is acts
