@@ -118,6 +118,16 @@ class TestImport:
 
         assert "expected a recording" in run("import", unknown, code=EXIT_FAILED).output
 
+    def test_what_is_left_out_of_a_folder_is_named(self, run: Run, recording: Path) -> None:
+        """A file of no known format beside a good one is no failure, and its name and the reason are told."""
+        (recording.parent / "empty.jsonl").touch()
+        (recording.parent / "noise.jsonl").write_bytes(bytes(range(256)))
+
+        output = run("import", recording.parent).output
+
+        assert "empty.jsonl: left out: the file is empty" in output
+        assert "noise.jsonl: left out: binary data" in output
+
     def test_a_path_that_does_not_exist_is_a_usage_error(self, run: Run, tmp_path: Path) -> None:
         """A wrong path is reported before anything is opened."""
         assert "does not exist" in run("import", tmp_path / "nowhere", code=2).output

@@ -101,6 +101,7 @@ def report_document(report: FileReport) -> dict[str, Any]:
         "problems": [str(problem) for problem in report.problems],
         "sessions": [asdict(outcome) for outcome in report.outcomes],
         "error": report.error or None,
+        "left_out": report.left_out or None,
         "partial": report.partial,
     }
 
@@ -127,11 +128,9 @@ def _print(reports: Sequence[FileReport]) -> None:
     found = [report for report in reports if not (report.unknown and not report.error)]
     if found:
         console.print(report_table(found))
-    skipped = len(reports) - len(found)
-    if skipped:
-        console.print(f"{skipped} file{'' if skipped == 1 else 's'} of no known format left out")
     problems = [str(problem) for report in reports for problem in report.problems]
     problems += [f"{report.path}: {report.error}" for report in reports if report.error]
+    problems += [f"{report.path}: left out: {report.left_out}" for report in reports if report.left_out]
     for problem in problems[:PROBLEMS_SHOWN]:
         click.echo(problem, err=True)
     if len(problems) > PROBLEMS_SHOWN:

@@ -49,6 +49,8 @@ class FileReport:
     outcomes: list[ImportOutcome] = field(default_factory=list)
     error: str = ""
     """Why nothing, or not everything, of the file could be stored."""
+    left_out: str = ""
+    """Why a file that was found in a folder, and not named, was passed over."""
     unknown: bool = False
     """No reader recognised it."""
 
@@ -79,7 +81,7 @@ def import_paths(
             progress(path, number=number, total=len(files))
         report = import_file(path, store, ingest=ingest, readers=readers)
         if report.unknown and path not in named:
-            report.error = ""
+            report.left_out, report.error = report.error, ""
         reports.append(report)
     return reports
 
