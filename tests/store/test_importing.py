@@ -74,6 +74,20 @@ def test_a_changed_past_begins_a_revision_and_counts_only_what_is_new(store, mak
     assert [head.kind for head in store.heads()].count("revised") == 1
 
 
+def test_two_copies_that_disagree_settle(store, make_session):
+    """Of two recordings of one session each makes a revision once; importing both again changes nothing."""
+    events = make_session(turns=5)
+    changed = [*events[:25], events[25]._replace(at=1.0), *events[26:]]
+    first = [store.import_session(lambda: events), store.import_session(lambda: changed)]
+    version = store.version()
+
+    again = [store.import_session(lambda: events), store.import_session(lambda: changed)]
+
+    assert [outcome.revision for outcome in first] == [1, 2]
+    assert [(outcome.appended, outcome.revised) for outcome in again] == [(0, False), (0, False)]
+    assert store.version() == version
+
+
 def test_a_revision_has_projections_of_its_own(store, make_session):
     """Turns, blocks and alerts of the old revision are gone from the pages, also after a rebuild."""
     store.import_session(lambda: make_session(turns=8))

@@ -32,6 +32,7 @@ SPOOLED_EVENTS: Final = 10_000
 
 _SESSION: Final = "SELECT key, revision, head_seq FROM sessions WHERE session_id = ? AND current = 1"
 _BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
+_EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0 ORDER BY revision DESC LIMIT 4"
 _LATER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 
 
@@ -95,6 +96,26 @@ def compare(
         if capture is not None:
             capture.collect(event)
     return result
+
+
+def superseded(connection: sqlite3.Connection, comparison: Comparison, factory: EventFactory) -> bool:
+    """Whether the recording is one that an earlier revision holds already, so that a copy changes nothing."""
+    earlier = connection.execute(_EARLIER, (comparison.session_id,)).fetchall()
+    for (key,) in earlier:
+        stored = connection.execute(_BODIES, (key,))
+        if all(_holds(stored, encode(event), comparison.stream_id) for event in factory()):
+            return True
+    return False
+
+
+def _holds(stored: Iterable[tuple[bytes]], body: bytes, stream_id: str) -> bool:
+    """Whether *body* is the next of the stored events, passing over those that others stored in between."""
+    for (known,) in stored:
+        if known == body:
+            return True
+        if not _foreign(known, stream_id):
+            return False
+    return False
 
 
 def store(writer: Writer, comparison: Comparison, factory: EventFactory) -> ImportOutcome:

@@ -98,6 +98,10 @@ class SqliteStore(SqliteReader):
         with self._pool.lend() as connection:
             capture = None if self._capture is None else self._capture.beside()
             comparison = importing.compare(connection, iter(events()), capture)
+            if comparison.found is importing.Found.DIFFERENT and importing.superseded(
+                connection, comparison, events
+            ):
+                comparison.found = importing.Found.SAME
             importing.spool(comparison)
         if comparison.found is not importing.Found.SAME:
             with self._writing() as writer:
