@@ -1,4 +1,4 @@
-"""One session, three ways out (scraped live, replayed from the store, pushed as OTLP): the numbers are the same."""
+"""One session, three ways out: scraped live, replayed from the store, pushed as OTLP; the numbers are the same."""
 
 from __future__ import annotations
 
