@@ -43,25 +43,23 @@ class Departures:
     def __init__(self, *, capacity: int, turns: int) -> None:
         self._capacity = capacity
         self._turns = turns
-        self._by_digest: dict[str, Departure] = {}
-
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._by_digest
+        self.by_digest: dict[str, Departure] = {}
+        """What is watched for; only `remember` and `returned` change it."""
 
     def remember(self, departure: Departure) -> None:
         """Watch for the return of a block; a later departure of the same digest takes its place."""
         for digest in departure.digests:
-            self._by_digest.pop(digest, None)
-            self._by_digest[digest] = departure
-        while len(self._by_digest) > self._capacity:
-            self._by_digest.pop(next(iter(self._by_digest)))
+            self.by_digest.pop(digest, None)
+            self.by_digest[digest] = departure
+        while len(self.by_digest) > self._capacity:
+            self.by_digest.pop(next(iter(self.by_digest)))
 
     def returned(self, digest: str, turn: int) -> Departure | None:
         """The departure that *digest* makes good, once; None when there is none or it left too long ago."""
-        departure = self._by_digest.get(digest)
+        departure = self.by_digest.get(digest)
         if departure is None:
             return None
         for known in departure.digests:
-            if self._by_digest.get(known) is departure:
-                del self._by_digest[known]
+            if self.by_digest.get(known) is departure:
+                del self.by_digest[known]
         return departure if turn - departure.turn_left <= self._turns else None

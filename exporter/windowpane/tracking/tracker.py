@@ -175,7 +175,7 @@ class SessionTracker(Session):
             self.flush()
         if content_type == "tool_call" and tool_call_id is not None:
             self._call_blocks[tool_call_id] = block
-        if block.digest in self._departures:
+        if digest in self._departures.by_digest:
             self._notice_return(block, at)
         return block
 
@@ -363,8 +363,7 @@ class SessionTracker(Session):
         self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
         added = round(self._added * self.accounts.calibration)
         baseline = self.pace.close_turn(self.turn, added, self._added_by_component)
-        reading = self._reading("final", reported=total)
-        measured = read_gauges(self, reading if total is None else replace(reading, count_source=source))
+        measured = read_gauges(self, self._reading("final", reported=total, source=source))
         self.record(measured, at)
         self._trend.close_turn(measured, cost_dollars)
         if baseline is not None:
@@ -478,13 +477,15 @@ class SessionTracker(Session):
     def _count_source(self) -> CountSource:
         return "exact" if self._exact and not self.accounts.anchored else "estimate"
 
-    def _reading(self, phase: Phase, *, reported: int | None = None) -> Reading:
+    def _reading(
+        self, phase: Phase, *, reported: int | None = None, source: CountSource | None = None
+    ) -> Reading:
         used = reported if reported is not None else self.accounts.used(self._call_raw)
         return Reading(
             phase=phase,
             used_tokens=used,
             components=self._call_components,
-            count_source="usage" if reported is not None else self._count_source(),
+            count_source=source or self._count_source(),
             zone=None if self.limits is None else zone_of(used, self.limits, previous=self.zone),
             added_tokens=round(self._added * self.accounts.calibration),
             added_by_component=dict(self._added_by_component),
