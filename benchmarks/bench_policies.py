@@ -42,7 +42,7 @@ RESAMPLES = 10_000
 FEWEST = 6
 """Sessions below which no interval is believed: a bootstrap of so few says nothing."""
 HALVES = ("tuning", "reported")
-MEASURES = ("regret_ratio", "regrets", "fidelity", "cost_tokens")
+FIGURES = ("regret_ratio", "regrets", "fidelity", "cost_tokens")
 """What pairs are compared by; the first is the one that counts."""
 
 
@@ -151,7 +151,7 @@ def _match(kind: str, at: Callable[[int], Run], low: int, high: int, target: int
 
 
 def figures(run: Run) -> dict[str, float]:
-    values = {name: getattr(run.measures, name) for name in MEASURES}
+    values = {name: getattr(run.measures, name) for name in FIGURES}
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
@@ -168,7 +168,7 @@ def difference(pairs: Iterable[tuple[float, float]]) -> Difference | None:
 def said(found: Difference, *, lower_is_better: bool) -> str:
     """The verdict in words."""
     if found.sessions < FEWEST:
-        return f"inconclusive (only {found.sessions} sessions)"
+        return f"inconclusive (only {found.sessions})"
     if found.low <= 0 <= found.high:
         return "inconclusive"
     return "better" if (found.high < 0) == lower_is_better else "worse"
@@ -321,25 +321,53 @@ def section(title: str, studied: Sequence[Studied]) -> list[str]:
     ]  # fmt: skip
 
 
-def sweep(folder: Path, half: str, *, quick: bool) -> list[list[str]]:
-    sources: list[Source] = [one for one in sources_of([folder]) if half_of(one.name) == half]
+def sweep(folder: Path, *, half: str | None, quick: bool) -> list[Studied]:
+    """Every session in every window it fills; of one half only, where one is named."""
+    sources: list[Source] = [one for one in sources_of([folder]) if half in (None, half_of(one.name))]
+    tasks = [Task(source, limit) for limit in LIMITS for source in sources]
     context = multiprocessing.get_context("spawn")
-    sections = []
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        for limit in LIMITS:
-            found = pool.map(study, [Task(source, limit) for source in sources])
-            sections.append(section(f"{window_name(limit)} window", [one for one in found if one is not None]))
-            print(f"{half}: {window_name(limit)} done", file=sys.stderr, flush=True)
-        if quick:
-            return sections
-        sized = list(zip(sources, pool.map(measure_size, sources), strict=True))
-        for limit in LONG_LIMITS:
-            long = joined(sized, limit)
-            found = pool.map(study, [Task(source, limit) for source in long])
-            title = f"{window_name(limit)} window, sessions joined end to end"
-            sections.append(section(title, [one for one in found if one is not None]))
-            print(f"{half}: {window_name(limit)} done", file=sys.stderr, flush=True)
-    return sections
+        if not quick:
+            sized = list(zip(sources, pool.map(measure_size, sources), strict=True))
+            tasks += [Task(source, limit) for limit in LONG_LIMITS for source in joined(sized, limit)]
+        found = []
+        for number, one in enumerate(pool.map(study, tasks), 1):
+            print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
+            if one is not None:
+                found.append(one)
+    print(file=sys.stderr)
+    return found
+
+
+def chapter(title: str, studied: Sequence[Studied], limits: Sequence[int], note: str = "") -> list[str]:
+    lines = [f"# {title}", ""]
+    for limit in limits:
+        heading = f"{window_name(limit)} window{note}"
+        lines += section(heading, [one for one in studied if one.limit_tokens == limit])
+    return lines
+
+
+def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
+    """What counts, a line a window and a baseline."""
+    lines = []
+    for limit in limits:
+        own = [one for one in studied if one.limit_tokens == limit]
+        for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
+            every = {one.name: m.figures for one in own for m in one.matched if m.kind == kind and m.figures}
+            pairs = [
+                (_run_of(one, DEFAULT).measures.regret_ratio or 0.0, every[one.name]["regret_ratio"])
+                for one in own
+                if one.name in every
+            ]
+            found = difference(pairs)
+            if found is not None:
+                mean, low, high = (number(100 * value) for value in found[1:])
+                verdict = said(found, lower_is_better=True)
+                lines.append(
+                    f"- {window_name(limit)}, against {title} at the same tokens: {mean} pp "
+                    f"({low} to {high}, {found.sessions} sessions): {verdict}."
+                )
+    return lines
 
 
 PREFACE = f"""# Policies over recorded sessions
@@ -365,7 +393,13 @@ system prompt and tools fit it, are counted there.
 - Differences are default less other, by session; the interval is 90% of {RESAMPLES:,} bootstrap samples of the
   sessions. Inconclusive: it includes zero, or fewer than {FEWEST} sessions.
 
-Sessions are split by a digest of their names. This is the half that nothing was tuned on.
+Sessions are split by a digest of their names, so that parameters can be tuned on one half and reported on the
+other. The reported half comes first. Variants were tried on the other half, and none was adopted; so all
+sessions together follow, which is the larger sample. Few sessions fill the larger windows by themselves; there
+recordings are joined end to end, which no agent ever was.
+
+Presets are compared as they are, at whatever they send; those that count tokens by characters may overflow here
+where their own count says that they do not.
 """
 
 
@@ -378,10 +412,25 @@ def main() -> None:
     if not folder:
         print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to replay; nothing done")
         return
-    sections = sweep(Path(folder), options.half, quick=options.quick)
-    text = "\n".join([PREFACE, *("\n".join(lines) for lines in sections)])
-    if options.half == "reported" and not options.quick:
-        TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")
+    half = "tuning" if options.half == "tuning" else None
+    studied = sweep(Path(folder), half=half, quick=options.quick)
+    if half:
+        print("\n".join(chapter("Tuning half", studied, LIMITS)))
+        return
+    reported = [one for one in studied if half_of(one.name) == "reported"]
+    lines = [
+        PREFACE,
+        "## Regret of the default, all sessions",
+        "",
+        *verdicts(studied, (*LIMITS, *LONG_LIMITS)),
+        "",
+        *chapter("Reported half", reported, LIMITS),
+        *chapter("All sessions", studied, LIMITS),
+        *chapter("Joined end to end", studied, LONG_LIMITS, ", joined sessions"),
+    ]
+    text = "\n".join(lines).rstrip() + "\n"
+    if not options.quick:
+        TARGET.write_text(text, encoding="utf-8")
     print(text)
 
 

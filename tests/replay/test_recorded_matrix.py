@@ -17,6 +17,7 @@ from windowpane.control.eviction.policies import POLICIES
 from windowpane.control.manager import ContextWindowManager
 from windowpane.replay import FileSource, JoinedSource, Prepared, Setup, simulate, sources_of
 from windowpane.replay.catalogue import preset_names
+from windowpane.vocabulary import STANDING_TYPES
 from windowpane.window.blocks import Block
 
 pytestmark = pytest.mark.matrix
@@ -89,8 +90,15 @@ class Inspector:
         self.faults.append(f"call {self.calls}: {text}")
 
 
+def standing_tokens(prepared: Prepared, setup: Setup) -> int:
+    """What is sent with every call, as the setup counts it."""
+    counter = setup.management().counter or prepared.counter
+    history = prepared.history.calls[-1].history
+    return sum(counter.count(block.text or "") for block in history if block.content_type in STANDING_TYPES)
+
+
 def inspect(prepared: Prepared, setup: Setup) -> list[str]:
-    if prepared.standing_tokens > setup.limits.usable_tokens:
+    if standing_tokens(prepared, setup) > setup.limits.usable_tokens:
         pytest.skip("system prompt and tools alone do not fit this window")
     inspector = Inspector(setup)
     run = simulate(prepared, setup, watch=inspector)
