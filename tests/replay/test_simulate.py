@@ -11,6 +11,7 @@ from windowpane.config_layers import Layers
 from windowpane.control.eviction.policies import POLICIES
 from windowpane.exceptions import ConfigurationError
 from windowpane.replay import JoinedSource, Prepared, Setup, setups_of, simulate, thresholds_of, window_of
+from windowpane.replay.catalogue import preset_names
 from windowpane.replay.needs import needs_of
 from windowpane.settings import Thresholds
 
@@ -127,6 +128,22 @@ def test_the_configuration_of_a_run_can_be_used_as_it_is(tmp_path: Any) -> None:
     assert config.eviction.policy == "lru"
     assert config.thresholds() == setup.thresholds
     assert Setup(8_192, "truncate").as_yaml().startswith("#")
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_a_preset_manages_by_its_own_numbers(prepared: Prepared, tmp_path: Any, preset: str) -> None:
+    """It reduces the window, is measured by the model's tokenizer, and its configuration is accepted."""
+    setup = Setup(16_384, preset=preset)
+    run = simulate(prepared, setup)
+    file = tmp_path / "windowpane.yaml"
+    file.write_text(setup.as_yaml(), encoding="utf-8")
+    config = Layers.read(file, environ={}, arguments=None).validated(Config)
+
+    assert run.measures.removed_tokens > 0
+    assert run.measures.tokens_sent < simulate(prepared, Setup(1_000_000)).measures.tokens_sent
+    assert run == simulate(prepared, setup)
+    assert preset in setup.as_yaml()
+    assert config.max_context_tokens == 16_384
 
 
 def test_windows_and_thresholds_are_read_as_people_write_them() -> None:

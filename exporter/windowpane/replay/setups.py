@@ -110,9 +110,14 @@ class Setup:
         """The configuration that manages a live session like this; a comment for a baseline."""
         if self.kind != "managed":
             return f"# {self.label}: a baseline, for comparison only; no configuration does this\n"
+        from windowpane.config import Config
+
         document: dict[str, Any] = {"max_context_tokens": self.limit_tokens}
-        if self.preset:
+        head = ""
+        if self.preset and "preset" in Config.model_fields:
             document["preset"] = self.preset
+        elif self.preset:
+            head = f"# with ContextWindowManager(..., preset={self.preset!r})\n"
         else:
             document["eviction"] = {"policy": self.policy}
         if self.thresholds is not None:
@@ -120,7 +125,7 @@ class Setup:
             document["pressure"] = {
                 "thresholds": {"yellow": zones.yellow, "orange": zones.orange, "red": zones.red}
             }
-        return str(yaml.safe_dump(document, sort_keys=False))
+        return head + str(yaml.safe_dump(document, sort_keys=False))
 
 
 def setups_of(
