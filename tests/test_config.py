@@ -215,3 +215,13 @@ def test_health_metrics_choose_the_alerts() -> None:
 
     assert {"utilization", "rot_threshold", "red_soon"} <= names
     assert not names & {"fidelity", "tool_results", "overflow", "burn_rate_spike"}
+
+
+def test_an_unknown_preset_is_refused_with_the_choices(tmp_path: Path) -> None:
+    """A preset can be named for every session, in the file or the environment."""
+    file = tmp_path / "windowpane.yaml"
+    file.write_text("preset: opencode\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="cascade, baseagent, picoclaw, ai_sdk_go"):
+        load_config(file, environ={})
+
+    assert load_config(environ={"WINDOWPANE_PRESET": "picoclaw"}).preset == "picoclaw"

@@ -266,6 +266,8 @@ class Config(_Section):
 
     max_context_tokens: Tokens | None = None
     """Size of the window where the catalogue does not know it, or knows it wrong."""
+    preset: str | None = None
+    """Another system's numbers, order and words instead of those below, for every managed session."""
     pressure: Pressure = Pressure()
     eviction: Eviction = Eviction()
     compression: Compression = Compression()
@@ -280,6 +282,13 @@ class Config(_Section):
     """Where the dashboard is reached; messages link to it."""
     session_label: Annotated[int, Field(ge=0, le=1_000)] = 0
     """Sessions that also get gauges with a `session` label, fullest first."""
+
+    @field_validator("preset")
+    @classmethod
+    def _known_preset(cls, name: str | None) -> str | None:
+        from windowpane.control.presets import preset_named
+
+        return None if name is None else preset_named(name).name
 
     def thresholds(self) -> Thresholds | None:
         """Where zones begin; None lets the window's size decide."""

@@ -25,6 +25,7 @@ PREFIX: Final = "WINDOWPANE_"
 SEPARATOR: Final = "__"
 SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "WINDOWPANE_MAX_CONTEXT_TOKENS": ("max_context_tokens",),
+    "WINDOWPANE_PRESET": ("preset",),
     "WINDOWPANE_STORE": ("store", "path"),
     "WINDOWPANE_CAPTURE": ("store", "capture"),
     "WINDOWPANE_RETENTION_DAYS": ("store", "retention_days"),

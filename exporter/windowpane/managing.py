@@ -168,7 +168,8 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
     if not agent:
         raise ConfigurationError("agent", "the agent has no name", expected="a short name")
     config = settings()
-    preset = preset_named(options.preset) if isinstance(options.preset, str) else options.preset
+    chosen = options.preset or config.preset
+    preset = preset_named(chosen) if isinstance(chosen, str) else chosen
     seams = options.seams or default_seams(model, data_folder=options.data_folder, config=config)
     state_file = config.cross_window.state_file
     task_id = options.task_id or ("" if state_file is None or options.seams else state_file.stem)

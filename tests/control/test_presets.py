@@ -315,7 +315,7 @@ def test_whatever_comes_in_every_preset_keeps_the_invariants(
             window.on_turn_start()
         except IrreducibleContextError:
             break
-        assert window.status().used_tokens <= limit
+        assert window.status().used_tokens <= preset.limits(limit, "given").overflow_tokens
         calls = [(f"c{n}-{k}", "f", "{}") for k in range({"tool": 1, "tools": 3}.get(kind, 0))]
         window.on_turn_end(chat_reply(words(tokens // 4, tag=f"a{n}x"), calls=calls))
         for call_id, tool, _ in calls:
