@@ -48,8 +48,8 @@ SHARED = (
 DASHBOARD = (
     "alerts.guidance", "alerts.notify", "alerts.rulefile", "alerts.rules", "alerts.wording", "answers", "codec",
     "events", "exceptions", "formats", "metrics.catalog", "paths",
-    "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.sqlite",
-    "vocabulary", "words",
+    "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.replays",
+    "store.sqlite", "vocabulary", "words",
 )  # fmt: skip
 """What the dashboard may use: reads of the store, events and alerts in words, replay, and a test message."""
 

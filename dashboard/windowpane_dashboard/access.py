@@ -14,7 +14,7 @@ import streamlit as st
 
 from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
 from windowpane.paths import default_store
-from windowpane.store.base import EventStore
+from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard import alert_queries, queries, window_queries
 from windowpane_dashboard.filters import AlertFilters, FleetFilters
 
@@ -28,16 +28,14 @@ REFRESH_SECONDS: Final = 5
 class Snapshot:
     """A store as it was when the page was drawn; path and version say whether two are the same."""
 
-    store: EventStore
+    store: SqliteStore
     path: str
     version: int
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
-def open_store(path: str) -> EventStore:
+def open_store(path: str) -> SqliteStore:
     """The store at *path*; one handle for all browser sessions."""
-    from windowpane.store.sqlite import SqliteStore
-
     return SqliteStore(Path(path))
 
 

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from windowpane.store.sqlite import SqliteStore
 
-PAGES = ("fleet", "session", "compare", "alerts", "audit")
+PAGES = ("fleet", "session", "compare", "replay", "alerts", "audit")
 OpenPage = Callable[..., AppTest]
 
 

@@ -1,0 +1,76 @@
+"""One recorded session under several setups: the size of each call, one pane above the other on the same axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import plotly.graph_objects as go
+
+from windowpane.formats import tokens
+from windowpane.store.replays import ReplayRunRow
+from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.theme import Palette, translucent
+
+PANE_PIXELS: Final = 120
+GAP_PIXELS: Final = 34
+MAXIMUM_PANES: Final = 12
+
+
+def replay_panes(runs: Sequence[ReplayRunRow], palette: Palette) -> go.Figure:
+    """One pane a run, its window's limit as a line; at most twelve."""
+    shown = list(runs)[:MAXIMUM_PANES]
+    inner = len(shown) * (PANE_PIXELS + GAP_PIXELS)
+    top = 1.05 * max([*(run.limit_tokens for run in shown), *(max(run.timeline, default=0) for run in shown), 1])
+    last = max((_calls(run) for run in shown), default=1)
+    figure = go.Figure()
+    for place, run in enumerate(shown):
+        _add_pane(figure, run, place, palette)
+    styled(figure, palette, height=inner + 48, hovermode="closest", margin={"l": 64, "r": 16, "t": 8, "b": 40})
+    layout = {}
+    for place, run in enumerate(shown):
+        high = 1 - (place * (PANE_PIXELS + GAP_PIXELS) + GAP_PIXELS) / inner
+        number = "" if place == 0 else str(place + 1)
+        layout[f"yaxis{number}"] = axis(
+            palette,
+            domain=(high - PANE_PIXELS / inner, high),
+            range=(0, top),
+            tickformat="~s",
+            anchor="x",
+            nticks=4,
+        )
+        figure.add_annotation(
+            x=0, xref="paper", y=high, yref="paper", text=plain(run.setup), showarrow=False, xanchor="left",
+            yanchor="bottom", font={"size": 12, "color": palette.text},
+        )  # fmt: skip
+    bottom = f"y{len(shown)}" if len(shown) > 1 else "y"
+    layout["xaxis"] = axis(
+        palette, range=(0.5, last + 0.5), title=titled("call", palette), showgrid=False, anchor=bottom,
+        tickformat=",d", fixedrange=False,
+    )  # fmt: skip
+    figure.update_layout(**layout)
+    return figure
+
+
+def _calls(run: ReplayRunRow) -> int:
+    return int(run.measures.get("turns") or len(run.timeline))
+
+
+def _add_pane(figure: go.Figure, run: ReplayRunRow, place: int, palette: Palette) -> None:
+    calls = _calls(run)
+    turn = np.linspace(1, max(calls, 1), len(run.timeline))
+    colour = palette.components["message_history"]
+    limit = run.limit_tokens
+    pane = {"yaxis": "y" if place == 0 else f"y{place + 1}", "showlegend": False}
+    figure.add_scatter(
+        x=turn, y=np.array(run.timeline), mode="lines", name=run.setup, fill="tozeroy", **pane,
+        line={"width": 0.8, "color": colour}, fillcolor=translucent(colour, 0.6),
+        hovertext=[plain(f"{run.setup}\ncall {round(at)}: {tokens(size)} of {tokens(limit)} tokens")
+                   for at, size in zip(turn, run.timeline, strict=True)],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+    figure.add_scatter(
+        x=np.array([0.5, calls + 0.5]), y=np.array([limit, limit]), mode="lines", name="limit", hoverinfo="skip",
+        line={"width": 1.4, "color": palette.zones["red"]}, **pane,
+    )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Asks for a simulation and follows it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from windowpane.exceptions import ConfigurationError
+from windowpane.replay import setups_of
+from windowpane.replay.catalogue import preset_names
+from windowpane.store.base import SessionFilter
+from windowpane_dashboard import access, elements
+from windowpane_dashboard.replay_jobs import Job, begin
+from windowpane_dashboard.replay_worker import Request
+
+JOB: Final = "replay_job"
+OFFERED: Final = 200
+WINDOWS: Final = ("8k", "16k", "32k", "64k", "128k", "200k", "400k", "1m")
+LOOK_SECONDS: Final = 0.5
+
+
+def policies() -> list[str]:
+    """Every policy of this release."""
+    return [setup.policy for setup in setups_of(limits=[8_192], policies=["all"])]
+
+
+def simulate_section(snapshot: access.Snapshot, *, open_: bool) -> None:
+    """Draw the form, or the progress of what was asked for."""
+    job: Job | None = st.session_state.get(JOB)
+    if job is not None:
+        _progress(job)
+        return
+    with (
+        st.expander("Simulate", icon=":material/play_arrow:", expanded=open_),
+        st.form("replay_form", border=False),
+    ):
+        request = _form(snapshot)
+        if st.form_submit_button("Simulate", type="primary", icon=":material/play_arrow:"):
+            _begin(request)
+
+
+def _form(snapshot: access.Snapshot) -> Request:
+    recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
+    rows = {row.session_id: row for row in recent}
+    sessions = st.multiselect(
+        "Recorded sessions",
+        list(rows),
+        format_func=lambda name: f"{name}  ({rows[name].turns} turns)" if name in rows else name,
+        key="replay_sessions",
+        help="Policies that read content need sessions whose content was captured.",
+    )
+    left, middle, right = st.columns(3)
+    chosen = left.multiselect("Policies", policies(), default=["hybrid", "fifo"], key="replay_policies")
+    presets = middle.multiselect("Presets", preset_names(), key="replay_presets")
+    windows = right.multiselect(
+        "Windows",
+        WINDOWS,
+        default=["32k"],
+        key="replay_windows",
+        accept_new_options=True,
+        help="Tokens, such as 8k, 200k or 131072; others can be typed.",
+    )
+    left, middle, right = st.columns(3, vertical_alignment="bottom")
+    zones = left.text_input(
+        "Thresholds",
+        key="replay_thresholds",
+        placeholder="as the window has it",
+        help="Where eviction begins, such as 0.7, or yellow/orange/red as 0.5/0.7/0.9; comma-separated.",
+    )
+    name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
+    baselines = right.checkbox("With baselines that manage nothing", key="replay_baselines")
+    return Request(
+        store=snapshot.path,
+        sessions=tuple(sessions),
+        policies=tuple(chosen),
+        presets=tuple(presets),
+        windows=tuple(windows),
+        thresholds=zones or "",
+        baselines=baselines,
+        name=(name or "").strip(),
+    )
+
+
+def _begin(request: Request) -> None:
+    try:
+        request.setups()
+    except ConfigurationError as error:
+        st.warning("Not simulated.", icon=":material/error:")
+        st.text(str(error))
+        return
+    st.session_state[JOB] = begin(request)
+    st.rerun()
+
+
+@st.fragment(run_every=LOOK_SECONDS)
+def _progress(job: Job) -> None:
+    if job.replay:
+        st.session_state.pop(JOB, None)
+        st.query_params.from_dict({"id": job.replay})
+        st.rerun(scope="app")
+    if job.error:
+        st.error("The simulation did not finish.", icon=":material/error:")
+        st.text(job.error)
+        if st.button("Back to the form"):
+            st.session_state.pop(JOB, None)
+            st.rerun(scope="app")
+        return
+    steps = f"{job.done} of {job.total} steps" if job.total else "reading the sessions"
+    st.progress(job.share, text=elements.escaped(f"Simulating {job.title}: {steps}"))
+    st.button("Stop", icon=":material/stop:", on_click=job.stop)

@@ -1,0 +1,165 @@
+"""Replay: recorded sessions under other policies, presets, windows and thresholds, compared."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+from pandas.io.formats.style import Styler
+
+from windowpane.formats import count, local
+from windowpane.store.base import SessionFilter
+from windowpane.store.replays import StoredReplay
+from windowpane_dashboard import access, elements
+from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
+from windowpane_dashboard.replay_queries import (
+    Result,
+    best_cells,
+    replay_answer,
+    replay_label,
+    results_frame,
+    results_of,
+    run_words,
+    sessions_of,
+    timelines_of,
+    winner,
+)
+from windowpane_dashboard.sections.simulate import simulate_section
+from windowpane_dashboard.theme import Palette
+
+LISTED = 200
+
+
+def main() -> None:
+    """Draw the page."""
+    snapshot = access.page_snapshot()
+    with access.contained("The replays cannot be read", "Simulations can also be run by: windowpane replay"):
+        if not snapshot.store.sessions(SessionFilter(limit=1)):
+            access.show_empty("The store is there, but it holds no sessions yet.")
+        head = st.container()
+        stored = chosen_replay(snapshot)
+        simulate_section(snapshot, open_=stored is None)
+        if stored is None:
+            with head:
+                elements.answer("No replay is stored yet: choose sessions and policies, then simulate.")
+        else:
+            results = results_of(stored.runs)
+            with head:
+                elements.answer(replay_answer(results))
+            results_section(results)
+            timelines_section(results)
+            configuration_section(results)
+            notes_section(stored)
+
+
+def chosen_replay(snapshot: access.Snapshot) -> StoredReplay | None:
+    """The replay of the address, else the latest; the selection offers the others."""
+    listed = snapshot.store.replays(limit=LISTED)
+    asked = st.query_params.get("id")
+    rows = {row.id: row for row in listed}
+    stored = snapshot.store.replay(asked) if asked else None
+    if asked and stored is None:
+        st.warning("This replay is not in the store; the latest is shown.", icon=":material/search_off:")
+    if stored is None and listed:
+        stored = snapshot.store.replay(listed[0].id)
+    if stored is None:
+        return None
+    rows.setdefault(stored.row.id, stored.row)
+    st.session_state["replay_choice"] = stored.row.id
+    st.selectbox(
+        "Stored replay",
+        list(rows),
+        key="replay_choice",
+        format_func=lambda name: replay_label(rows[name], local(rows[name].at)),
+        on_change=lambda: st.query_params.from_dict({"id": st.session_state["replay_choice"]}),
+    )
+    if asked != stored.row.id:
+        st.query_params.from_dict({"id": stored.row.id})
+    return stored
+
+
+def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
+    """The table with the best figure of each column in bold and green."""
+    best = best_cells(frame)
+    style = frame.style
+    for name, rows in best.items():
+        style.map(lambda _: f"color: {palette.facts['kept']}; font-weight: 700", subset=(sorted(rows), name))
+    return style
+
+
+def results_section(results: tuple[Result, ...]) -> None:
+    """The setups side by side."""
+    frame = results_frame(results)
+    config = st.column_config
+    elements.table(
+        coloured(frame, elements.current_palette()),
+        key="replay_results",
+        alt="Figures of each setup over all its sessions",
+        height="content" if len(frame) <= 14 else 520,
+        column_config={
+            "under": config.TextColumn(width=190),
+            "sessions": config.NumberColumn(width=70),
+            "overflows": config.NumberColumn(width=80, help="calls that leave no room for their output"),
+            "tokens sent": config.NumberColumn(format="compact", width=88),
+            "cost tokens": config.NumberColumn(
+                format="compact", width=88, help="at the price of fresh input: cached 0.10, all else 1.25"
+            ),
+            "dollars": config.NumberColumn(format="dollar", width=76, help="list price of what was sent"),
+            "cached": config.NumberColumn(format="%.0f%%", width=64),
+            "evicted": config.NumberColumn("evicted blocks", format="localized", width=104),
+            "compressions": config.NumberColumn(width=100),
+            "fidelity": config.NumberColumn(format="%.2f", width=66, help="of what left, still in sight; 0 to 1"),
+            "regrets": config.NumberColumn(width=66, help="content needed within 20 turns after it left"),
+            "regret share": config.NumberColumn(format="%.1f%%", width=96, help="of all content tokens"),
+            "peak": config.NumberColumn(format="%.0f%%", width=60, help="highest utilization"),
+        },
+    )
+    st.caption(
+        "Best of each column in bold green. What people, tools and the model said is recorded; what the window "
+        "does is simulated. Best overall: fewest overflows, then least cost, then fidelity."
+    )
+
+
+def timelines_section(results: tuple[Result, ...]) -> None:
+    """The size of each call under every setup, one above the other."""
+    st.subheader("Timelines", anchor=False, divider="grey")
+    sessions = sessions_of(results)
+    chosen = sessions[0]
+    if len(sessions) > 1:
+        chosen = st.selectbox("Session", sessions, key="replay_session")
+    runs = timelines_of(results, chosen)
+    if len(runs) > MAXIMUM_PANES:
+        st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")
+    elements.picture(
+        replay_panes(runs, elements.current_palette()),
+        key="replay_panes",
+        alt="Tokens of each call. " + "; ".join(run_words(run) for run in runs[:MAXIMUM_PANES]),
+    )
+    if runs[0].note:
+        st.caption(elements.escaped(runs[0].note))
+
+
+def configuration_section(results: tuple[Result, ...]) -> None:
+    """The configuration that manages live sessions like the chosen setup, to be copied."""
+    st.subheader("Configuration", anchor=False, divider="grey")
+    best = winner(results)
+    names = [result.setup for result in results if result.kind == "managed"]
+    if best is None or not names:
+        st.text("Only baselines were replayed: no configuration does what they do.")
+        return
+    chosen = st.selectbox(
+        "Setup", names, index=names.index(best.setup) if best.setup in names else 0, key="replay_setup"
+    )
+    config = next(result.config for result in results if result.setup == chosen)
+    st.code(config, language="yaml")
+    st.caption("Copy it into the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
+
+
+def notes_section(stored: StoredReplay) -> None:
+    """What could not be replayed, and why."""
+    if stored.row.notes:
+        with st.expander(f"Not replayed: {len(stored.row.notes)}", icon=":material/info:"):
+            for note in stored.row.notes[:50]:
+                st.text(note)
+
+
+main()

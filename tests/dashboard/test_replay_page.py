@@ -1,0 +1,206 @@
+"""The replay page: stored comparisons, simulating beside the page, the winning configuration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from windowpane.exceptions import ConfigurationError
+from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
+from windowpane_dashboard.replay_jobs import begin
+from windowpane_dashboard.replay_queries import best_cells, replay_answer, results_frame, results_of, winner
+from windowpane_dashboard.replay_worker import Request
+from windowpane_dashboard.theme import DARK, LIGHT
+
+
+def run(setup: str, session: str = "s1", *, kind: str = "managed", **measures: float) -> ReplayRunRow:
+    known = {"turns": 3, "tokens_sent": 1_000, "cost_tokens": 800.0, "cached_tokens": 250, "overflows": 0}
+    return ReplayRunRow(
+        session, setup, kind, setup, "", 8_192, {**known, **measures}, f"eviction:\n  policy: {setup}\n",
+        (3_000, 9_000, 4_000),
+    )  # fmt: skip
+
+
+RUNS = (
+    run("hybrid", fidelity=0.9, cost_tokens=700.0),
+    run("fifo", fidelity=0.5, cost_tokens=650.0, overflows=2),
+    run("truncation", kind="truncate", cost_tokens=100.0),
+    run("hybrid", "s2", fidelity=0.7, cost_tokens=500.0),
+    run("fifo", "s2", fidelity=0.5, cost_tokens=450.0),
+    run("truncation", "s2", kind="truncate", cost_tokens=100.0),
+)
+
+
+def stored(name: str = "two policies") -> StoredReplay:
+    return StoredReplay(ReplayRow("abc123", name, 1_700_000_000.0, 2, len(RUNS), ("s3: no content",)), RUNS)
+
+
+def test_results_add_up_over_sessions() -> None:
+    """Sums of what was sent and removed, means of ratios, one row a setup."""
+    frame = results_frame(results_of(RUNS)).set_index("under")
+
+    assert frame.loc["hybrid", "cost tokens"] == 1_200
+    assert frame.loc["hybrid", "fidelity"] == pytest.approx(0.8)
+    assert frame.loc["hybrid", "cached"] == 25
+    assert frame.loc["fifo", "overflows"] == 2
+
+
+def test_the_best_of_a_column_is_known_and_a_tie_of_all_is_none() -> None:
+    """Less is better for overflows and cost, more for fidelity; columns without a difference mark nothing."""
+    frame = results_frame(results_of(RUNS))
+
+    best = best_cells(frame)
+
+    assert best["overflows"] == {0, 2}
+    assert best["fidelity"] == {0}
+    assert best["cost tokens"] == {2}
+    assert "tokens sent" not in best
+
+
+def test_the_winner_overflows_least_and_is_no_baseline() -> None:
+    """Fewest overflows come before cost; a setup that some session could not go through does not win."""
+    assert winner(results_of(RUNS)).setup == "hybrid"  # type: ignore[union-attr]
+    assert replay_answer(results_of(RUNS)).startswith("hybrid comes out best: no call overflows")
+    partly = (*RUNS, run("greedy", cost_tokens=1.0))
+    assert winner(results_of(partly)).setup == "hybrid"  # type: ignore[union-attr]
+    assert replay_answer(()) == "Nothing could be replayed."
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_panes_share_their_axes(palette: Any) -> None:
+    """Each setup has a pane of the same height and scale; only the first dozen are drawn."""
+    figure = replay_panes([run(f"p{number}") for number in range(20)], palette)
+
+    axes = [value for name, value in figure.to_dict()["layout"].items() if name.startswith("yaxis")]
+    assert len(axes) == MAXIMUM_PANES
+    assert len({tuple(one["range"]) for one in axes}) == 1
+    assert axes[0]["range"][1] > 9_000
+    assert sum(trace.name == "limit" for trace in figure.data) == MAXIMUM_PANES
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"sessions": ()}, "at least one session"),
+        ({"windows": ("huge",)}, "is no size"),
+        ({"policies": ()}, "a policy, a preset or the baselines"),
+        ({"thresholds": "nine"}, "threshold"),
+        ({"windows": ()}, "a size such as 32k"),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused_before_it_runs(wrong: dict[str, Any], said: str) -> None:
+    """The form's values are checked where they were entered."""
+    given = {
+        "store": "x.db", "sessions": ("s1",), "policies": ("fifo",), "presets": (), "windows": ("8k",),
+    }  # fmt: skip
+
+    with pytest.raises(ConfigurationError, match=said):
+        Request(**{**given, **wrong}).setups()
+
+
+def test_a_request_survives_the_way_to_its_process() -> None:
+    """What was asked for arrives as it was."""
+    request = Request("a b.db", ("s'1", "ü"), ("fifo",), (), ("8k", "32k"), "0.7", baselines=True, name="n")
+
+    assert Request.from_json(request.to_json()) == request
+
+
+def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteStore) -> None:
+    """Its progress is told, its result is in the store, sessions and events are untouched."""
+    before = small_store.size().events
+    request = Request(str(small_store.path), ("refactor-api",), ("fifo", "lru"), (), ("8k",), baselines=True)
+
+    job = begin(request)
+    job.wait(60)
+
+    assert job.error == ""
+    assert job.done == job.total == 1
+    found = small_store.replay(job.replay)
+    assert found is not None
+    assert {one.kind for one in found.runs} == {"managed", "truncate", "keep_last"}
+    assert small_store.size().events == before
+
+
+def test_a_simulation_that_cannot_start_says_why(small_store: SqliteStore) -> None:
+    """A session that is not there gives a reason, not a traceback."""
+    job = begin(Request(str(small_store.path), ("nobody",), ("fifo",), (), ("8k",)))
+    job.wait(60)
+
+    assert job.replay == ""
+    assert "nobody" in job.error
+
+
+def test_a_simulation_can_be_stopped(small_store: SqliteStore) -> None:
+    """Nothing of it is stored."""
+    job = begin(Request(str(small_store.path), ("refactor-api",), ("all",), (), ("8k", "16k", "32k")))
+
+    job.stop()
+    job.wait(60)
+
+    assert job.error.startswith("Stopped")
+    assert not small_store.replays()
+
+
+def test_the_page_compares_what_is_stored(
+    small_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+) -> None:
+    """Answer, table, and the configuration of the winner to be copied."""
+    small_store.save_replay(stored())
+
+    app = open_page("replay")
+
+    assert not app.exception
+    assert "hybrid comes out best" in app.subheader[0].value
+    assert list(app.dataframe[0].value["under"]) == ["hybrid", "fifo", "truncation"]
+    assert "policy: hybrid" in said(app)
+    assert "s3: no content" in said(app)
+    app.selectbox(key="replay_setup").select("fifo").run()
+    assert "policy: fifo" in said(app)
+
+
+def test_without_a_replay_the_form_is_open(
+    small_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+) -> None:
+    """The page says how to begin; what cannot be simulated is refused in the form."""
+    app = open_page("replay")
+    assert not app.exception
+    assert "No replay is stored yet" in app.subheader[0].value
+
+    next(button for button in app.button if button.label == "Simulate").click().run()
+
+    assert not app.exception
+    assert "Not simulated" in app.warning[0].value
+    assert "at least one session" in said(app)
+
+
+def test_simulating_from_the_page_opens_the_result(
+    small_store: SqliteStore, open_page: Callable[..., Any], wait_until: Callable[..., None]
+) -> None:
+    """Choose a session, press the button, and the result is there under its own address."""
+    app = open_page("replay")
+    app.multiselect(key="replay_sessions").select("refactor-api")
+    next(button for button in app.button if button.label == "Simulate").click().run()
+
+    deadline = time.monotonic() + 60
+    while not small_store.replays() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    wait_until(lambda: bool(app.run() and app.dataframe), what="the result on the page")
+
+    assert not app.exception
+    assert app.query_params["id"] in (small_store.replays()[0].id, [small_store.replays()[0].id])
+
+
+def test_a_stale_address_shows_the_latest(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
+    """A replay that is gone is said to be, and another is shown."""
+    small_store.save_replay(stored("[link](http://127.0.0.1:9/x)"))
+
+    app = open_page("replay", id="gone")
+
+    assert not app.exception
+    assert "not in the store" in app.warning[0].value
+    assert "comes out best" in app.subheader[0].value
