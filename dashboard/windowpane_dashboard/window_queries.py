@@ -131,23 +131,26 @@ def compressions(reader: EventReader, session_id: str) -> tuple[Compression, ...
 
 
 def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[Compression, ...]:
-    """Compressions with their evaluation: by the id it names, else the one that follows within the turn."""
-    by_id: dict[str, FidelityEvaluated] = {}
-    unnamed: list[tuple[int, int, FidelityEvaluated]] = []
-    for one in stored:
-        data = one.event.data
-        if isinstance(data, FidelityEvaluated):
-            if data.of is not None:
-                by_id.setdefault(data.of, data)
-            else:
-                unnamed.append((one.seq, one.event.context.turn, data))
-    found = []
+    """Compressions with their evaluation: the one that names it, else the next within the turn.
+
+    A name that no compression has counts as none: ids are made anew where a recording is played with other times.
+    """
+    places = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
+    evaluated: dict[int, FidelityEvaluated] = {}
+    latest: dict[int, int] = {}
     for one in stored:
         data, turn = one.event.data, one.event.context.turn
         if isinstance(data, ContentCompressed):
-            later = next((item[2] for item in unnamed if item[0] > one.seq and item[1] == turn), None)
-            found.append(Compression(one.seq, turn, data, by_id.get(one.event.event_id, later)))
-    return tuple(found)
+            latest[turn] = one.seq
+        elif isinstance(data, FidelityEvaluated):
+            place = places.get(data.of or "", latest.get(turn))
+            if place is not None:
+                evaluated.setdefault(place, data)
+    return tuple(
+        Compression(one.seq, one.event.context.turn, data, evaluated.get(one.seq))
+        for one in stored
+        if isinstance(data := one.event.data, ContentCompressed)
+    )
 
 
 def compression_label(compression: Compression) -> str:
