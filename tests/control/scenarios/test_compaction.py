@@ -1,32 +1,27 @@
-"""Compaction: what is cut, what is accepted, how it ends (scenarios 96 to 114 and 129 to 131)."""
+"""Compaction: what is cut, what is accepted, how it ends (scenarios 96 to 130)."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import is_valid, item, manager, sent, snapshot, talk, tool_items, tool_turn, words
+from builders import is_valid, item, manager, snapshot, talk, tool_items, tool_turn, words
 
 from windowpane.control.compression.accept import Offer, reject
 from windowpane.control.compression.compaction import Shape, plan_compaction
 from windowpane.control.compression.sections import PREAMBLE
 from windowpane.control.presets.ai_sdk_go import plan_oldest
-from windowpane.control.requests import Proposal
 from windowpane.control.snapshot import Item
 from windowpane.events import (
     BlocksEvicted,
     BreakerOpened,
     ContentCompressed,
     OverflowDetected,
-    PressureMeasured,
 )
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowError
-from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
+from windowpane.testing import RecordingSink, chat_reply
 from windowpane.window.window import Window
-
-TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")
 
 
 def exchange(n: int, tokens: int, *, turn: int = 1) -> list[Item]:
@@ -77,21 +72,6 @@ def test_scenario_098_the_previous_summary_is_taken_up_and_is_no_user_text() -> 
     assert plan is not None
     assert [block.id for block in plan.previous] == ["sum"]
     assert plan.straddler is None or plan.straddler.content_type == "user_message"
-
-
-def test_scenario_100_a_budget_that_cannot_be_reached_ends() -> None:
-    """A model that only ever writes too much is asked a bounded number of times, and the session goes on."""
-    sink = RecordingSink()
-    model = ScriptedModel([words(30_000)])
-    with manager(sink, limit=16_384, model=model) as window:
-        for n in range(20):
-            talk(window, f"question {n}", words(1_500, tag=f"a{n}x"))
-
-            assert is_valid(window)
-    compactions = sink.of(ContentCompressed)
-
-    assert len(model.asked) <= 2 * len(compactions)
-    assert all(event.method == "extractive" for event in compactions if event.outcome == "accepted")
 
 
 def test_scenario_102_what_is_sent_with_every_call_is_not_reduced_in_vain() -> None:
@@ -157,59 +137,6 @@ def test_scenario_104_the_shortest_prefix_that_frees_enough_leaves(
 
     assert len(items) - len(plan.steps) == kept
     assert [step.blocks[0].id for step in plan.steps] == [f"a{n}" for n in range(len(sizes) - kept)]
-
-
-class Short(ScriptedModel):
-    """A model that refuses transcripts of more than so many messages."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__([""])
-        self.most = most
-
-    def __call__(self, system: str, user: str) -> str:
-        super().__call__(system, user)
-        if user.count("[turn ") > self.most:
-            raise TOO_LONG
-        decided = [line for line in user.splitlines() if "We decided" in line or "question" in line]
-        return "\n".join(["## Decisions and reasons", *(f"- {line[:200]}" for line in decided)])
-
-
-def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
-    with manager(sink, limit=16_384, model=model) as window:
-        for n in range(9):
-            talk(
-                window,
-                f"question {n}",
-                f"We decided plan_{n} because of reason_{n}. " + words(1_200, tag=f"a{n}x"),
-            )
-
-
-def test_scenario_105_a_summariser_that_overflows_is_shown_less_and_the_number_is_reported() -> None:
-    """The oldest groups are left out, and the event says how many."""
-    sink = RecordingSink()
-    model = Short(most=4)
-    overfull(sink, model)
-    event = next(event for event in sink.of(ContentCompressed) if event.model_calls)
-
-    assert event.outcome == "accepted"
-    assert event.method == "Short"
-    assert event.model_calls > 1
-    assert event.reason.endswith("groups were too much for the model")
-
-
-def test_scenario_131_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> None:
-    """A model that refuses everything sees fewer messages each time, then the extractive summary stands in."""
-    sink = RecordingSink()
-    model = Short(most=0)
-    overfull(sink, model)
-    event = next(event for event in sink.of(ContentCompressed) if event.model_calls)
-    shown = [user for _, user in model.asked[: event.model_calls]]
-    lengths = [len(user) for user in shown]
-
-    assert event.method == "extractive"
-    assert event.reason == "model failed: RuntimeError"
-    assert len(set(shown)) == len(shown)
-    assert lengths == sorted(lengths, reverse=True)
 
 
 def test_scenario_107_after_a_compaction_the_agent_goes_on_without_another() -> None:
@@ -287,17 +214,6 @@ def test_scenario_110_a_smaller_window_is_fitted_before_the_next_call() -> None:
         assert is_valid(window)
 
 
-def test_scenario_111_a_summariser_that_fails_before_a_call_is_swallowed() -> None:
-    """The agent goes on with the extractive summary; the failure is in the event."""
-    sink = RecordingSink()
-    with manager(sink, limit=16_384, model=ScriptedModel([OSError("gone")])) as window:
-        for n in range(8):
-            talk(window, f"question {n}", words(1_500, tag=f"a{n}x"))
-    event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
-
-    assert (event.method, event.reason) == ("extractive", "model failed: OSError")
-
-
 def test_scenario_111_an_overflow_that_nothing_can_help_is_told() -> None:
     """No retry is offered and the event says that it failed."""
     sink = RecordingSink()
@@ -320,80 +236,6 @@ def test_scenario_112_a_replacement_that_cannot_go_in_takes_nothing_out() -> Non
         window.replace(["b0", "b1"], [item("new", "summary", 1).block, item("b3", "summary", 1).block])
 
     assert (list(window), window.tokens, window.version) == before
-
-
-def test_scenario_113_exactly_what_was_sent_to_the_summariser_is_removed() -> None:
-    """A result and a message that arrive while it writes are there afterwards, in their places."""
-    sink = RecordingSink()
-    began, may_answer = threading.Event(), threading.Event()
-
-    class Slow(ScriptedModel):
-        def __call__(self, system: str, user: str) -> str:
-            began.set()
-            assert may_answer.wait(30)
-            return super().__call__(system, user)
-
-    with manager(sink, limit=16_384, model=Slow([""])) as window:
-        for n in range(3):
-            talk(window, f"question {n}", words(2_200, tag=f"a{n}x"))
-        window.add_user("run it " + words(500))
-        window.on_turn_start()
-        window.on_turn_end(chat_reply("running", calls=[("c", "run", "{}")]))
-        window.add_memory(words(2_000))
-        hook = threading.Thread(target=window.on_turn_start)
-        hook.start()
-        assert began.wait(30)
-        window.on_tool_result("run", "the result", "c")
-        window.add_user("a late message")
-        may_answer.set()
-        hook.join(30)
-        window.flush()
-        event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
-
-        assert "the result" in sent(window)
-        assert window.messages()[-1]["content"] == "a late message"
-        assert not set(event.removed) & {block.id for block in window.blocks()}
-        assert is_valid(window)
-
-
-def test_scenario_114_a_compaction_can_be_vetoed() -> None:
-    """Whoever is asked sees what is proposed and how small it would get; a no keeps the conversation."""
-    sink = RecordingSink()
-    asked: list[Proposal] = []
-
-    def no(proposal: Proposal) -> bool:
-        asked.append(proposal)
-        return False
-
-    with manager(sink, limit=32_768) as window:
-        window.before_compaction(no)
-        for n in range(7):
-            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
-        window.add_user("next " + words(2_000))
-        window.on_turn_start()
-
-        assert all(f"a{n}x1 " in sent(window) for n in range(7))
-    assert sink.of(ContentCompressed) == []
-    assert asked
-    assert all(0 < proposal.tokens_after < proposal.tokens_before for proposal in asked)
-
-
-def test_scenario_114_what_was_forecast_stands_beside_what_was_freed() -> None:
-    """The summary is no larger than was told, and the measurements before and after show what really left."""
-    sink = RecordingSink()
-    asked: list[Proposal] = []
-    with manager(sink, limit=32_768) as window:
-        window.before_compaction(asked.append)
-        for n in range(7):
-            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
-        window.add_user("next " + words(2_000))
-        window.on_turn_start()
-    event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
-    phases = {one.phase: one.used_tokens for one in sink.of(PressureMeasured)[-2:]}
-
-    assert asked[0].tokens_before == event.tokens_before
-    assert event.tokens_after <= asked[0].tokens_after
-    assert phases["before"] - phases["after"] == event.tokens_before - event.tokens_after
 
 
 def test_scenario_129_a_call_that_waits_stays_and_everything_before_it_may_go() -> None:
