@@ -72,8 +72,8 @@ class FileCheckpoints:
                 )
             if current is not None and path.exists():
                 path.replace(_previous(path))
-            _write(path, encode(document))
-            _write(self._markdown(path), self._redact(markdown).encode("utf-8", "surrogatepass"))
+            write_whole(path, encode(document))
+            write_whole(self._markdown(path), self._redact(markdown).encode("utf-8", "surrogatepass"))
 
     def load(self, task_id: str) -> Found:
         """The newest checkpoint of a task that is whole, and what was not used; no document where there is none.
@@ -164,7 +164,7 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content whole: a temporary file, synced, renamed over it."""
     path.parent.mkdir(mode=MODE_FOLDER, parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")

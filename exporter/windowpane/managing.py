@@ -19,14 +19,16 @@ from windowpane.archive import FileArchive
 from windowpane.checkpoints import FileCheckpoints
 from windowpane.control import manager
 from windowpane.control.budget import shares_of
+from windowpane.control.cascade import RUNGS, Rung, background_compaction, cascade_ladder
 from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.judging.sampling import SampledJudge
 from windowpane.control.managed import Seams, Task
 from windowpane.control.presets import Preset, preset_named
-from windowpane.control.settings import ControlSettings
+from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
 from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.environment import LocalEnvironment
 from windowpane.exceptions import ConfigurationError
+from windowpane.notes_file import FileNotes
 from windowpane.otlp.spans import CurrentSpan
 from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo
@@ -34,7 +36,7 @@ from windowpane.tracking import SessionInfo
 if TYPE_CHECKING:
     from windowpane.config import Config
     from windowpane.events import Event
-    from windowpane.protocols import Digester, LimitCatalogue, LimitSource
+    from windowpane.protocols import Digester, Embedder, LimitCatalogue, LimitSource
     from windowpane.vocabulary import Component
 
 HYBRID: Final = "hybrid"
@@ -85,7 +87,11 @@ class ManagerOptions(TypedDict, total=False):
     session_id: str | None
     parent_session_id: str | None
     source: str
+    background: bool
+    cascade: Sequence[str] | None
     language_model: Callable[[str, str], Any] | None
+    subagent: Callable[[str], Any] | None
+    embedder: Embedder | None
     judge: SampledJudge | None
     data_folder: Path | None
     seams: Seams | None
@@ -117,7 +123,16 @@ class Options:
     session_id: str | None = None
     parent_session_id: str | None = None
     source: str = "live"
+    background: bool = False
+    """Whether the conversation is compacted after a turn, off the agent's path, before a call waits for it."""
+    cascade: Sequence[str] | None = None
+    """The rungs that are taken, in order, by name; see `windowpane.control.cascade`. What makes a call possible
+    that otherwise is not comes after them in any case."""
     language_model: Callable[[str, str], Any] | None = None
+    subagent: Callable[[str], Any] | None = None
+    """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
+    embedder: Embedder | None = None
+    """Tells what is alike, for merging; without one word shingles do."""
     judge: SampledJudge | None = None
     """Asks a model about a sample of the compressions; one for all managers of a process."""
     data_folder: Path | None = None
@@ -177,6 +192,8 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
         seams = replace(seams, counter=preset.counter)
     if options.language_model is not None:
         seams = replace(seams, model=options.language_model)
+    if options.subagent is not None:
+        seams = replace(seams, subagent=options.subagent)
     if options.judge is not None:
         seams = replace(seams, judge=options.judge)
     session_id = options.session_id or secrets.token_hex(16)
@@ -213,6 +230,9 @@ def _control(options: Options, config: Config, preset: Preset | None) -> Control
             compact_ratio=_compact_ratio(config),
             protected_types=frozenset(config.eviction.protected_types),
             summarize_tokens=config.compression.summarization_threshold_tokens,
+            ladder=_ladder(options, config),
+            after_turn=(background_compaction(),) if options.background else (),
+            embed=options.embedder,
             checkpoint_ratio=config.cross_window.auto_save_threshold,
         )
     control = preset.settings(requested_output_tokens=options.requested_output_tokens)
@@ -253,6 +273,26 @@ def _tracking(options: Options, config: Config, preset: Preset | None) -> Tracke
     return tracking if options.budget is None else replace(tracking, budget=shares_of(options.budget))
 
 
+STRATEGIES: Final[dict[str, str]] = {
+    "tool_result_summarization": "tool_result_summarization",
+    "progressive": "progressive_summarization",
+    "conversation_compaction": "compaction",
+    "sub_agent": "subagent_delegation",
+}
+"""What the configuration calls a strategy, to its rung."""
+
+
+def _ladder(options: Options, config: Config) -> tuple[str | Rung, ...]:
+    if options.cascade is not None:
+        for name in options.cascade:
+            if name not in RUNGS:
+                raise ConfigurationError("cascade", f"{name!r} is no rung", expected=", ".join(RUNGS))
+        return (*(name for name in options.cascade if name not in SAFETY_NET), *SAFETY_NET)
+    if not config.compression.cascade:
+        return LADDER
+    return cascade_ladder({STRATEGIES[name]: ratio for ratio, name in config.compression.cascade.items()})
+
+
 def _compact_ratio(config: Config) -> float | None:
     """Where compaction begins, if that was said: the default follows where red begins in each window."""
     named = "compaction_utilization_threshold" in config.compression.model_fields_set
@@ -288,6 +328,7 @@ def default_seams(model: str, *, data_folder: Path | None = None, config: Config
     from windowpane.tokens import counter_for
 
     folder = data_folder or user_folder()
+    notes_file = None if config is None else config.compression.notes_file
     prices = catalogue()
     running = running_pipeline()
     archive = FileArchive(folder / "archive", redact=lambda text: redact(text).text)
@@ -306,6 +347,7 @@ def default_seams(model: str, *, data_folder: Path | None = None, config: Config
             progress_file=None if config is None else config.cross_window.progress_file,
         ),
         environment=LocalEnvironment(),
+        notes=None if notes_file is None else FileNotes(notes_file, redact=lambda text: redact(text).text),
         hook_took=None if running is None else running.hook,
         cost_of=lambda usage: prices.cost_dollars(model, usage, time.time()),
         next_limit=lambda above: prices.next_limit(model, above),

@@ -6,7 +6,7 @@ a rung.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,11 +15,15 @@ from windowpane.control.compression.compaction import ENGINE_SHAPE, Shape
 from windowpane.control.core import Core
 from windowpane.control.crossing import roll
 from windowpane.control.decisions import Action
+from windowpane.control.delegating import delegate_history, may_delegate
+from windowpane.control.merging import merge_similar
+from windowpane.control.noting import carry_notes, may_note
 from windowpane.control.pressure import Levels
 from windowpane.control.progressing import let_age
 from windowpane.control.protection import GRADES
 from windowpane.control.reduction import NOTHING, Outcome, cut_within_turn, evict
 from windowpane.control.requests import Program
+from windowpane.control.settings import SAFETY_NET
 from windowpane.control.summarizing import summarize_results
 from windowpane.events import BreakerOpened
 from windowpane.exceptions import ConfigurationError
@@ -70,7 +74,19 @@ def take(
 
 
 def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
-    return evict(core, limits, levels, grades=GRADES[:2], minimum_tokens=levels.minimum_saving)
+    """Merge what is alike, where the policy does, and evict what is still too much."""
+    policy = core.settings.policy
+    merged = NOTHING
+    if policy is not None and policy.merges:
+        merged = yield from merge_similar(core, limits, levels)
+    if merged and not merged.shortfall:
+        return merged
+    evicted = yield from evict(core, limits, levels, grades=GRADES[:2], minimum_tokens=levels.minimum_saving)
+    if not (merged and evicted):
+        return merged or evicted
+    return Outcome(
+        f"{merged.done}; {evicted.done}", merged.freed_tokens + evicted.freed_tokens, evicted.shortfall
+    )
 
 
 def _evict_hard(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
@@ -102,6 +118,29 @@ def compact_unless_stopped(
     return (yield from compact(core, limits, levels, trigger=trigger, shape=shape))
 
 
+def cascade_ladder(begins: Mapping[str, float]) -> tuple[str | Rung, ...]:
+    """A ladder whose compression strategies begin at given utilizations; one that is not named is not used."""
+    named = [_beginning(ratio, name) for name, ratio in sorted(begins.items(), key=lambda item: item[1])]
+    return ("eviction", *named, "roll", *SAFETY_NET)
+
+
+def _beginning(ratio: float, name: str) -> Rung:
+    rung = RUNGS[name]
+
+    def due(core: Core, levels: Levels) -> bool:
+        at = levels.evict if core.limits is None else core.limits.at(ratio)
+        return core.used() >= at and rung.due(core, levels)
+
+    return Rung(rung.action, due, rung.run)
+
+
+def background_compaction() -> Rung:
+    """After a turn: compact from where checkpoints begin, so that a call rarely has to wait for it."""
+    return Rung(
+        "compact", lambda core, levels: core.used() >= levels.checkpoint and not core.compacting, _compact
+    )
+
+
 def _cut(core: Core, limits: WindowLimits, _levels: Levels) -> Program[Outcome]:
     return cut_within_turn(core, target_used=limits.usable_tokens)
 
@@ -129,6 +168,14 @@ RUNGS: Final[dict[str, Rung]] = {
         "compact", lambda core, levels: levels.evict <= core.used() < levels.roll, let_age
     ),
     "compaction": Rung("compact", lambda core, levels: levels.evict <= core.used() < levels.roll, _compact),
+    "note_taking": Rung(
+        "compact", lambda core, levels: core.used() < levels.roll and may_note(core, levels), carry_notes
+    ),
+    "subagent_delegation": Rung(
+        "compact",
+        lambda core, levels: core.used() < levels.roll and may_delegate(core, levels),
+        delegate_history,
+    ),
     "roll": Rung("roll", lambda core, levels: core.used() >= levels.roll, roll),
     "hard_eviction": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _evict_hard),
     "truncation": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _cut),

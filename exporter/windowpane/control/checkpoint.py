@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from windowpane.control.compression.notes import as_data
 from windowpane.control.compression.sections import HEADINGS, PREAMBLE, Section, parse
 from windowpane.control.facts import extract
 from windowpane.control.task import TaskRecord
@@ -97,6 +98,7 @@ def checkpoint_of(core: Core, *, completed: str | None = None) -> Checkpoint:
         "goal": core.goal,
         "constraints_given": list(core.constraints),
         "task": core.task.to_document(),
+        "notes": as_data(core.notes.notes),
         "environment": dict(core.environment),
         "used_tokens": status.used_tokens,
         "limit_tokens": status.limit_tokens,

@@ -10,10 +10,11 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from windowpane.control.breaker import Breaker
 from windowpane.control.budget import Budget, Ruling
+from windowpane.control.compression.notes import IMPORTANCES, NoteBook, NoteStore
 from windowpane.control.compression.progressive import Levelled
 from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import finding_of, handle_of
@@ -26,6 +27,7 @@ from windowpane.control.requests import KeepOriginals, Program
 from windowpane.control.settings import ControlSettings
 from windowpane.control.snapshot import Snapshot, items_of
 from windowpane.control.task import TaskRecord
+from windowpane.control.waiting import stand_for, supersede
 from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired, PressureMeasured, Usage
 from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import Digester, TokenCounter
@@ -48,6 +50,13 @@ class OpenCall:
     name: str
 
 
+class Stuck(NamedTuple):
+    """A component that is over its budget and could not be reduced."""
+
+    used_tokens: int
+    turn: int
+
+
 @dataclass(slots=True)
 class Core:
     """The state of one managed session beside its tracker."""
@@ -59,6 +68,7 @@ class Core:
     goal: str = ""
     constraints: Sequence[str] = ()
     cost_of: Callable[[Usage], float | None] | None = None
+    note_store: NoteStore | None = None
     timer: Callable[[], float] = float
     """Seconds of any monotonic clock; the default never moves, so durations are 0."""
     limits: WindowLimits | None = None
@@ -71,6 +81,16 @@ class Core:
     levelled: Levelled = field(default_factory=Levelled)
     """What content became shorter by its age."""
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
+    held: dict[str, OpenCall] = field(default_factory=dict)
+    """Calls that wait for an approval or for long work, whatever the conversation does meanwhile."""
+    interim: dict[str, str] = field(default_factory=dict)
+    """The block that stands for the result of such a call."""
+    stuck: dict[Component, Stuck] = field(default_factory=dict)
+    """Components that could not be brought within their budgets."""
+    children: int = 0
+    """Sub-agents that were asked."""
+    wanting_notes: int | None = None
+    """How many notes there were when they did not say enough."""
     answered: set[str] = field(default_factory=set)
     measured: PressureMeasured | None = None
     last_usage: Usage | None = None
@@ -102,10 +122,12 @@ class Core:
 
     def __post_init__(self) -> None:
         self.task_id = self.task_id or self.tracker.info.session_id
+        self.notes = NoteBook(self.counter, self.digest, record=self.tracker.record, store=self.note_store)
         self.goal_is_given = bool(self.goal)
         self.set_limits(self.tracker.limits)
 
     goal_is_given: bool = False
+    notes: NoteBook = field(init=False)
 
     # -- what is known ----------------------------------------------------------------------------------------
 
@@ -157,7 +179,9 @@ class Core:
         room = PROGRESS_RATIO * (self.limits.usable_tokens if self.limits else PROGRESS_TOKENS / PROGRESS_RATIO)
         room = min(PROGRESS_TOKENS, room)
         lines = []
-        for line in self.task.lines():
+        newest = self.notes.notes[::-1]
+        notes = sorted(newest, key=lambda note: IMPORTANCES.index(note.importance))
+        for line in (*self.task.lines(), *(f"[note: {note.category}] {note.text}" for note in notes)):
             room -= self.counter.count(line) + 2
             if room < 0:
                 break
@@ -175,7 +199,7 @@ class Core:
             items=items_of(tracker.window.slots()),
             lifetimes=tracker.settings.lifetimes,
             goal_block=self.goal_block,
-            open_calls=frozenset(call.group for call in self.open_calls.values()),
+            open_calls=frozenset(call.group for calls in (self.open_calls, self.held) for call in calls.values()),
             findings={
                 block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
             },
@@ -299,8 +323,13 @@ class Core:
         self._refer(block)
         self.open_calls[call_id] = OpenCall(block.group, name)
 
-    def tool_result(self, name: str, output: object, tool_call_id: str | None) -> Program[None]:
-        """A tool's output; of one too large the head and tail stay and the whole goes to the archive."""
+    def tool_result(
+        self, name: str, output: object, tool_call_id: str | None, *, interim: bool = False
+    ) -> Program[None]:
+        """A tool's output; of one too large the head and tail stay and the whole goes to the archive.
+
+        An *interim* one stands for the result of a call that goes on, until that comes.
+        """
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
         source, tokens = self.counter.source, self.counter.count(text)
         finding = finding_of(text)
@@ -314,6 +343,11 @@ class Core:
             text = self.settings.shorten(text, cap, self.counter, handle or "")
             tokens = self.counter.count(text)
         call_id = self._match(name, tool_call_id)
+        if call_id is not None and interim:
+            self.held[call_id] = self.held.get(call_id) or self.open_calls[call_id]
+            self.open_calls.pop(call_id, None)
+            stand_for(self, call_id, text)
+            return
         if call_id in self.answered:
             self.tracker.record(HistoryRepaired("duplicate_result", 1))
             return
@@ -321,7 +355,8 @@ class Core:
         if call_id is None:
             self.tracker.record(HistoryRepaired("unmatched_result", 1))
         else:
-            call = self.open_calls.pop(call_id, None)
+            supersede(self, call_id)
+            call = self.held.pop(call_id, None) or self.open_calls.pop(call_id, None)
             self.answered.add(call_id)
             name = name or (call.name if call else "")
         block = self.tracker.add(
@@ -349,7 +384,9 @@ class Core:
 
     def _match(self, name: str, call_id: str | None) -> str | None:
         """The call a result answers: the one named, else the first open one of that tool, else the only one."""
-        if call_id is not None and (call_id in self.open_calls or call_id in self.answered):
+        if call_id is not None and (
+            call_id in self.open_calls or call_id in self.held or call_id in self.answered
+        ):
             return call_id
         if call_id is None:
             named = [known for known, call in self.open_calls.items() if call.name == name]

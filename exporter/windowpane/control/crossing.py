@@ -41,6 +41,7 @@ def clear(core: Core) -> None:
     standing = ("system_prompt", "tool_definition")
     kept = [block for block in core.tracker.window if block.content_type in standing or block.pinned]
     core.open_calls.clear()
+    core.held.clear()
     core.answered.clear()
     _carry_on(core, "clear", kept)
     if core.goal_block is None and not core.goal_is_given:
@@ -55,8 +56,9 @@ def _carry_on(core: Core, reason: str, kept: Sequence[Block]) -> None:
     groups = {old.group: new.group for old, new in zip(kept, opened, strict=True)}
     core.payloads = {moved[old]: payload for old, payload in core.payloads.items() if old in moved}
     core.goal_block = moved.get(core.goal_block)
-    for call in core.open_calls.values():
+    for call in (*core.open_calls.values(), *core.held.values()):
         call.group = groups.get(call.group, call.group)
+    core.interim = {call_id: moved[block] for call_id, block in core.interim.items() if block in moved}
     core.reindex()
 
 

@@ -9,6 +9,7 @@ from windowpane.control.compacting import compact
 from windowpane.control.core import Core
 from windowpane.control.crossing import checkpoint_if_due, save_checkpoint, save_milestone
 from windowpane.control.decisions import Decision, due
+from windowpane.control.enforcing import enforce, is_over
 from windowpane.control.overflow import classify
 from windowpane.control.pressure import Levels
 from windowpane.control.protection import GRADES
@@ -35,13 +36,16 @@ def turn_start(core: Core) -> Program[Decision]:
     if limits is None or levels is None:
         return Decision("none", core.status(), reason="the size of the window is unknown")
     action = due(before.used_tokens, levels)
-    if action in ("none", "prepare"):
+    over = is_over(core)
+    if action in ("none", "prepare") and not over:
         return Decision(action, core.status())
     levels = levels.above(core.standing())
     action = due(before.used_tokens, levels)
-    if action in ("none", "prepare"):
+    if action in ("none", "prepare") and not over:
         return Decision("prepare", core.status())
     tally = Tally()
+    if over:
+        yield from enforce(core, limits, levels, tally)
     yield from checkpoint_if_due(core, levels, before.used_tokens)
     if core.standing() <= levels.ceiling:
         yield from climb(core, limits, levels, tally)

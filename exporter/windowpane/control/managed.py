@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overloa
 
 from windowpane.control.auditing import AUDITED, AUDITED_EVENTS
 from windowpane.control.checkpoint import Found
+from windowpane.control.compression.notes import NoteStore
 from windowpane.control.core import Core
 from windowpane.control.crossing import clear, save_checkpoint
 from windowpane.control.decisions import Decision
@@ -83,6 +84,8 @@ class Seams:
     archive: Archive | None = None
     checkpoints: CheckpointStore | None = None
     environment: EnvironmentProbe | None = None
+    notes: NoteStore | None = None
+    """Where the agent's notes survive the process."""
     subagent: Callable[[str], Any] | None = None
     """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
     model: Callable[[str, str], Any] | None = None
@@ -159,6 +162,7 @@ class ManagedSession:
             constraints=task.constraints,
             cost_of=seams.cost_of,
             timer=seams.timer,
+            note_store=seams.notes,
             task_id=task.task_id,
             task=TaskRecord(success_criteria=task.success_criteria, paths=list(task.paths)),
         )
@@ -374,6 +378,11 @@ class ManagedSession:
             status = self._core.status()
         return Decision("none", status, reason="the hook failed; see the log")
 
+    def _subagent(self, _system: str, assignment: str) -> Any:
+        """The sub-agent as a model is called."""
+        assert self._seams.subagent is not None, "a sub-agent is asked only where there is one"
+        return self._seams.subagent(assignment)
+
     def _local(self, request: Request) -> Answer:
         """Carry out a request on files; a failure is the answer."""
         try:
@@ -409,5 +418,6 @@ def _fitting(settings: ControlSettings, seams: Seams) -> ControlSettings:
         archive=settings.archive and seams.archive is not None,
         checkpoint=settings.checkpoint and seams.checkpoints is not None,
         environment=settings.environment and seams.environment is not None,
+        subagent=settings.subagent and seams.subagent is not None,
         model=str(model) if seams.model is not None else "",
     )

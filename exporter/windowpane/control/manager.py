@@ -9,18 +9,23 @@ from __future__ import annotations
 import asyncio
 import threading
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from windowpane.control import hooks
 from windowpane.control.asking import MODEL_TIMEOUT_SECONDS, ask, ask_async
+from windowpane.control.compression.subagent import Returned, Subtask
 from windowpane.control.decisions import Decision
+from windowpane.control.delegating import delegate
 from windowpane.control.finishing import Completion, complete
 from windowpane.control.replies import read_reply
-from windowpane.control.requests import Answer, AskModel, Program
+from windowpane.control.requests import Answer, AskModel, AskSubagent, Program
 from windowpane.control.tasking import TaskSession
 from windowpane.exceptions import IrreducibleContextError
 
 T = TypeVar("T")
+
+SUBAGENT_TIMEOUT_SECONDS: Final = 900.0
+"""A sub-agent works for a while; one that does not come back within this has failed."""
 
 
 class ContextWindowManager(TaskSession):
@@ -88,9 +93,21 @@ class ContextWindowManager(TaskSession):
         )
         self._working.start()
 
-    def on_tool_result(self, name: str, output: object, tool_call_id: str | None = None) -> None:
-        """After each tool call: its output enters the window; one far too large is shortened first."""
-        self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id))
+    def on_tool_result(
+        self, name: str, output: object, tool_call_id: str | None = None, *, interim: bool = False
+    ) -> None:
+        """After each tool call: its output enters the window; one far too large is shortened first.
+
+        An *interim* output stands for the result of a call that goes on; its group never leaves until that comes.
+        """
+        self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id, interim=interim))
+
+    def delegate(self, subtask: Subtask) -> Returned | None:
+        """Have a sub-agent do *subtask* in a window of its own; its result is bounded, and yours to add.
+
+        None where it is not worth a window of its own, or there is no sub-agent: then do it in place.
+        """
+        return self._drive("delegate", delegate(self._core, subtask))
 
     def on_overflow(self, error: object = None) -> Decision:
         """The provider refused a call as too large. Make it once more where the decision says `retry`."""
@@ -124,6 +141,8 @@ class ContextWindowManager(TaskSession):
         return step.result
 
     def _answer(self, request: object) -> Answer:
+        if isinstance(request, AskSubagent):
+            return ask(self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS)
         if not isinstance(request, AskModel):
             return self._local(request)  # type: ignore[arg-type]  # one of the other requests
         model = self._seams.model
@@ -178,9 +197,15 @@ class AsyncContextWindowManager(TaskSession):
         else:
             await work
 
-    async def on_tool_result(self, name: str, output: object, tool_call_id: str | None = None) -> None:
+    async def on_tool_result(
+        self, name: str, output: object, tool_call_id: str | None = None, *, interim: bool = False
+    ) -> None:
         """As `ContextWindowManager.on_tool_result`."""
-        await self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id))
+        await self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id, interim=interim))
+
+    async def delegate(self, subtask: Subtask) -> Returned | None:
+        """As `ContextWindowManager.delegate`."""
+        return await self._drive("delegate", delegate(self._core, subtask))
 
     async def on_overflow(self, error: object = None) -> Decision:
         """As `ContextWindowManager.on_overflow`."""
@@ -215,6 +240,10 @@ class AsyncContextWindowManager(TaskSession):
         return step.result
 
     async def _answer(self, request: object) -> Answer:
+        if isinstance(request, AskSubagent):
+            return await ask_async(
+                self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS
+            )
         if not isinstance(request, AskModel):
             return await asyncio.to_thread(self._local, request)  # type: ignore[arg-type]  # as above
         model = self._seams.model

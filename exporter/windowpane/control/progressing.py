@@ -16,7 +16,6 @@ from windowpane.control.compression.progressive import (
 from windowpane.control.compression.prompts import fenced
 from windowpane.control.core import Core
 from windowpane.control.eviction.placeholders import handle_of
-from windowpane.control.fidelity import evaluate
 from windowpane.control.pressure import Levels
 from windowpane.control.reduction import NOTHING, Outcome
 from windowpane.control.requests import AskModel, KeepOriginals, Program
@@ -113,7 +112,7 @@ def _replace(core: Core, aged: Aged, draft: _Draft) -> Program[int]:
     core.forget([block])
     if finding is not None and block.content_type == "tool_result":
         core.payloads[stand_in.id] = finding
-    tracker.record(evaluate([block], [stand_in], digest=core.digest, recoverable=named, of=event.event_id))
+    core.assess([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
     return block.tokens - stand_in.tokens
 
 

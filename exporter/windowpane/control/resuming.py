@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windowpane.control.checkpoint import BOOTSTRAP_CHARACTERS, Document, Found, bootstrap
+from windowpane.control.compression.notes import from_data
 from windowpane.control.core import Core
 from windowpane.control.requests import ArchiveCheckpoint, LoadCheckpoint, ProbeEnvironment, Program
 from windowpane.control.task import TaskRecord
@@ -72,6 +73,8 @@ def _take_up(core: Core, document: Document, task: TaskRecord, drift: tuple[str,
     task.success_criteria = _merged(task.success_criteria, core.task.success_criteria)
     task.watch(core.task.paths)
     core.task = task
+    for note in from_data(document.get("notes") or ()):
+        core.notes.write(note.category, note.text, importance=note.importance, turn=note.turn)
     core.windows_before = int(document["window_id"])
     core.checkpoint_version = int(document["version"])
     stated = {**document, "goal": core.goal, "constraints_given": core.constraints, "task": task.to_document()}

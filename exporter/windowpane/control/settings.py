@@ -13,7 +13,7 @@ from windowpane.control.eviction.policies import POLICIES, Policy
 from windowpane.control.fidelity import evaluate
 from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
 from windowpane.events import FidelityEvaluated
-from windowpane.protocols import LimitSource, TokenCounter
+from windowpane.protocols import Embedder, LimitSource, TokenCounter
 from windowpane.settings import WindowLimits
 from windowpane.vocabulary import ContentType
 
@@ -25,14 +25,16 @@ RESULT_TOKENS: Final = 25_000
 RESULT_RATIO: Final = 0.50
 """A single tool result is capped at the smaller of 25,000 tokens and half of usable when it comes in."""
 IMAGE_TOKENS: Final = 1_000
+SAFETY_NET: Final = ("hard_eviction", "truncation", "last_eviction")
+"""The rungs that make a call possible which otherwise is not."""
 LADDER: Final = (
     "eviction",
+    "note_taking",
     "tool_result_summarization",
     "compaction",
+    "subagent_delegation",
     "roll",
-    "hard_eviction",
-    "truncation",
-    "last_eviction",
+    *SAFETY_NET,
 )
 """The rungs of `control.cascade` in the order they are taken."""
 
@@ -80,6 +82,8 @@ class ControlSettings:
     shorten: Shorten = head_and_tail
     policy: Policy | None = POLICIES["hybrid"]
     """None for no eviction."""
+    embed: Embedder | None = None
+    """Tells what is alike, for merging; None compares word shingles."""
     summarizer: Summarizer | None = summarize
     """Writes summaries without a model; None for none."""
     evaluate: Evaluate | None = evaluate
@@ -101,6 +105,8 @@ class ControlSettings:
     expected_turns: int = 50
     """Turns the prompt cache is expected to be read again; decides whether an edit pays for itself."""
     archive: bool = True
+    subagent: bool = True
+    """Whether a sub-agent may be asked."""
     checkpoint: bool = True
     environment: bool = True
     """Whether checkpoints say what surrounds the task."""

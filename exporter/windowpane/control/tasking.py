@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from windowpane.control.advising import AdvisingSession
+from windowpane.control.compression.notes import Importance
 from windowpane.control.core import Core
 from windowpane.control.crossing import save_checkpoint
 from windowpane.control.resuming import Resumption, resume, start_anew
 from windowpane.control.task import Choice, SubtaskStatus
+from windowpane.control.waiting import hold, release
 
 
 class TaskSession(AdvisingSession):
@@ -77,6 +79,27 @@ class TaskSession(AdvisingSession):
     def learn(self, text: str) -> None:
         """Something worth knowing later."""
         self._note("learn", lambda core: core.task.learn(text))
+
+    def note(self, text: str, *, category: str = "misc", importance: Importance = "normal") -> None:
+        """Write down what later windows need to know; `critical` notes are never given up for others."""
+        self._quick(
+            "note",
+            lambda core: core.notes.write(category, text, importance=importance, turn=core.tracker.turn),
+        )
+
+    @property
+    def notes(self) -> str:
+        """All notes as they are shown to a model; empty without any."""
+        with self._lock:
+            return self._core.notes.text()
+
+    def hold(self, tool_call_id: str, *, reason: str = "waits for approval") -> None:
+        """A tool call waits for a person or for long work: its group never leaves until its result came."""
+        self._quick("hold", lambda core: hold(core, tool_call_id, reason))
+
+    def release(self, tool_call_id: str) -> None:
+        """A call that was held will get no result."""
+        self._quick("release", lambda core: release(core, tool_call_id))
 
     def watch(self, *paths: str) -> None:
         """Files the task depends on; what changed of them is told when it is resumed."""

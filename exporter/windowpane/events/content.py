@@ -86,6 +86,7 @@ Strategy = Literal[
     "note_taking",
     "subagent_delegation",
     "truncation",
+    "semantic_merge",
 ]
 """How content was replaced by less content."""
 

@@ -41,6 +41,7 @@ LABELS: Final = {
                 "note_taking",
                 "subagent_delegation",
                 "truncation",
+                "semantic_merge",
             ),
         ),
         Label(

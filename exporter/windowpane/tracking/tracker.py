@@ -246,16 +246,26 @@ class SessionTracker(Session):
         at: float | None = None,
         *,
         window_tokens: int | None = None,
+        in_place: bool = False,
     ) -> Event:
         """Replace content by less content; an attempt that was rejected or failed changes nothing.
 
-        *window_tokens* is the size of the whole window afterwards, where the agent reported one.
+        *window_tokens* is the size of the whole window afterwards, where the agent reported one. The results
+        stand where the first block stood, or *in_place*: each where the block stood that it `replaces`.
         """
         event = self.record(compression, at)
         if compression.outcome != "accepted":
             return event
         results = tuple(results)
-        left = self.window.replace(compression.removed, results)
+        if in_place:
+            places = {block.replaces: block for block in results}
+            left = [
+                block
+                for gone in compression.removed
+                for block in self.window.replace((gone,), (places[gone],) if gone in places else ())
+            ]
+        else:
+            left = self.window.replace(compression.removed, results)
         self._depart(left, "compression", event_id(self.info.stream_id, event.n, event.at))
         for block in results:
             self.record(BlockAdded(block), at)

@@ -130,6 +130,8 @@ def plan_eviction(
     kept = protected(snapshot, grade, groups)
     free = [group for group in groups if group.id not in kept]
     ranking = _Ranking([item for group in free for item in group.items], snapshot, policy)
+    if policy.only is not None:
+        free = [group for group in free if all(item.block.content_type in policy.only for item in group.items)]
     steps: list[Step] = []
     freed = 0
     if needed_tokens > 0 and policy.masks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from windowpane.control.eviction.duplication import duplication, similarity_to_later
@@ -13,6 +13,7 @@ from windowpane.control.eviction.recency import idleness, recency
 from windowpane.control.eviction.references import references
 from windowpane.control.eviction.terms import Term
 from windowpane.exceptions import ConfigurationError
+from windowpane.vocabulary import ContentType
 
 TERMS: Final[dict[str, Term]] = {
     "recency": recency,
@@ -41,6 +42,10 @@ class Policy:
     later, or any that is not protected. What is not dropped is left to compaction."""
     masks: bool = field(default=True)
     """Whether it replaces tool results by placeholders first."""
+    only: frozenset[ContentType] | None = None
+    """Content it may take out; None for any that is not protected."""
+    merges: bool = False
+    """Whether blocks that are alike are merged into one before any is evicted."""
 
     def __post_init__(self) -> None:
         for term, weight in self.weights.items():
@@ -68,7 +73,7 @@ POLICIES: Final[dict[str, Policy]] = {
         Policy("lru", {"idleness": 1.0}, drops="any"),
         Policy("priority", {"priority": 0.5, "references": 0.3, "recency": 0.2}, drops="any"),
         Policy("type_based", {"lifetime": 1.0}),
-        Policy("semantic_merge", {"similarity": 0.7, "recency": 0.3}),
+        Policy("semantic_merge", {"similarity": 0.7, "recency": 0.3}, merges=True),
         Policy("hybrid", HYBRID_WEIGHTS),
     )
 }
@@ -82,4 +87,4 @@ def policy_named(name: str, *, weights: Mapping[str, float] | None = None) -> Po
         raise ConfigurationError(
             "eviction.policy", f"{name!r} is no policy", expected=f"one of {', '.join(POLICIES)}"
         )
-    return policy if weights is None else Policy(policy.name, dict(weights), policy.drops, policy.masks)
+    return policy if weights is None else replace(policy, weights=dict(weights))

@@ -17,13 +17,13 @@ from windowpane.control.compression.compaction import Shape
 from windowpane.control.core import Core
 from windowpane.control.eviction.engine import EvictionPlan
 from windowpane.control.presets.history import drop_plan, from_message, history_of
-from windowpane.control.presets.preset import SAFETY_NET, CharacterEstimate, Preset, acting_at, reserving
+from windowpane.control.presets.preset import CharacterEstimate, Preset, acting_at, reserving
 from windowpane.control.pressure import TARGET_SHARE, Levels
 from windowpane.control.protection import never_removed
 from windowpane.control.reduction import Outcome, evict_by
 from windowpane.control.render import openai_messages
 from windowpane.control.requests import Program
-from windowpane.control.settings import ControlSettings
+from windowpane.control.settings import SAFETY_NET, ControlSettings
 from windowpane.control.snapshot import Group, Snapshot, groups_of
 from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import LimitSource, TokenCounter

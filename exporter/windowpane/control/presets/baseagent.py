@@ -14,12 +14,12 @@ from windowpane.control.cascade import Rung, compact_unless_stopped
 from windowpane.control.compression.compaction import Shape
 from windowpane.control.core import Core
 from windowpane.control.eviction.engine import EvictionPlan
-from windowpane.control.presets.preset import SAFETY_NET, CharacterEstimate, Preset, acting_at, reserving
+from windowpane.control.presets.preset import CharacterEstimate, Preset, acting_at, reserving
 from windowpane.control.presets.pruning import Pruning, plan_prune
 from windowpane.control.pressure import Levels
 from windowpane.control.reduction import NOTHING, Outcome, evict_by
 from windowpane.control.requests import Program
-from windowpane.control.settings import ControlSettings
+from windowpane.control.settings import SAFETY_NET, ControlSettings
 from windowpane.control.snapshot import Snapshot
 from windowpane.protocols import LimitSource
 from windowpane.settings import WindowLimits

@@ -12,9 +12,9 @@ from typing import Final
 from windowpane.control.cascade import RUNGS, Rung
 from windowpane.control.core import Core
 from windowpane.control.eviction.policies import HYBRID_WEIGHTS, Policy
-from windowpane.control.presets.preset import SAFETY_NET, Preset
+from windowpane.control.presets.preset import Preset
 from windowpane.control.pressure import Levels
-from windowpane.control.settings import ControlSettings
+from windowpane.control.settings import SAFETY_NET, ControlSettings
 from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import LimitSource
 from windowpane.settings import Thresholds, WindowLimits

@@ -25,11 +25,11 @@ from windowpane.control.presets.picoclaw_budget import (
     find_safe_boundary,
     parse_turn_boundaries,
 )
-from windowpane.control.presets.preset import SAFETY_NET, CharacterEstimate, Preset, acting_at, reserving
+from windowpane.control.presets.preset import CharacterEstimate, Preset, acting_at, reserving
 from windowpane.control.pressure import Levels
 from windowpane.control.reduction import Outcome
 from windowpane.control.requests import Program
-from windowpane.control.settings import ControlSettings
+from windowpane.control.settings import SAFETY_NET, ControlSettings
 from windowpane.control.snapshot import Group, Snapshot, groups_of
 from windowpane.protocols import LimitSource
 from windowpane.settings import WindowLimits

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from windowpane.control.pressure import CHECKPOINT_RATIO, Levels
 from windowpane.control.settings import ControlSettings
 from windowpane.protocols import CountSource, LimitSource, TokenCounter
 from windowpane.settings import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings, WindowLimits
 from windowpane.vocabulary import Component, ContentType
-
-SAFETY_NET: Final = ("hard_eviction", "truncation", "last_eviction")
-"""What every preset ends with: a call that can be made at all is made."""
 
 LimitsOf = Callable[[int, LimitSource, int], WindowLimits]
 """From the window's size, where that comes from, and the output the agent asks for (0 for unknown)."""

@@ -1,0 +1,40 @@
+"""Notes as a compression: what the agent wrote down takes the place of the conversation it was written in.
+
+Costs nothing. Whether the notes say enough is for the gate to judge: they have to keep half of the facts by
+themselves, without credit for what can be fetched again. If they do not, another writer comes after them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.control.compacting import compact
+from windowpane.control.core import Core
+from windowpane.control.drafting import Draft, Stretch, Writer, completed
+from windowpane.control.pressure import Levels
+from windowpane.control.reduction import Outcome
+from windowpane.control.requests import Program
+from windowpane.settings import WindowLimits
+
+METHOD: Final = "notes"
+
+
+def may_note(core: Core, levels: Levels) -> bool:
+    """Whether there are notes that have not been found wanting."""
+    return bool(core.notes.notes) and core.wanting_notes != len(core.notes.notes) and core.used() >= levels.evict
+
+
+def carry_notes(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Replace the older conversation by the notes, if they say enough."""
+    outcome = yield from compact(core, limits, levels, trigger="pressure", writer=NOTES)
+    core.wanting_notes = None if outcome else len(core.notes.notes)
+    return outcome
+
+
+def _draft(core: Core, stretch: Stretch) -> Program[Draft]:
+    """The notes whole, with goal, progress and where the original is."""
+    yield from ()
+    return Draft(completed(core, core.notes.text(), stretch.handle), METHOD)
+
+
+NOTES: Final = Writer("note_taking", _draft, required=False)

@@ -1,0 +1,487 @@
+"""What a user can choose, replace or leave out: strategies, order, subsystems, who is asked and what waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from message_rules import anthropic_faults, openai_faults
+
+from windowpane.config import load_config
+from windowpane.control.cascade import RUNGS, cascade_ladder
+from windowpane.control.compression.subagent import Subtask
+from windowpane.control.manager import ContextWindowManager as CoreManager
+from windowpane.control.requests import Proposal
+from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
+from windowpane.events import (
+    BlocksEvicted,
+    BudgetBlocked,
+    ContentCompressed,
+    FidelityEvaluated,
+    NoteWritten,
+    SubagentDelegated,
+    SubagentReturned,
+)
+from windowpane.exceptions import ConfigurationError, IrreducibleContextError
+from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.notes_file import FileNotes
+from windowpane.settings import WindowLimits
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.tracking import SessionInfo
+
+
+def manager(sink: RecordingSink, *, limit: int = 16_384, **options: Any) -> ContextWindowManager:
+    seams = options.pop("seams", None) or in_memory_seams(sink)
+    return ContextWindowManager(agent="a", model="m", limit_tokens=limit, seams=seams, **options)
+
+
+def core_manager(sink: RecordingSink, settings: ControlSettings, **seams: Any) -> CoreManager:
+    """A manager with settings of its own, without the defaults that a user's has."""
+    return CoreManager(
+        SessionInfo("s", "a", "m", "live", "s/1"),
+        seams=replace(in_memory_seams(sink), **seams),
+        limits=WindowLimits.of(16_384, "given"),
+        settings=settings,
+    )
+
+
+def talk(window: Any, turns: int, *, size: int = 260, first: int = 0) -> None:
+    for n in range(first, first + turns):
+        window.add_user(f"Question {n}: " + f"word{n} " * 40)
+        try:
+            window.on_turn_start()
+        except IrreducibleContextError:
+            continue
+        window.on_turn_end(chat_reply(f"We decided plan_{n} because of reason_{n}. " + f"talk{n} " * size))
+
+
+def results(window: Any, turns: int, *, size: int = 900, text: Callable[[int], str] | None = None) -> None:
+    for n in range(turns):
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
+        window.on_tool_result("run", text(n) if text else f"row_{n} in src/f{n}.py " * (size // 6), f"c{n}")
+
+
+def said(window: Any) -> str:
+    return json.dumps(window.messages(), ensure_ascii=False)
+
+
+def valid(window: Any) -> bool:
+    return openai_faults(window.messages()) == [] == anthropic_faults(window.messages("anthropic").messages)
+
+
+def strategies(sink: RecordingSink) -> list[str]:
+    return [event.strategy for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+
+
+def report(assignment: str) -> str:
+    """A sub-agent that reads what it was given."""
+    return "\n".join(f"- {line}" for line in re.findall(r"We decided plan_\d+ because of reason_\d+", assignment))
+
+
+# -- strategies and their order -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rung", ["tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"]
+)
+def test_a_strategy_works_alone(rung: str) -> None:
+    """With nothing else but the safety net, each strategy makes room and says so."""
+    sink = RecordingSink()
+    model = ScriptedModel(["Found value_1 in src/deep.py"])
+    seams = in_memory_seams(sink, model=model if rung == "tool_result_summarization" else None)
+    with manager(sink, seams=seams, cascade=[rung], subagent=report) as window:
+        window.add_user("go")
+        if rung in ("tool_result_summarization", "progressive_summarization"):
+            results(window, 12, size=1_400)
+        else:
+            talk(window, 30)
+        assert valid(window)
+
+    assert rung in strategies(sink)
+    assert set(strategies(sink)) <= {rung, "truncation", "compaction"}
+
+
+def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
+    """What a cheap rung frees, a dear one need not: a model is not asked where masking was enough."""
+    sink = RecordingSink()
+    model = ScriptedModel(["never needed"])
+    with manager(sink, seams=in_memory_seams(sink, model=model), limit=32_768) as window:
+        window.add_user("go")
+        results(window, 30, size=2_000)
+
+    assert sink.of(BlocksEvicted)
+    assert model.asked == []
+    assert LADDER.index("eviction") < LADDER.index("note_taking") < LADDER.index("tool_result_summarization")
+    assert LADDER.index("tool_result_summarization") < LADDER.index("compaction")
+    assert LADDER.index("compaction") < LADDER.index("subagent_delegation") < LADDER.index("roll")
+    assert LADDER[-3:] == SAFETY_NET
+
+
+def test_an_unknown_rung_is_refused() -> None:
+    """The error lists those there are."""
+    with pytest.raises(ConfigurationError, match="compaction"):
+        manager(RecordingSink(), cascade=["compress harder"])
+
+
+def test_a_ladder_from_the_file_begins_each_strategy_where_it_says() -> None:
+    """A strategy is not due below its utilization, and one that is not named is not used."""
+    ladder = cascade_ladder({"tool_result_summarization": 0.80, "compaction": 0.92})
+    names = [step if isinstance(step, str) else "" for step in ladder]
+
+    assert names == ["eviction", "", "", "roll", *SAFETY_NET]
+
+
+@pytest.mark.parametrize(
+    ("cascade", "problem"),
+    [
+        ({0.75: "conversation_compaction", 0.85: "tool_result_summarization"}, "rise with cost"),
+        ({0.75: "progressive", 0.85: "progressive"}, "twice"),
+        ({0.75: "magic"}, "magic|sub_agent"),
+        ({1.75: "progressive"}, "1"),
+    ],
+)
+def test_a_cascade_that_contradicts_itself_is_refused(cascade: dict[float, str], problem: str) -> None:
+    """Dear before cheap, twice, unknown, or out of range."""
+    with pytest.raises(ConfigurationError, match=problem):
+        load_config(environ={}, arguments={"compression": {"cascade": cascade}})
+
+
+# -- notes and sub-agents -------------------------------------------------------------------------------------
+
+
+def test_notes_that_say_enough_take_the_place_of_the_conversation() -> None:
+    """No model is asked, and what was noted is what the model still sees."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("go")
+        for n in range(24):
+            window.note(f"We decided plan_{n} because of reason_{n}.", category="decisions", importance="high")
+        talk(window, 24)
+
+        assert "note_taking" in strategies(sink)
+        assert "plan_3 because of reason_3" in said(window)
+    assert len(sink.of(NoteWritten)) == 24
+
+
+def test_notes_that_say_little_do_not() -> None:
+    """The gate judges them without credit for what can be fetched again; another writer comes after them."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("go")
+        window.note("Remember the milk.", importance="critical")
+        talk(window, 20)
+
+        assert "note_taking" not in strategies(sink)
+        assert "compaction" in strategies(sink)
+        assert "Remember the milk." in said(window)
+    rejected = [event for event in sink.of(ContentCompressed) if event.strategy == "note_taking"]
+    assert len(rejected) == 1
+    assert rejected[0].reason.startswith("fidelity")
+
+
+def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
+    """Another process begins with them; secrets are not written."""
+    path = tmp_path / "agent_notes.md"
+    store = FileNotes(path, redact=lambda text: text.replace("hunter2", "[redacted]"))
+    sink = RecordingSink()
+    with manager(sink, seams=replace(in_memory_seams(sink), notes=store)) as window:
+        window.note("api.ts:42 fails", category="bugs", importance="critical")
+        window.note("password hunter2")
+        window.note("half way", category="task_progress")
+    with manager(sink, seams=replace(in_memory_seams(sink), notes=store)) as window:
+        assert "[critical] api.ts:42 fails" in window.notes
+        assert "half way" in window.notes
+    assert path.read_text().splitlines()[0] == "# Notes"
+    assert "hunter2" not in path.read_text()
+
+
+def test_a_subtask_is_delegated_where_it_is_worth_it() -> None:
+    """The result is bounded, both events are there, and a sub-agent that fails leaves no text."""
+    sink = RecordingSink()
+    with manager(sink, subagent=lambda assignment: "found it " * 5_000) as window:
+        back = window.delegate(Subtask("Find the leak.", expected_tool_calls=30))
+        small = window.delegate(Subtask("What time is it?", expected_tool_calls=1))
+    assert back is not None
+    assert 0 < back.tokens <= 2_000
+    assert small is None
+    assert len(sink.of(SubagentDelegated)) == 1
+    assert sink.of(SubagentReturned)[0].outcome == "truncated"
+
+    def broken(assignment: str) -> str:
+        raise RuntimeError("secret detail")
+
+    with manager(RecordingSink(), subagent=broken) as window:
+        failed = window.delegate(Subtask("Find the leak.", expected_tool_calls=30))
+    assert failed is not None
+    assert failed.text == ""
+    with manager(RecordingSink()) as window:
+        assert window.delegate(Subtask("Find the leak.", expected_tool_calls=30)) is None
+
+
+def test_an_async_sub_agent_works_on_an_event_loop() -> None:
+    """Whatever can be awaited will do."""
+
+    async def subagent(assignment: str) -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    async def run() -> Any:
+        window = AsyncContextWindowManager(
+            agent="a", model="m", limit_tokens=16_384, seams=in_memory_seams(RecordingSink()), subagent=subagent
+        )
+        return await window.delegate(Subtask("Find the leak.", expected_tokens=60_000))
+
+    assert asyncio.run(run()).text == "done"
+
+
+# -- merging --------------------------------------------------------------------------------------------------
+
+
+def alike(n: int) -> str:
+    body = "\n".join(f"line {m} of the same listing, value_{m} = {m}" for m in range(110))
+    return f"{body}\nonly_in_{n} = {n}"
+
+
+def test_what_is_alike_is_merged_into_one() -> None:
+    """Under semantic merge, eight listings become one that has what only one of them said; pairs stay whole."""
+    sink = RecordingSink()
+    with manager(sink, policy="semantic_merge") as window:
+        window.add_user("go")
+        results(window, 14, text=alike)
+        assert valid(window)
+        merged = [event for event in sink.of(ContentCompressed) if event.strategy == "semantic_merge"]
+        assert [event.outcome for event in merged][:1] == ["accepted"]
+        assert "only_in_0 = 0" in said(window)
+        assert "merged into that of turn" in said(window)
+        assert said(window).count("value_50 = 50") < 8
+    assert merged[0].method == "extractive"
+    assert (merged[0].ratio or 0) > 2
+
+
+def test_a_model_may_write_the_merged_text_and_an_embedder_may_say_what_is_alike() -> None:
+    """What it writes passes the gate; texts that share no words are alike where their vectors are."""
+    sink = RecordingSink()
+    facts = " ".join(f"value_{m} = {m}" for m in range(110))
+    model = ScriptedModel([f"All listings: {facts}"])
+    with manager(
+        sink, policy="semantic_merge", seams=in_memory_seams(sink, model=model), embedder=lambda text: [1.0, 0.5]
+    ) as window:
+        window.add_user("go")
+        results(window, 14, text=alike)
+    merged = [event for event in sink.of(ContentCompressed) if event.strategy == "semantic_merge"]
+
+    assert merged[0].method == "ScriptedModel"
+    assert merged[0].model_calls == 1
+
+
+# -- who is asked, and what waits -----------------------------------------------------------------------------
+
+
+def test_scenario_114_a_compaction_can_be_vetoed_and_its_forecast_is_told() -> None:
+    """While the adviser objects nothing is compacted; what has to leave for the call to fit still leaves."""
+    sink = RecordingSink()
+    proposals: list[Proposal] = []
+    with manager(sink) as window:
+
+        def adviser(proposal: Proposal) -> bool:
+            proposals.append(proposal)
+            return len(proposals) > 3
+
+        window.before_compaction(adviser)
+        talk(window, 40)
+        assert valid(window)
+    accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+
+    assert len(proposals) > 3
+    assert accepted
+    assert proposals[0].tokens_before > proposals[0].tokens_after > 0
+    assert accepted[0].tokens_after <= proposals[3].tokens_after + 1_000
+
+
+def test_an_adviser_that_fails_stops_nothing() -> None:
+    """Its exception is logged."""
+    sink = RecordingSink()
+
+    def adviser(proposal: Proposal) -> bool:
+        raise RuntimeError("broken")
+
+    with manager(sink) as window:
+        window.before_compaction(adviser)
+        talk(window, 20)
+    assert "compaction" in strategies(sink)
+
+
+def test_scenario_061_a_call_that_waits_for_approval_never_leaves() -> None:
+    """Through evictions, compactions and a new window its group stays, until its result takes the place."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("deploy it")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("deploy-1", "deploy", '{"target": "prod"}')]))
+        window.hold("deploy-1")
+        talk(window, 40)
+
+        assert strategies(sink)
+        assert "deploy-1" in said(window)
+        assert "[pending: waits for approval]" in said(window)
+        assert valid(window)
+        window.on_tool_result("deploy", "approved and deployed", "deploy-1")
+        assert "approved and deployed" in said(window)
+        assert "[pending" not in said(window)
+        assert valid(window)
+        talk(window, 40, first=40)
+        assert "deploy-1" not in said(window)
+        assert valid(window)
+
+
+def test_scenario_061_a_long_call_keeps_its_place_with_an_interim_result() -> None:
+    """Each interim result takes the place of the one before; a dead call of an older turn holds nothing up."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("train it")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("t1", "train", "{}"), ("dead", "run", "{}")]))
+        window.on_tool_result("train", "epoch 1", "t1", interim=True)
+        window.on_tool_result("train", "epoch 2", "t1", interim=True)
+        talk(window, 40)
+
+        assert "epoch 2" in said(window)
+        assert "epoch 1" not in said(window)
+        window.on_tool_result("train", "loss 0.1", "t1")
+        assert said(window).count("loss 0.1") == 1
+        assert "epoch 2" not in said(window)
+        assert valid(window)
+
+
+def test_scenarios_037_038_113_compaction_in_the_background_takes_only_what_it_covers() -> None:
+    """The turn ends at once; what comes meanwhile survives, and no second compaction is begun."""
+    sink = RecordingSink()
+    began, go_on = threading.Event(), threading.Event()
+    running: list[int] = []
+
+    def model(system: str, user: str) -> str:
+        running.append(1)
+        assert len(running) == 1, "a second summary was begun"
+        began.set()
+        assert go_on.wait(20)
+        return "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason_{n}" for n in range(40))
+
+    window = manager(sink, seams=replace(in_memory_seams(sink), model=model), background=True)
+    n = 0
+    while not began.is_set() and n < 60:
+        talk(window, 1, first=n, size=120)
+        n += 1
+        if window.status().utilization and window.status().utilization > 0.80:
+            began.wait(0.5)
+    assert began.is_set()
+    window.add_user("LATE-ONE arrived meanwhile")
+    window.add_memory("LATE-TWO arrived meanwhile")
+    go_on.set()
+    assert window.settle()
+
+    assert strategies(sink) == ["compaction"] or "compaction" in strategies(sink)
+    assert said(window).count("LATE-ONE") == 1
+    assert said(window).count("LATE-TWO") == 1
+    assert valid(window)
+    window.close()
+
+
+# -- budgets by component -------------------------------------------------------------------------------------
+
+
+def test_an_enforced_component_is_reduced_by_itself() -> None:
+    """Tool results over their budget are masked though the window is green; memory over its own is dropped."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000, enforce="component") as window:
+        window.add_user("go")
+        results(window, 6, size=2_900)
+        for n in range(6):
+            window.add_memory(f"memory {n} " * 600)
+        for _ in range(6):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply("ok"))
+            window.add_user("more")
+        status = window.status()
+
+        assert status.zone == "green"
+        assert status.components["tool_results"].used_tokens <= 12_000
+        assert status.components["memory_injection"].used_tokens <= 8_000
+        assert valid(window)
+    assert {event.policy for event in sink.of(BlocksEvicted)} == {"tool_results", "memory_injection"}
+    assert sink.of(BudgetBlocked) == [] or sink.of(BudgetBlocked)[0].action
+
+
+def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn() -> None:
+    """A system prompt and protected results over their budget cost one attempt, not one a turn."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000, enforce="component", budget={"message_history": 0.01}) as window:
+        window.add_user("go " * 6_000)
+        for _ in range(10):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply("ok"))
+    assert len(sink.of(ContentCompressed)) <= 3
+
+
+# -- leaving things out ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "seams"),
+    [
+        (ControlSettings(policy=None), {}),
+        (ControlSettings(summarizer=None), {}),
+        (ControlSettings(evaluate=None), {}),
+        (ControlSettings(), {"archive": None}),
+        (ControlSettings(), {"checkpoints": None}),
+        (ControlSettings(ladder=SAFETY_NET), {}),
+        (ControlSettings(references=False), {}),
+        (
+            ControlSettings(policy=None, summarizer=None, evaluate=None, ladder=SAFETY_NET),
+            {"archive": None, "checkpoints": None, "clock": None},
+        ),
+    ],
+    ids=["policy", "summarizer", "evaluator", "archive", "checkpoints", "cascade", "references", "all"],
+)
+def test_whatever_is_left_out_the_rest_works(settings: ControlSettings, seams: dict[str, Any]) -> None:
+    """No exception, valid messages, and a window that stays within its limit where anything can be done."""
+    sink = RecordingSink()
+    with core_manager(sink, settings, **seams) as window:
+        window.add_user("go")
+        results(window, 12, size=1_200)
+        talk(window, 20)
+        window.done("a step")
+        assert valid(window)
+        assert window.status().used_tokens <= 16_384
+        assert window.eviction_candidates() == () or settings.policy is not None
+    if settings.evaluate is None:
+        assert sink.of(FidelityEvaluated) == []
+    if settings.policy is None:
+        assert sink.of(BlocksEvicted) == []
+
+
+def test_a_summarizer_of_one_s_own_is_used() -> None:
+    """Any callable with the shape of ours."""
+    sink = RecordingSink()
+
+    def mine(facts: Any, *, goal: str, **rest: Any) -> str:
+        return f"## Goal\n{goal}\n## State and next steps\n- MINE"
+
+    with core_manager(sink, ControlSettings(summarizer=mine, policy=None)) as window:
+        talk(window, 30)
+        assert "MINE" in said(window)
+
+
+def test_every_rung_has_a_name_and_can_be_left_out() -> None:
+    """The ladder is data: any sub-sequence of it is a valid cascade."""
+    for name in RUNGS:
+        with manager(RecordingSink(), cascade=[name]) as window:
+            talk(window, 12)
+            assert valid(window)
