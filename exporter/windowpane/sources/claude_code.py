@@ -62,7 +62,11 @@ class ClaudeCodeReader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
-        return _ClaudeTranscript(path, Reading(path, stats, problems), complete=self._complete).records()
+        return self.transcript(path, stats=stats, problems=problems).records()
+
+    def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
+        """One pass over the file, for whoever feeds it rows as they are written."""
+        return _ClaudeTranscript(path, Reading(path, stats, problems), complete=self._complete)
 
 
 class _ClaudeTranscript(Transcript):

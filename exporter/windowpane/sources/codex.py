@@ -69,7 +69,11 @@ class CodexReader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
-        return _Rollout(path, Reading(path, stats, problems), complete=self._complete).records()
+        return self.transcript(path, stats=stats, problems=problems).records()
+
+    def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
+        """One pass over the file, for whoever feeds it rows as they are written."""
+        return _Rollout(path, Reading(path, stats, problems), complete=self._complete)
 
 
 class _Rollout(Transcript):

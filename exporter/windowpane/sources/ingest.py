@@ -13,7 +13,7 @@ from windowpane.events import Event
 from windowpane.sources.base import LimitStated, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.sources.player import FidelityProbe, Ingest, SessionPlayer, session_id_of
 
-__all__ = ["FidelityProbe", "Ingest", "session_events", "session_id_of", "session_keys"]
+__all__ = ["FidelityProbe", "Ingest", "Stage", "session_events", "session_id_of", "session_keys"]
 
 MAXIMUM_HELD: Final = 2_000
 """Records held back at most until the session's model is known."""
@@ -31,7 +31,7 @@ def session_keys(records: Iterable[Record]) -> tuple[str, ...]:
 def session_events(records: Iterable[Record], *, key: str, source: str, ingest: Ingest) -> Iterator[Event]:
     """The whole event sequence of one session of a recording; the other sessions' records are passed over."""
     emitted: list[Event] = []
-    stage = _Stage(key, source, ingest, emitted)
+    stage = Stage(key, source, ingest, emitted)
     for record in records:
         stage.take(record)
         if emitted:
@@ -41,7 +41,7 @@ def session_events(records: Iterable[Record], *, key: str, source: str, ingest: 
     yield from emitted
 
 
-class _Stage:
+class Stage:
     """Holds a session's first records back until its model and limit are known, then plays."""
 
     def __init__(self, key: str, source: str, ingest: Ingest, emitted: list[Event]) -> None:
@@ -55,6 +55,7 @@ class _Stage:
         self._player: SessionPlayer | None = None
 
     def take(self, record: Record) -> None:
+        """One record of the recording, of this session or another."""
         if isinstance(record, SessionOpened):
             self._on = record.session_key == self._key
             if self._on and self._opened is None:
@@ -68,7 +69,13 @@ class _Stage:
         if _settles(record) or len(self._held) >= MAXIMUM_HELD:
             self._begin()
 
+    def flush(self) -> None:
+        """Let go what has come so far; more may follow."""
+        if self._player is not None:
+            self._player.finish()
+
     def finish(self) -> None:
+        """No more records: play what is held back and let everything go."""
         if self._player is None and self._opened is not None:
             self._begin()
         if self._player is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -64,8 +65,13 @@ def rows(path: Path, reading: Reading, *, limit_bytes: int = MAXIMUM_RECORD_BYTE
         yield from _rows(file, reading, limit_bytes)
 
 
-def _rows(file: BinaryIO, reading: Reading, limit_bytes: int) -> Iterator[Row]:
-    number = 0
+def rows_in(lines: bytes, reading: Reading, *, after_line: int) -> Iterator[Row]:
+    """The objects of whole *lines*, the first of which follows line number *after_line* of its file."""
+    return _rows(BytesIO(lines), reading, MAXIMUM_RECORD_BYTES, after_line)
+
+
+def _rows(file: BinaryIO, reading: Reading, limit_bytes: int, after_line: int = 0) -> Iterator[Row]:
+    number = after_line
     readline = file.readline
     while True:
         try:

@@ -68,7 +68,11 @@ class PiReader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
-        return _PiSession(path, Reading(path, stats, problems), complete=self._complete).records()
+        return self.transcript(path, stats=stats, problems=problems).records()
+
+    def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
+        """One pass over the file, for whoever feeds it rows as they are written."""
+        return _PiSession(path, Reading(path, stats, problems), complete=self._complete)
 
 
 class _PiSession(Transcript):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,14 +65,7 @@ class Transcript(ABC):
         """The file's records in order."""
         out = self.out
         for row in rows(self.path, self.reading):
-            self.line = row.line
-            if row.value is None:
-                self._lose(row)
-            else:
-                self.take(row.value)
-            if self._broken and self.opened:
-                self._tell()
-            if out and (self._flowing or self._begins()):
+            if self._step(row):
                 yield from out
                 out.clear()
         self.finish()
@@ -83,6 +76,36 @@ class Transcript(ABC):
             self._tell()
         yield from out
         out.clear()
+
+    def feed(self, more: Iterable[Row]) -> list[Record]:
+        """The records that *more* rows of a growing file make, in order; what may go on is held back."""
+        found: list[Record] = []
+        for row in more:
+            if self._step(row):
+                found += self.out
+                self.out.clear()
+        return found
+
+    def pause(self) -> list[Record]:
+        """The records of what is over at the end of the rows so far; more may follow."""
+        assert not self.complete, "a file that is fed is not finished"
+        self.finish()
+        if not self._flowing and not self.settled:
+            return []
+        found = self.out.copy()
+        self.out.clear()
+        return found
+
+    def _step(self, row: Row) -> bool:
+        """Take one row; whether `out` can go."""
+        self.line = row.line
+        if row.value is None:
+            self._lose(row)
+        else:
+            self.take(row.value)
+        if self._broken and self.opened:
+            self._tell()
+        return bool(self.out) and (self._flowing or self._begins())
 
     def at(self, when: float | None) -> float | None:
         """*when*, reported where it lies before what was read already."""

@@ -80,6 +80,18 @@ class SqliteStore(SqliteReader):
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
             self._append([decode(encode(event)) for event in batch])
 
+    def extend_session(self, batch: Sequence[Event], *, events: int) -> bool:
+        """Append to a session that holds *events* events; False, and nothing is stored, where it holds others.
+
+        For whoever follows a recording: another process may have imported it meanwhile.
+        """
+        with self._writing() as writer:
+            state = writer.state(batch[0].context.session_id)
+            if (0 if state is None else state.events) != events:
+                return False
+            writer.append(batch)
+        return True
+
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         """Store a recorded session; nothing when it is there already, the rest when it grew, all or nothing.
 

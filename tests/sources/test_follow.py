@@ -1,0 +1,138 @@
+"""A growing transcript is followed: only what is new is read, and the events are those of an import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.codec import encode
+from windowpane.digests import keyed_digester
+from windowpane.events import Event
+from windowpane.intake import make_ingest
+from windowpane.sources.base import FileStats
+from windowpane.sources.claude_code import ClaudeCodeReader
+from windowpane.sources.discover import reader_for
+from windowpane.sources.follow import FollowedFile, LineReader, Rewritten
+from windowpane.sources.ingest import Ingest, session_events, session_keys
+from windowpane.sources.registry import all_readers
+
+SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
+RECORDED = (
+    "claude_code/compact_small_a6-e4c2a0fbd1-0.jsonl",
+    "claude_code/daaain_session_b.jsonl",
+    "codex/*.jsonl",
+    "pi/*.jsonl",
+)
+
+
+@pytest.fixture(scope="module")
+def ingest() -> Ingest:
+    return make_ingest(keyed_digester(b"tests"))
+
+
+def rows(calls: int, *, start: int = 0) -> bytes:
+    """Calls of a Claude Code session as it writes them."""
+    lines = []
+    for number in range(start, start + calls):
+        common = {"sessionId": SESSION, "parentUuid": None, "timestamp": f"2026-01-01T10:{number % 60:02}:00Z"}
+        request = {"role": "user", "content": f"Request {number} " + "text " * 20}
+        lines.append({"type": "user", "uuid": f"u{number}", "message": request, **common})
+        reply = {"role": "assistant", "id": f"m{number}", "model": "claude-of-tests",
+                 "usage": {"input_tokens": 100 * number + 100, "output_tokens": 9},
+                 "content": [{"type": "text", "text": f"Reply {number}"}]}  # fmt: skip
+        lines.append({"type": "assistant", "uuid": f"a{number}", "message": reply, **common})
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def imported(path: Path, ingest: Ingest) -> list[bytes]:
+    """What an import of the file as it stands would store, without alerts."""
+    reader = reader_for(path, all_readers(complete=False))
+    read: Callable[[], Any] = partial(reader.read, path, stats=FileStats(), problems=[])
+    events: list[Event] = []
+    for key in session_keys(read()):
+        events += session_events(read(), key=key, source=reader.format, ingest=ingest)
+    return sorted(encode(event) for event in events)
+
+
+def follow(path: Path, ingest: Ingest) -> FollowedFile:
+    reader = reader_for(path, all_readers(complete=False))
+    assert isinstance(reader, LineReader)
+    return FollowedFile(path, reader, ingest)
+
+
+def test_what_is_appended_is_read_and_nothing_else(tmp_path: Path, ingest: Ingest) -> None:
+    """Each look goes on where the last one ended; without news there is none."""
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(rows(5))
+    followed = follow(path, ingest)
+    events = followed.read()
+    assert followed.read() == []
+
+    before = followed.offset
+    with path.open("ab") as file:
+        file.write(rows(3, start=5))
+    events += followed.read()
+
+    assert followed.offset == path.stat().st_size > before
+    assert sorted(encode(event) for event in events) == imported(path, ingest)
+
+
+def test_half_a_line_waits_for_its_end(tmp_path: Path, ingest: Ingest) -> None:
+    """A line that is being written is read when it is whole, wherever it was cut."""
+    path = tmp_path / f"{SESSION}.jsonl"
+    whole = rows(6)
+    path.write_bytes(b"")
+    followed = FollowedFile(path, ClaudeCodeReader(complete=False), ingest)
+    events: list[Event] = []
+    for start in range(0, len(whole), 97):
+        with path.open("ab") as file:
+            file.write(whole[start : start + 97])
+        events += followed.read()
+
+    assert sorted(encode(event) for event in events) == imported(path, ingest)
+    assert followed.problems == []
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_session_followed_is_the_session_imported(
+    sessions_dir: Path, tmp_path: Path, ingest: Ingest, name: str
+) -> None:
+    """Real transcripts written in pieces give byte for byte the events of an import."""
+    source = min(sessions_dir.glob(name), key=lambda file: file.stat().st_size)
+    whole = source.read_bytes().rstrip(b"\n") + b"\n"
+    path = tmp_path / source.name
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:10]))
+    followed = follow(path, ingest)
+    events = followed.read()
+    for start in range(10, len(lines), 7):
+        with path.open("ab") as file:
+            file.write(b"".join(lines[start : start + 7]))
+        events += followed.read()
+
+    assert sorted(encode(event) for event in events) == imported(path, ingest)
+
+
+@pytest.mark.parametrize("change", ["shorter", "other", "replaced"])
+def test_a_rewritten_file_is_noticed(tmp_path: Path, ingest: Ingest, change: str) -> None:
+    """A file that shrank, changed before the offset, or is another file is not gone on with."""
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(rows(5))
+    followed = follow(path, ingest)
+    followed.read()
+    if change == "shorter":
+        path.write_bytes(rows(3))
+    elif change == "other":
+        path.write_bytes(rows(5).replace(b"Reply 4", b"Reply 9") + rows(1, start=5))
+    else:
+        other = tmp_path / "other"
+        other.write_bytes(rows(6))
+        other.replace(path)
+
+    with pytest.raises(Rewritten):
+        followed.read()
