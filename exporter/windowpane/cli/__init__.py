@@ -17,6 +17,7 @@ COMMANDS: Final[dict[str, str]] = {
     "demo": "demo",
     "doctor": "doctor",
     "fidelity": "fidelity",
+    "hook": "hook",
     "import": "importing",
     "prune": "prune",
     "replay": "replay",
@@ -24,6 +25,8 @@ COMMANDS: Final[dict[str, str]] = {
     "rules": "rules",
     "serve": "serve",
     "sessions": "sessions",
+    "top": "top",
+    "watch": "watch",
 }
 """Command to the module that holds it, in a variable named `command`."""
 

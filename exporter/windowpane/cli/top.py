@@ -1,0 +1,114 @@
+"""`windowpane top`: the sessions in the store by pressure, kept up to date on the terminal."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from windowpane import formats
+from windowpane.answers import LIVE_SECONDS
+from windowpane.cli.options import can_draw, open_to_read, plain_errors, store_option
+from windowpane.cli.sessions import short_id
+from windowpane.report.text import gauge, zone_mark
+from windowpane.store.base import SessionFilter
+
+if TYPE_CHECKING:
+    from windowpane.store.base import SessionRow
+
+REFRESH_SECONDS: Final = 1.0
+
+
+@click.command("top")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option("--all", "everything", is_flag=True, help="Sessions that are no longer live as well.")
+@click.option("--once", is_flag=True, help="Print the table once and exit, for scripts.")
+@store_option
+@plain_errors
+def command(limit: int, *, everything: bool, once: bool, store_path: Path | None) -> None:
+    """Show live sessions by pressure, refreshed every second; q or Ctrl-C stops.
+
+    \b
+    Example:
+      windowpane top --all --once
+    """
+    console = Console()
+    unicode = can_draw()
+    with open_to_read(store_path) as store:
+
+        def table() -> Group:
+            since = None if everything else time.time() - LIVE_SECONDS
+            rows = store.sessions(SessionFilter(order="pressure", limit=limit, live_since=since))
+            return top_table(rows, now=time.time(), unicode=unicode)
+
+        if once or not sys.stdout.isatty():
+            console.print(table())
+            return
+        with suppress(KeyboardInterrupt), _single_keys(), Live(console=console, screen=True) as live:
+            while True:
+                live.update(table(), refresh=True)
+                if _pressed("q", within_seconds=REFRESH_SECONDS):
+                    return
+
+
+def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -> Group:
+    """The sessions as a table of at most 80 columns, the fullest first."""
+    head = Text(f"{formats.count(len(rows), 'session')} by pressure, {formats.local(now)}")
+    if not rows:
+        hint = "None is live. `windowpane watch` follows transcripts; --all lists what is stored."
+        return Group(head, Text(hint))
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("window", no_wrap=True, min_width=27)
+    table.add_column("session", no_wrap=True, min_width=8)
+    table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=11)
+    for name, width in {"red in": 6, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}.items():
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    for row in rows:
+        level = (
+            f"{gauge(row.utilization)} {formats.percent(row.utilization)} {zone_mark(row.zone, unicode=unicode)}"
+        )
+        cells = [
+            formats.turns_until(row.turns_until_red), formats.tokens_short(row.velocity, signed=True),
+            formats.dollars(row.cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
+        ]  # fmt: skip
+        table.add_row(Text(level), short_id(row)[:8], Text(row.agent), *cells)
+    return Group(head, table)
+
+
+@contextmanager
+def _single_keys() -> Iterator[None]:
+    """Keys arrive without Return, where standard input is a terminal that can do that."""
+    try:
+        import termios
+        import tty
+
+        file = sys.stdin.fileno()
+        before = termios.tcgetattr(file)
+    except (ImportError, OSError, ValueError):  # no terminal: Ctrl-C still stops
+        yield
+        return
+    tty.setcbreak(file)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(file, termios.TCSADRAIN, before)
+
+
+def _pressed(key: str, *, within_seconds: float) -> bool:
+    """Whether *key* was pressed before the time was over."""
+    try:
+        ready, _, _ = select.select([sys.stdin], [], [], within_seconds)
+    except (OSError, ValueError):  # standard input cannot be waited for
+        time.sleep(within_seconds)
+        return False
+    return bool(ready) and sys.stdin.read(1) == key

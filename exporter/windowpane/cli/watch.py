@@ -1,0 +1,175 @@
+"""`windowpane watch`: follow the transcripts of coding agents while they are written."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from windowpane.alerts.channels import channel_for
+from windowpane.alerts.notify import Notifier
+from windowpane.alerts.outbox import Outbox
+from windowpane.alerts.quiet import QuietHours
+from windowpane.cli.options import can_draw, open_to_write, plain_errors, store_option
+from windowpane.config import Config, load_config
+from windowpane.intake import make_ingest
+from windowpane.server import DEFAULT_PORT, start_http_server
+from windowpane.serving import StoreServer
+from windowpane.sources.discover import default_places
+from windowpane.sources.registry import all_readers
+from windowpane.statusline import gauge_line
+from windowpane.watching import Seen, Watcher
+
+LOOK_SECONDS: Final = 1.0
+LINES: Final = 20
+NAME_CHARACTERS: Final = 24
+HOUR: Final = 3_600.0
+
+
+@click.command("watch")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
+@click.option(
+    "--since",
+    "since_hours",
+    type=click.FloatRange(0),
+    default=24.0,
+    show_default=True,
+    help="Hours back: files that have not changed since are left alone until they do.",
+)
+@click.option("--limit", "limit_tokens", type=click.IntRange(1), help="Size of the context window, in tokens.")
+@click.option("--capture", is_flag=True, help="Keep the texts as well, secrets redacted.")
+@click.option("--once", is_flag=True, help="Take in what is there, print it, and exit.")
+@store_option
+@plain_errors
+def command(
+    paths: tuple[Path, ...],
+    *,
+    port: int,
+    since_hours: float,
+    limit_tokens: int | None,
+    capture: bool,
+    once: bool,
+    store_path: Path | None,
+) -> None:
+    """Follow transcripts in PATHS (files or folders) as they are written; Ctrl-C stops.
+
+    Without PATHS the places where Claude Code, Codex and the other known tools keep theirs. Sessions go to the
+    store, alerts to your channels, metrics to /metrics.
+
+    \b
+    Example:
+      windowpane watch ~/.claude/projects --port 9464
+    """
+    config = load_config()
+    chosen = paths or default_places(all_readers())
+    if not chosen:
+        raise click.ClickException("no transcripts in the usual places; name a file or folder")
+    with open_to_write(store_path, capture=capture) as store:
+        watcher = Watcher(
+            chosen,
+            store,
+            ingest=make_ingest(store.digester(), limit_tokens=limit_tokens),
+            readers=all_readers(complete=False),
+            final_readers=all_readers(),
+            since_seconds=since_hours * HOUR,
+        )
+        if once:
+            show_lines(watcher.look())
+            return
+        notifier = _notifier(config, store.path, watcher)
+        watcher.notifier = notifier
+        serving = StoreServer(store, config=config)
+        try:
+            serving.catch_up()
+            with start_http_server(serving.routes(), port=port) as server:
+                serving.start()
+                click.echo(f"watching {', '.join(str(path) for path in chosen)}", err=True)
+                click.echo(f"metrics on {server.url}; Ctrl-C stops", err=True)
+                with _stopping() as stop:
+                    follow(watcher, stop)
+        finally:
+            serving.close()
+            notifier.close()
+        store.flush()
+
+
+def follow(watcher: Watcher, stop: threading.Event) -> None:
+    """Look until told to stop: one line a live session on a terminal, one line a change elsewhere."""
+    if not sys.stdout.isatty():
+        while not stop.is_set():
+            show_lines(watcher.look())
+            stop.wait(LOOK_SECONDS)
+        return
+    unicode = can_draw()
+    with Live(console=Console(), auto_refresh=False) as live:
+        while not stop.is_set():
+            watcher.look()
+            live.update(_screen(_live(watcher), unicode=unicode), refresh=True)
+            stop.wait(LOOK_SECONDS)
+
+
+def show_lines(seen: Sequence[Seen]) -> None:
+    """One line a session."""
+    unicode = can_draw()
+    for one in seen:
+        click.echo(_line(one, unicode=unicode))
+
+
+def _live(watcher: Watcher) -> list[Seen]:
+    import time
+
+    now = time.time()
+    live = [seen for seen in watcher.sessions.values() if seen.is_live(now)]
+    return sorted(live, key=lambda seen: -(seen.pressure.utilization or 0.0))
+
+
+def _screen(live: Sequence[Seen], *, unicode: bool) -> Group:
+    lines = [Text(_line(seen, unicode=unicode), no_wrap=True, overflow="ellipsis") for seen in live[:LINES]]
+    if len(live) > LINES:
+        lines.append(Text(f"and {len(live) - LINES} more"))
+    return Group(*lines) if lines else Group(Text("no live session yet; waiting for a transcript to change"))
+
+
+def _line(seen: Seen, *, unicode: bool) -> str:
+    name = "".join(sign if sign.isprintable() else "?" for sign in f"{seen.agent} {seen.session_id}")
+    return f"{name[:NAME_CHARACTERS]:<{NAME_CHARACTERS}} {gauge_line(seen.pressure, unicode=unicode)}"
+
+
+def _notifier(config: Config, store_path: Path, watcher: Watcher) -> Notifier:
+    channels = {
+        channel_for(told.url.get_secret_value(), min_severity=told.min_severity): told.quiet_hours
+        for told in config.notify.channels
+    }
+    notifier = Notifier(
+        list(channels),
+        Outbox(store_path),
+        public_url=config.public_url,
+        quiet={channel.key: QuietHours.parse(hours) for channel, hours in channels.items() if hours},
+        emit=watcher.delivered,
+    )
+    notifier.start()
+    return notifier
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or a request to terminate sets."""
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        logging.getLogger("windowpane").debug("watching has ended")

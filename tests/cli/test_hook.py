@@ -1,0 +1,160 @@
+"""`windowpane hook`: settings of Claude Code that lose nothing, a status line, a quiet import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windowpane.cli import main
+from windowpane.cli.hook import start_import
+from windowpane.store.reads import SqliteReader
+
+Run = Callable[..., Result]
+SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "windowpane.db"))
+    return tmp_path
+
+
+def hook(*arguments: str, given: Any = None, code: int = 0) -> Result:
+    text = given if isinstance(given, str) else json.dumps(given)
+    result = CliRunner().invoke(main, ["hook", *arguments], input=text)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def row(number: int, **message: Any) -> dict[str, Any]:
+    return {
+        "type": message["role"], "sessionId": SESSION, "uuid": f"u{number}", "parentUuid": None,
+        "timestamp": f"2026-01-01T10:00:{number:02}Z", "message": message,
+    }  # fmt: skip
+
+
+def transcript(path: Path, *, calls: int) -> Path:
+    rows = []
+    for number in range(calls):
+        rows.append(row(2 * number, role="user", content=f"Request {number}"))
+        usage = {"input_tokens": 1_000 * (number + 1), "output_tokens": 10}
+        rows.append(row(2 * number + 1, role="assistant", id=f"m{number}", model="claude-of-tests", usage=usage,
+                        content=[{"type": "text", "text": f"Reply {number}"}]))  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in rows), encoding="utf-8")
+    return path
+
+
+def test_install_prints_what_belongs_in_the_settings(home: Path) -> None:
+    """By default nothing is written; what is printed is valid settings."""
+    result = hook("install")
+
+    assert json.loads(result.stdout)["statusLine"]["command"] == "windowpane hook status"
+    assert not (home / ".claude").exists()
+
+
+def test_install_keeps_what_others_wrote(home: Path) -> None:
+    """Foreign settings, hooks and status line stay, with a backup of the file as it was."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    theirs = {
+        "model": "opus", "statusLine": {"type": "command", "command": "theirs"},
+        "hooks": {"PreCompact": [{"hooks": [{"type": "command", "command": "theirs"}]}], "Stop": []},
+    }  # fmt: skip
+    path.write_text(json.dumps(theirs), encoding="utf-8")
+    result = hook("install", "--write")
+    written = json.loads(path.read_text(encoding="utf-8"))
+
+    assert (written["model"], written["statusLine"]["command"], written["hooks"]["Stop"]) == (
+        "opus",
+        "theirs",
+        [],
+    )
+    commands = [entry["hooks"][0]["command"] for entry in written["hooks"]["PreCompact"]]
+    assert commands == ["theirs", "windowpane hook import"]
+    [backup] = path.parent.glob("settings.json.*.bak")
+    assert json.loads(backup.read_text(encoding="utf-8")) == theirs
+    assert "kept the status line" in result.output
+
+
+def test_install_twice_changes_nothing(home: Path) -> None:
+    """A second installation adds nothing and makes no backup."""
+    hook("install", "--write")
+    before = (home / ".claude" / "settings.json").read_bytes()
+    assert "already" in hook("install", "--write").output
+
+    assert (home / ".claude" / "settings.json").read_bytes() == before
+    assert list((home / ".claude").iterdir()) == [home / ".claude" / "settings.json"]
+
+
+def test_a_status_line_is_replaced_when_asked(home: Path) -> None:
+    """With the option ours takes the place of theirs."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"statusLine": {"type": "command", "command": "theirs"}}', encoding="utf-8")
+    hook("install", "--write", "--replace-status-line")
+
+    assert "theirs" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("broken", ["{not json", "[]", '{"hooks": []}', '{"hooks": {"PreCompact": {}}}'])
+def test_settings_that_cannot_be_read_are_left_alone(home: Path, broken: str) -> None:
+    """A file of another shape is an error with its name, and stays as it is."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(broken, encoding="utf-8")
+    hook("install", "--write", code=1)
+
+    assert path.read_text(encoding="utf-8") == broken
+
+
+def test_the_status_line_says_how_full_the_window_is(home: Path) -> None:
+    """Zone, utilization and size from what Claude Code sends, cache included; one line."""
+    usage = {"input_tokens": 6_000, "cache_read_input_tokens": 140_000, "cache_creation_input_tokens": 10_000,
+             "output_tokens": 900}  # fmt: skip
+    given = {"session_id": SESSION, "context_window": {"context_window_size": 200_000, "current_usage": usage}}
+
+    assert hook("status", given=given).stdout == "◐ 78% 156k/200k\n"
+
+
+def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
+    """Once the session is in the store, velocity and the forecast are there, and the size where none was sent."""
+    path = transcript(home / f"{SESSION}.jsonl", calls=6)
+    result = CliRunner().invoke(main, ["import", str(path), "--limit", "100000"])
+    assert result.exit_code == 0, result.output
+    line = hook("status", given={"session_id": SESSION}).stdout
+
+    assert line.startswith("○ 5% 5k/100k +")  # the last call may still go on
+    assert line.endswith("/turn\n")  # and red is nowhere near
+
+
+@pytest.mark.parametrize("given", ["", "{", "[]", "null", '{"context_window": 7}', '{"session_id": {}}'])
+def test_the_status_line_never_fails(home: Path, given: str) -> None:
+    """Whatever comes in, a line goes out, empty where nothing is known."""
+    assert hook("status", given=given).stdout == "\n"
+
+
+@pytest.mark.parametrize(
+    "given", ["", "{", "[]", "null", "{}", '{"transcript_path": 7}', '{"transcript_path": "no"}']
+)
+def test_the_import_hook_is_silent(home: Path, given: str) -> None:
+    """A hook that printed would talk to the model, one that failed would stop the agent."""
+    assert hook("import", given=given).output == ""
+
+
+def test_the_import_hook_imports_in_the_background(home: Path) -> None:
+    """The transcript it starts on ends up in the store."""
+    path = transcript(home / f"{SESSION}.jsonl", calls=3)
+    process = start_import(path, home / "windowpane.db")
+
+    assert process.wait(timeout=60) == 0
+    reader = SqliteReader(home / "windowpane.db")
+    found = reader.session(SESSION)
+    reader.close()
+    assert found is not None
+    assert found.turns >= 2

@@ -1,0 +1,260 @@
+"""`windowpane watch` without a terminal: transcripts grow, the store keeps up, recent alerts go out."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from windowpane.cli import main
+from windowpane.events import AlertFired, Event, EventContext, NotificationDelivered
+from windowpane.intake import JudgedStore, make_ingest
+from windowpane.sources.importer import import_file
+from windowpane.sources.registry import all_readers
+from windowpane.store.sqlite import SqliteStore
+from windowpane.watching import Seen, Watcher
+
+SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
+NOW = 1_767_261_600.0
+
+
+class Channel:
+    """Stands for the notifier: keeps the alerts it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Event] = []
+
+    def write(self, batch: list[Event]) -> None:
+        self.told += batch
+
+
+class Scene:
+    """A folder with one transcript, a store, and a watcher whose clock the test moves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = NOW
+        self.folder = folder / "projects"
+        self.folder.mkdir()
+        self.path = self.folder / f"{SESSION}.jsonl"
+        self.store = SqliteStore(folder / "windowpane.db")
+        self.calls = 0
+        self.watcher = self.watch()
+
+    def watch(self) -> Watcher:
+        watcher = Watcher(
+            [self.folder], self.store, ingest=self.ingest(), readers=all_readers(complete=False),
+            final_readers=all_readers(complete=True), since_seconds=3_600, clock=lambda: self.now,
+        )  # fmt: skip
+        watcher.notifier = Channel()  # type: ignore[assignment]
+        return watcher
+
+    def ingest(self) -> Any:
+        return make_ingest(self.store.digester(), limit_tokens=20_000)
+
+    def write(self, calls: int, *, at: float | None = None, tokens: int = 500, text: str = "Reply") -> None:
+        """The session goes on by some calls."""
+        at = self.now if at is None else at
+        with self.path.open("a", encoding="utf-8") as file:
+            for _ in range(calls):
+                for row in self._rows(at, tokens, text):
+                    file.write(json.dumps(row) + "\n")
+                self.calls += 1
+        os.utime(self.path, (at, at))
+
+    def _rows(self, at: float, tokens: int, text: str) -> Iterator[dict[str, Any]]:
+        number = self.calls
+        stamp = datetime.fromtimestamp(at, UTC).isoformat()
+        common = {"sessionId": SESSION, "parentUuid": None, "timestamp": stamp}
+        yield {
+            "type": "user",
+            "uuid": f"u{number}",
+            "message": {"role": "user", "content": f"R {number}"},
+            **common,
+        }
+        reply = {"role": "assistant", "id": f"m{number}", "model": "claude-of-tests",
+                 "usage": {"input_tokens": tokens * (number + 1), "output_tokens": 9},
+                 "content": [{"type": "text", "text": f"{text} {number}"}]}  # fmt: skip
+        yield {"type": "assistant", "uuid": f"a{number}", "message": reply, **common}
+
+    def look(self, *, after: float = 6.0) -> list[Seen]:
+        self.now += after
+        return self.watcher.look()
+
+    def turns(self) -> int:
+        row = self.store.session(SESSION)
+        return 0 if row is None else row.turns
+
+    def fired(self) -> list[str]:
+        channel: Any = self.watcher.notifier
+        return [event.data.alert for event in channel.told if isinstance(event.data, AlertFired)]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path)
+    yield made
+    made.store.close()
+
+
+def assert_as_imported(scene: Scene) -> None:
+    """An import of the file changes nothing: what was followed is what it would have stored."""
+    report = import_file(
+        scene.path, JudgedStore(scene.store), ingest=scene.ingest(), readers=all_readers(complete=False)
+    )
+    assert [(outcome.appended, outcome.revised) for outcome in report.outcomes] == [(0, False)]
+
+
+def test_a_growing_transcript_is_kept_up_with(scene: Scene) -> None:
+    """New calls show at the next look, and an import afterwards finds nothing to add."""
+    scene.write(3)
+    scene.look()
+    assert scene.turns() == 2  # the last call may still go on
+    scene.write(4)
+    [seen] = scene.look()
+
+    assert scene.turns() == 6
+    assert (seen.session_id, seen.pressure.utilization) == (SESSION, pytest.approx(0.15, abs=0.01))
+    assert scene.look() == []
+    assert_as_imported(scene)
+
+
+def test_a_still_file_is_finished(scene: Scene) -> None:
+    """After two minutes of silence the last call counts, and the session can go on later."""
+    scene.write(3)
+    scene.look()
+    scene.look(after=130)
+    assert scene.turns() == 3
+
+    scene.write(2)
+    scene.look()
+    assert scene.turns() == 4
+    row = scene.store.session(SESSION)
+    assert row is not None
+    assert row.revision == 1
+
+
+def test_another_import_meanwhile_does_no_harm(scene: Scene) -> None:
+    """When a hook imported the transcript between two looks, nothing is stored twice."""
+    scene.write(3)
+    scene.look()
+    scene.write(3)
+    import_file(scene.path, JudgedStore(scene.store), ingest=scene.ingest(), readers=all_readers(complete=True))
+    scene.write(3)
+    scene.look()
+
+    assert scene.turns() == 8
+    assert_as_imported(scene)
+    assert scene.store.verify().intact
+
+
+def test_watching_again_goes_on(scene: Scene) -> None:
+    """A second process takes up where the first left off."""
+    scene.write(3)
+    scene.look()
+    scene.watcher = scene.watch()
+    scene.write(3)
+    scene.look()
+
+    assert scene.turns() == 5
+    assert_as_imported(scene)
+
+
+def test_a_rewritten_transcript_becomes_a_revision(scene: Scene) -> None:
+    """A file whose past changed is read anew and stored as the next revision."""
+    scene.write(4)
+    scene.look()
+    scene.path.unlink()
+    scene.calls = 0
+    scene.write(5, text="Other")
+    scene.look()
+
+    row = scene.store.session(SESSION)
+    assert row is not None
+    assert row.revision == 2
+    assert row.turns == 4
+
+
+def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
+    """An alert of a running session is told once; one that fired an hour ago is stored only."""
+    scene.write(8, tokens=2_400, at=NOW - 3_000)
+    scene.look()
+    assert scene.fired() == []
+    assert scene.store.alerts(session_id=SESSION)
+
+    scene.path.unlink()
+    scene.path = scene.folder / "1a1b2c3d-0000-4000-8000-000000000002.jsonl"
+    scene.calls = 0
+    scene.write(8, tokens=2_400)
+    scene.look()
+    told = scene.fired()
+    scene.look()
+
+    assert "red_soon" in told
+    assert scene.fired() == told
+
+
+def test_old_files_wait_until_they_change(scene: Scene) -> None:
+    """A file untouched for longer than asked is not read; when it goes on, the whole of it is."""
+    scene.write(3, at=NOW - 10_000)
+    scene.look()
+    assert scene.turns() == 0
+
+    scene.write(2)
+    scene.look()
+    assert scene.turns() == 4
+
+
+def test_a_bad_file_does_not_stop_the_rest(scene: Scene) -> None:
+    """Binary, empty and foreign files beside the transcript are passed over."""
+    for name, content in (("a.jsonl", b"\x00\xff" * 50), ("b.jsonl", b""), ("c.json", b'{"x": 1}')):
+        (scene.folder / name).write_bytes(content)
+        os.utime(scene.folder / name, (NOW, NOW))
+    scene.write(3)
+    scene.look()
+
+    assert scene.turns() == 2
+
+
+def test_a_deliverys_record_is_no_foreign_change(scene: Scene) -> None:
+    """What became of a message is stored in between, and following goes on from where it was."""
+    scene.write(3)
+    scene.look()
+    context = EventContext(SESSION, "claude-code", "m", 2, 1, "claude_code", "elsewhere")
+    scene.watcher.delivered(
+        [Event(context, 0, scene.now, NotificationDelivered("red_soon", 1, "json", "firing"))]
+    )
+    scene.write(3)
+    scene.look()
+
+    assert scene.turns() == 5
+    assert_as_imported(scene)
+
+
+def test_watch_once_prints_a_line_a_session(scene: Scene, tmp_path: Path) -> None:
+    """For scripts: take in what is there, one line each, and exit."""
+    scene.now = time.time()
+    scene.write(3)
+    result = CliRunner().invoke(
+        main, ["watch", str(scene.folder), "--once", "--limit", "20000", "--store", str(tmp_path / "other.db")]
+    )
+
+    assert result.exit_code == 0, result.output
+    assert f"claude-code {SESSION}"[:24] in result.output
+    assert "[#" in result.output or "[." in result.output
+
+
+def test_top_lists_what_is_live(scene: Scene, tmp_path: Path) -> None:
+    """`top --once` shows live sessions, and says what to do when there is none."""
+    scene.write(3)
+    scene.look()
+    arguments = ["top", "--once", "--store", str(tmp_path / "windowpane.db")]
+
+    assert "None is live" in CliRunner().invoke(main, arguments).output
+    assert "claude-code" in CliRunner().invoke(main, [*arguments, "--all"]).output
