@@ -37,7 +37,8 @@ LIVE_SECONDS: Final = 15 * 60
 MAXIMUM_SESSIONS: Final = 20_000
 MAXIMUM_LABEL_SETS: Final = 2_000
 """Distinct (agent, model) before the rest share (`other`, `other`)."""
-_REMEMBERED_NAMES: Final = 10_000
+_REMEMBERED_NAMES: Final = 1_000
+"""Raw (agent, model) pairs whose labels are kept ready; names come from outside and may be long and many."""
 
 AsOf = Literal["now", "last"]
 """Whether sessions are judged live by the reader's clock, or each session's last event is taken as now."""

@@ -1,4 +1,4 @@
-"""One session, three ways out: scraped live, replayed from the store, pushed as OTLP; the numbers are the same."""
+"""One session three ways (scraped live, replayed from the store, pushed as OTLP): the same numbers."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class OtlpPush:
             self._logs.write(batch)
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Send what waits and the last values of the metrics, then stop."""
+        """Send what waits and the last values of the metrics, then stop; each gets half of the time."""
         if self._logs is not None:
-            self._logs.close(timeout_seconds)
-        self._metrics.close(timeout_seconds)
+            self._logs.close(timeout_seconds / 2)
+        self._metrics.close(timeout_seconds / 2)

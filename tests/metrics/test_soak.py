@@ -1,0 +1,72 @@
+"""Sessions that come and go under hostile names: memory and series stay where they were."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from prometheus_client import generate_latest
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.events import Event, Usage
+from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.settings import WindowLimits
+from windowpane.state import MetricState
+from windowpane.testing import ManualClock
+from windowpane.tracking import SessionInfo, SessionTracker
+
+SESSIONS = 3_000
+WARM_UP = 1_000
+"""As many as the fold remembers raw names, so that both measurements are of a full memory."""
+HOSTILE = ('"}\n{', "\\", "\x00", "😀" * 40, "a" * 5_000, "", "../../etc", 'agent="x"')
+
+
+def session(number: int, state: MetricState, engine: AlertEngine, clock: ManualClock) -> None:
+    """A session of three turns in a full window, whose names were never seen before; one in ten never ends."""
+
+    def take(batch: list[Event]) -> None:
+        state.write([*batch, *engine.judge(batch)])
+
+    name = f"{HOSTILE[number % len(HOSTILE)]}{number}"
+    tracker = SessionTracker(
+        SessionInfo(f"session-{name}", name, f"model-{name}", "live", f"stream-{number}"),
+        emit=take,
+        digest=lambda text: text,
+        limits=WindowLimits.of(8_192, "given"),
+        clock=clock,
+    )
+    tracker.start()
+    for turn in range(3):
+        tracker.add("user_message", f"message {turn}", 2_500)
+        tracker.end_turn(Usage(2_500 * (turn + 1), 10), cost_dollars=0.01)
+        clock.advance(20)
+    if number % 10:
+        tracker.end("completed")
+    tracker.flush()
+
+
+def test_two_thousand_more_hostile_sessions_leave_nothing_behind() -> None:
+    """After the warm-up neither allocated blocks nor series grow, and no live gauge outlives its session."""
+    clock = ManualClock()
+    state, engine = MetricState(maximum_sessions=50), AlertEngine(sessions=50)
+    registry = registry_of(StateSource(state, clock=clock, top_sessions=10))
+
+    def series() -> int:
+        text = generate_latest(registry).decode()
+        return sum(not line.startswith("#") for line in text.splitlines())
+
+    for number in range(WARM_UP):
+        session(number, state, engine, clock)
+    gc.collect()
+    blocks, lines = sys.getallocatedblocks(), series()
+    for number in range(WARM_UP, SESSIONS):
+        session(number, state, engine, clock)
+    gc.collect()
+    grown = sys.getallocatedblocks() - blocks
+
+    assert grown < SESSIONS - WARM_UP, "blocks are kept for sessions that are gone"
+    assert series() <= lines * 1.02
+    assert state.open_sessions <= 50
+    assert engine.followed <= 50
+    clock.advance(3_600)
+    assert "context_window_utilization_ratio{" not in generate_latest(registry).decode()
