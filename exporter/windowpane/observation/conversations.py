@@ -22,6 +22,8 @@ from windowpane.observation.observer import WindowObserver
 
 CAPACITY: Final = 256
 """Conversations followed at once; the longest silent are forgotten first."""
+FORGOTTEN_AT_ONCE: Final = 8
+"""Conversations looked at for being over, with each call."""
 IDLE_SECONDS: Final = 3_600.0
 """A conversation silent for so long is over."""
 REMEMBERED_KEYS: Final = 64
@@ -203,10 +205,12 @@ class Conversations:
         return Found(best, marked[best])
 
     def _forget(self, now: float) -> None:
-        while self._known:
-            oldest = next(iter(self._known.values()))
+        """End what is silent for too long or one too many; never a conversation with a call under way."""
+        for oldest in list(islice(self._known.values(), FORGOTTEN_AT_ONCE)):
             if len(self._known) < self._capacity and now - oldest.last_at < IDLE_SECONDS:
                 return
+            if oldest.taken:
+                continue
             self._remove(oldest)
             with oldest.lock:
                 oldest.observer.end("idle")
