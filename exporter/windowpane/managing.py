@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 
 from windowpane.archive import FileArchive
 from windowpane.checkpoints import FileCheckpoints
@@ -21,7 +20,6 @@ from windowpane.control import manager
 from windowpane.control.budget import shares_of
 from windowpane.control.cascade import RUNGS, Rung, background_compaction, cascade_ladder
 from windowpane.control.eviction.policies import Policy, policy_named
-from windowpane.control.judging.sampling import SampledJudge
 from windowpane.control.managed import Seams, Task
 from windowpane.control.presets import Preset, preset_named
 from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
@@ -29,20 +27,18 @@ from windowpane.digests import KEY_BYTES, keyed_digester
 from windowpane.environment import LocalEnvironment
 from windowpane.exceptions import ConfigurationError
 from windowpane.notes_file import FileNotes
+from windowpane.options import ManagerOptions, Options, options_of
 from windowpane.otlp.spans import CurrentSpan
-from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
+from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo
 
 if TYPE_CHECKING:
     from windowpane.config import Config
     from windowpane.events import Event
-    from windowpane.protocols import Digester, Embedder, LimitCatalogue, LimitSource
-    from windowpane.vocabulary import Component
+    from windowpane.protocols import Digester, LimitCatalogue, LimitSource
 
 HYBRID: Final = "hybrid"
 """The policy whose weights are configured."""
-MINIMUM_LIMIT_TOKENS: Final = 256
-"""A window smaller than this cannot hold a placeholder and a question."""
 
 
 class RunningPipeline(Protocol):
@@ -67,78 +63,6 @@ class RunningPipeline(Protocol):
         ...
 
 
-class ManagerOptions(TypedDict, total=False):
-    """What a manager can be told; `Options` says what each means and its default."""
-
-    task_goal: str
-    constraints: Sequence[str]
-    success_criteria: Sequence[str]
-    task_id: str | None
-    resume: bool
-    paths: Sequence[str]
-    limit_tokens: int | None
-    requested_output_tokens: int
-    thresholds: Thresholds | None
-    preset: str | Preset | None
-    policy: str | None
-    weights: Mapping[str, float] | None
-    budget: Mapping[Component, float] | str | None
-    enforce: Literal["global", "component"]
-    session_id: str | None
-    parent_session_id: str | None
-    source: str
-    background: bool
-    cascade: Sequence[str] | None
-    language_model: Callable[[str, str], Any] | None
-    subagent: Callable[[str], Any] | None
-    embedder: Embedder | None
-    judge: SampledJudge | None
-    data_folder: Path | None
-    seams: Seams | None
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a manager is told, beside who it is for; None takes the default."""
-
-    task_goal: str = ""
-    constraints: Sequence[str] = ()
-    success_criteria: Sequence[str] = ()
-    task_id: str | None = None
-    """A name under which another session can go on with the task; its checkpoints are kept under it."""
-    resume: bool = True
-    """Whether a task with an id goes on from its newest checkpoint, where there is one, or begins anew."""
-    paths: Sequence[str] = ()
-    """Files the task depends on; what changed of them is told when it is resumed."""
-    limit_tokens: int | None = None
-    requested_output_tokens: int = 0
-    thresholds: Thresholds | None = None
-    preset: str | Preset | None = None
-    """Another system's numbers, order and words; a policy, weights, thresholds or budget beside it stand."""
-    policy: str | None = None
-    weights: Mapping[str, float] | None = None
-    budget: Mapping[Component, float] | str | None = None
-    """Shares by component, or a profile by name: default, code_review, research, customer_support."""
-    enforce: Literal["global", "component"] = "global"
-    session_id: str | None = None
-    parent_session_id: str | None = None
-    source: str = "live"
-    background: bool = False
-    """Whether the conversation is compacted after a turn, off the agent's path, before a call waits for it."""
-    cascade: Sequence[str] | None = None
-    """The rungs that are taken, in order, by name; see `windowpane.control.cascade`. What makes a call possible
-    that otherwise is not comes after them in any case."""
-    language_model: Callable[[str, str], Any] | None = None
-    subagent: Callable[[str], Any] | None = None
-    """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
-    embedder: Embedder | None = None
-    """Tells what is alike, for merging; without one word shingles do."""
-    judge: SampledJudge | None = None
-    """Asks a model about a sample of the compressions; one for all managers of a process."""
-    data_folder: Path | None = None
-    seams: Seams | None = None
-
-
 class ContextWindowManager(manager.ContextWindowManager):
     """Keeps one session's context window healthy. See `windowpane.control.manager`."""
 
@@ -149,7 +73,7 @@ class ContextWindowManager(manager.ContextWindowManager):
         out of range. Without *limit_tokens* the window's size comes from the catalogue; a model that is not in
         it has an unknown size: then the window is observed and nothing is reduced.
         """
-        super().__init__(**_parts(agent, model, _options(options)))
+        super().__init__(**_parts(agent, model, options_of(options)))
 
 
 class AsyncContextWindowManager(manager.AsyncContextWindowManager):
@@ -157,25 +81,7 @@ class AsyncContextWindowManager(manager.AsyncContextWindowManager):
 
     def __init__(self, *, agent: str, model: str, **options: Unpack[ManagerOptions]) -> None:
         """As `ContextWindowManager`."""
-        super().__init__(**_parts(agent, model, _options(options)))
-
-
-def _options(given: ManagerOptions) -> Options:
-    known = Options.__slots__
-    for name in given:
-        if name not in known:
-            raise ConfigurationError(name, "there is no such option", expected=f"one of {', '.join(known)}")
-    options = Options(**given)
-    limit = options.limit_tokens
-    if limit is not None and (
-        isinstance(limit, bool) or not isinstance(limit, int) or limit < MINIMUM_LIMIT_TOKENS
-    ):
-        raise ConfigurationError(
-            "limit_tokens", f"{limit!r} is no window size", expected=f">= {MINIMUM_LIMIT_TOKENS}"
-        )
-    if options.enforce not in ("global", "component"):
-        raise ConfigurationError("enforce", f"{options.enforce!r}", expected="global or component")
-    return options
+        super().__init__(**_parts(agent, model, options_of(options)))
 
 
 def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_rules import anthropic_faults, openai_faults
 
+from windowpane.control.cascade import RUNGS
 from windowpane.control.eviction.policies import POLICIES
 from windowpane.events import BlocksEvicted, ContentCompressed, OverflowDetected, PressureMeasured, WindowRolled
 from windowpane.exceptions import IrreducibleContextError
@@ -110,11 +111,17 @@ ACTIONS = st.lists(
 
 
 def run(
-    actions: list[Any], *, limit: int, policy: str, model: ScriptedModel | None = None, pinned: bool = False
+    actions: list[Any],
+    *,
+    limit: int,
+    policy: str,
+    model: ScriptedModel | None = None,
+    pinned: bool = False,
+    **options: Any,
 ) -> Loop:
     sink = RecordingSink()
     seams = in_memory_seams(sink, model=model)
-    window = ContextWindowManager(agent="a", model="m", limit_tokens=limit, policy=policy, seams=seams)
+    window = ContextWindowManager(agent="a", model="m", limit_tokens=limit, policy=policy, seams=seams, **options)
     loop = Loop(window, sink)
     with window:
         window.add_system(SYSTEM)
@@ -183,3 +190,93 @@ def test_a_long_loop_makes_progress_with_every_reduction(policy: str) -> None:
     reductions = len(loop.sink.of(BlocksEvicted)) + len(loop.sink.of(ContentCompressed))
     assert 0 < reductions < 3 * 200
     assert len(loop.sink.of(WindowRolled)) <= 40
+
+
+def scripted(good: bool) -> ScriptedModel:
+    answers: list[str | Exception] = [
+        "## Decisions and reasons\n- short" if good else "",
+        RuntimeError("down"),
+        "x",
+        "word " * 4_000,
+    ]
+    return ScriptedModel(answers)
+
+
+def subagent(assignment: str) -> str:
+    if len(assignment) % 3 == 0:
+        raise RuntimeError("the sub-agent is down")
+    return assignment[-600:]
+
+
+@settings(max_examples=settings.default.max_examples // 3)
+@given(
+    ACTIONS,
+    st.lists(st.sampled_from(sorted(RUNGS)), unique=True, max_size=4),
+    st.sampled_from(sorted(POLICIES)),
+    st.booleans(),
+    st.sampled_from(["global", "component"]),
+)
+def test_any_cascade_keeps_the_promises(
+    actions: list[Any], cascade: list[str], policy: str, good: bool, enforce: Any
+) -> None:
+    """Whichever strategies, in whichever order, with a model and a sub-agent that fail now and then."""
+    loop = run(
+        actions,
+        limit=6_000,
+        policy=policy,
+        model=scripted(good),
+        pinned=True,
+        cascade=cascade,
+        subagent=subagent,
+        enforce=enforce,
+    )
+
+    assert not loop.window._logged, "a hook failed"
+
+
+@settings(max_examples=settings.default.max_examples // 3)
+@given(ACTIONS, st.permutations(sorted(RUNGS)))
+def test_the_same_history_gives_the_same_reductions_by_any_cascade(
+    actions: list[Any], cascade: list[str]
+) -> None:
+    """Every strategy is a function of what it is given."""
+    sinks = [
+        run(
+            actions,
+            limit=6_000,
+            policy="semantic_merge",
+            model=scripted(True),
+            cascade=cascade,
+            subagent=subagent,
+        ).sink
+        for _ in range(2)
+    ]
+
+    assert sinks[0].of(BlocksEvicted) == sinks[1].of(BlocksEvicted)
+    assert sinks[0].of(ContentCompressed) == sinks[1].of(ContentCompressed)
+
+
+@pytest.mark.parametrize("rung", sorted(RUNGS))
+def test_no_strategy_asks_a_model_without_end(rung: str) -> None:
+    """A model that never gives anything of use is asked a bounded number of times a turn, and then no more."""
+    model = ScriptedModel([""])
+    actions = [("reply", 60, 1, [900]) for _ in range(50)]
+    run(actions, limit=8_192, policy="hybrid", model=model, cascade=[rung])
+
+    assert len(model.asked) <= 3 * 50
+
+
+@pytest.mark.parametrize("enforce", ["global", "component"])
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_every_reduction_makes_progress_in_a_long_loop(policy: str, enforce: Any) -> None:
+    """With all strategies at hand, nothing that was accepted freed nothing, and rejected attempts stay few."""
+    actions = [("reply", 60, 1, [300 + 97 * n % 1_800]) for n in range(70)]
+    loop = run(
+        actions, limit=8_192, policy=policy, model=scripted(True), subagent=subagent, enforce=enforce,
+        cascade=sorted(RUNGS),
+    )  # fmt: skip
+    compressed = loop.sink.of(ContentCompressed)
+    rejected = [event for event in compressed if event.outcome != "accepted"]
+
+    assert all(event.tokens_after < event.tokens_before for event in compressed if event.outcome == "accepted")
+    assert len(rejected) <= 70

@@ -8,7 +8,8 @@ import pytest
 
 from windowpane.control.managed import Seams
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import ContextWindowManager, ManagerOptions, Options
+from windowpane.managing import ContextWindowManager
+from windowpane.options import ManagerOptions, Options
 from windowpane.testing import RecordingSink, in_memory_seams
 
 

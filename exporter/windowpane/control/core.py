@@ -1,239 +1,35 @@
-"""One managed session without any I/O: what comes in, what is known of it, and the snapshot plans are made from.
+"""One managed session without any I/O: what comes in.
 
-Not thread-safe: the manager holds the session's lock around every step. The hooks are in `hooks`, what makes the
-window smaller is in `reduction`.
+Not thread-safe: the manager holds the session's lock around every step. What is known is in `session_state`, the
+hooks are in `hooks`, what makes the window smaller is in `reduction`.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from windowpane.control.breaker import Breaker
-from windowpane.control.budget import Budget, Ruling
-from windowpane.control.compression.notes import IMPORTANCES, NoteBook, NoteStore
-from windowpane.control.compression.progressive import Levelled
-from windowpane.control.decisions import Status, status_of
-from windowpane.control.eviction.placeholders import finding_of, handle_of
-from windowpane.control.facts import Fact
-from windowpane.control.journal import Journal
+from windowpane.control.budget import Ruling
+from windowpane.control.eviction.placeholders import finding_of
 from windowpane.control.payloads import Payload
-from windowpane.control.pressure import Levels
 from windowpane.control.replies import ReplyPart
 from windowpane.control.requests import KeepOriginals, Program
-from windowpane.control.settings import ControlSettings
-from windowpane.control.snapshot import Snapshot, items_of
-from windowpane.control.task import TaskRecord
+from windowpane.control.session_state import OpenCall, SessionState, Stuck
 from windowpane.control.waiting import stand_for, supersede
-from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired, PressureMeasured, Usage
+from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired
 from windowpane.exceptions import ConfigurationError
-from windowpane.protocols import Digester, TokenCounter
-from windowpane.settings import WindowLimits
-from windowpane.tracking.tracker import SessionTracker
 from windowpane.vocabulary import COMPONENT_OF, COMPONENTS, STANDING_TYPES, Component, ContentType
 from windowpane.window.blocks import Block
-from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
+from windowpane.window.references import INDEXED_TYPES
 
-PROGRESS_TOKENS: Final = 1_500
-PROGRESS_RATIO: Final = 0.03
-"""Of usable; the smaller of both bounds what summaries say of the task's record."""
+__all__ = ["Core", "OpenCall", "Stuck"]
 
 
 @dataclass(slots=True)
-class OpenCall:
-    """A tool call that waits for its result."""
-
-    group: str
-    name: str
-
-
-class Stuck(NamedTuple):
-    """A component that is over its budget and could not be reduced."""
-
-    used_tokens: int
-    turn: int
-
-
-@dataclass(slots=True)
-class Core:
-    """The state of one managed session beside its tracker."""
-
-    tracker: SessionTracker
-    counter: TokenCounter
-    digest: Digester
-    settings: ControlSettings = field(default_factory=ControlSettings)
-    goal: str = ""
-    constraints: Sequence[str] = ()
-    cost_of: Callable[[Usage], float | None] | None = None
-    note_store: NoteStore | None = None
-    timer: Callable[[], float] = float
-    """Seconds of any monotonic clock; the default never moves, so durations are 0."""
-    limits: WindowLimits | None = None
-    levels: Levels | None = None
-    budget: Budget | None = None
-    breaker: Breaker = field(default_factory=Breaker)
-    payloads: dict[str, Payload] = field(default_factory=dict)
-    references: ReferenceIndex = field(default_factory=ReferenceIndex)
-    journal: Journal = field(default_factory=Journal)
-    levelled: Levelled = field(default_factory=Levelled)
-    """What content became shorter by its age."""
-    open_calls: dict[str, OpenCall] = field(default_factory=dict)
-    held: dict[str, OpenCall] = field(default_factory=dict)
-    """Calls that wait for an approval or for long work, whatever the conversation does meanwhile."""
-    interim: dict[str, str] = field(default_factory=dict)
-    """The block that stands for the result of such a call."""
-    stuck: dict[Component, Stuck] = field(default_factory=dict)
-    """Components that could not be brought within their budgets."""
-    children: int = 0
-    """Sub-agents that were asked."""
-    wanting_notes: int | None = None
-    """How many notes there were when they did not say enough."""
-    answered: set[str] = field(default_factory=set)
-    measured: PressureMeasured | None = None
-    last_usage: Usage | None = None
-    goal_block: str | None = None
-    fruitless_used: int | None = None
-    """Used tokens at the last eviction plan that was not worth applying."""
-    retried_turn: int | None = None
-    compacting: bool = False
-    """Whether a summary is being written."""
-    consulted: bool = False
-    """Whether anyone wants to be asked before a compaction."""
-    compacted_turn: int | None = None
-    """The last turn whose conversation was compacted before its call."""
-    checkpoint_version: int = 0
-    checkpoint_turn: int | None = None
-    task_id: str = ""
-    """What checkpoints are kept under; the session's id where the task has none of its own."""
-    task: TaskRecord = field(default_factory=TaskRecord)
-    windows_before: int = 0
-    """Windows of the task before this session."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """What surrounded the task when it was last looked at."""
-    opening: str = ""
-    """What a resumed window begins with, until it is put in."""
-    milestone: str = ""
-    """What happened that a checkpoint is still to be saved for."""
-    _alarms: dict[Component, int] = field(default_factory=dict)
-    _handles: int = 0
-
-    def __post_init__(self) -> None:
-        self.task_id = self.task_id or self.tracker.info.session_id
-        self.notes = NoteBook(self.counter, self.digest, record=self.tracker.record, store=self.note_store)
-        self.goal_is_given = bool(self.goal)
-        self.set_limits(self.tracker.limits)
-
-    goal_is_given: bool = False
-    notes: NoteBook = field(init=False)
-
-    # -- what is known ----------------------------------------------------------------------------------------
-
-    def set_limits(self, limits: WindowLimits | None) -> None:
-        """Derive levels and budgets from the window's size."""
-        self.limits = limits
-        self.levels = None if limits is None else self.settings.levels_of(limits, self.settings.checkpoint_ratio)
-        if self.levels is not None and limits is not None and self.settings.compact_ratio is not None:
-            self.levels = self.levels.compacting_at(limits, self.settings.compact_ratio)
-        reserved = {} if self.budget is None else self.budget.reserved
-        self.budget = None
-        if limits is not None:
-            shares, soft = self.tracker.settings.budget, self.settings.soft_ratio
-            self.budget = Budget(shares, limits.limit_tokens, soft_ratio=soft)
-            self.budget.reserved.update(reserved)
-
-    def follow_limits(self) -> None:
-        """Take over a size that the tracker learnt from the provider."""
-        if self.tracker.limits is not self.limits:
-            self.set_limits(self.tracker.limits)
-
-    def used(self) -> int:
-        """What the next call would send, tokens."""
-        return self.tracker.accounts.used(self.tracker.window.tokens)
-
-    def raw(self, used_tokens: int) -> int:
-        """As many tokens of our own count as *used_tokens* of the provider's are."""
-        accounts = self.tracker.accounts
-        return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
-
-    def standing(self) -> int:
-        """Tokens that are sent with every call and can never be reduced."""
-        window = self.tracker.window
-        by_component = window.tokens_by_component
-        raw = by_component["system_prompt"] + by_component["tool_definitions"] + by_component["unattributed"]
-        return int(raw * (self.tracker.accounts.calibration if self.tracker.accounts.anchored else 1.0))
-
-    def status(self) -> Status:
-        """The window at the last measurement."""
-        tracker = self.tracker
-        return status_of(self.measured, turn=tracker.turn, window_id=tracker.window_id, used_tokens=self.used())
-
-    def now(self) -> float | None:
-        """Seconds since the epoch, UTC; None where events have no time."""
-        return self.tracker.now()
-
-    def progress(self) -> list[str]:
-        """What of the task is under way, planned and done, in lines whose number does not grow with the task."""
-        room = PROGRESS_RATIO * (self.limits.usable_tokens if self.limits else PROGRESS_TOKENS / PROGRESS_RATIO)
-        room = min(PROGRESS_TOKENS, room)
-        lines = []
-        newest = self.notes.notes[::-1]
-        notes = sorted(newest, key=lambda note: IMPORTANCES.index(note.importance))
-        for line in (*self.task.lines(), *(f"[note: {note.category}] {note.text}" for note in notes)):
-            room -= self.counter.count(line) + 2
-            if room < 0:
-                break
-            lines.append(line)
-        return lines
-
-    def snapshot(self, limits: WindowLimits) -> Snapshot:
-        """The window as policies see it."""
-        tracker = self.tracker
-        return Snapshot(
-            version=tracker.window.version,
-            turn=tracker.turn,
-            exchange=tracker.exchange,
-            limits=limits,
-            items=items_of(tracker.window.slots()),
-            lifetimes=tracker.settings.lifetimes,
-            goal_block=self.goal_block,
-            open_calls=frozenset(call.group for calls in (self.open_calls, self.held) for call in calls.values()),
-            findings={
-                block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
-            },
-            protected_types=self.settings.protected_types,
-            references_known=self.settings.references,
-        )
-
-    def forget(self, blocks: Sequence[Block]) -> None:
-        """Drop what is kept beside blocks that left."""
-        for block in blocks:
-            self.payloads.pop(block.id, None)
-            self.references.forget(block.id)
-        self.levelled.forget(blocks)
-
-    def assess(
-        self,
-        removed: Sequence[Block],
-        visible: Sequence[Block],
-        *,
-        recoverable: bool,
-        facts: Sequence[Fact] | None,
-        of: str,
-    ) -> None:
-        """Report how much of what a compression removed can still be seen, where that is asked for."""
-        evaluate = self.settings.evaluate
-        if evaluate is not None:
-            self.tracker.record(
-                evaluate(removed, visible, digest=self.digest, recoverable=recoverable, facts=facts, of=of)
-            )
-
-    def next_handle(self) -> str:
-        """A handle for an original that never had a block of its own."""
-        self._handles += 1
-        return handle_of(f"k{self._handles}")
+class Core(SessionState):
+    """The state of one managed session, and how content comes into it."""
 
     # -- what comes in ----------------------------------------------------------------------------------------
 

@@ -1,0 +1,110 @@
+"""What a manager can be told when it is made, beside who it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypedDict
+
+from windowpane.control.judging.sampling import SampledJudge
+from windowpane.control.presets import Preset
+from windowpane.control.seams import Seams
+from windowpane.exceptions import ConfigurationError
+from windowpane.protocols import Embedder
+from windowpane.settings import Thresholds
+from windowpane.vocabulary import Component
+
+MINIMUM_LIMIT_TOKENS: Final = 256
+"""A window smaller than this cannot hold a placeholder and a question."""
+
+
+class ManagerOptions(TypedDict, total=False):
+    """What a manager can be told; `Options` says what each means and its default."""
+
+    task_goal: str
+    constraints: Sequence[str]
+    success_criteria: Sequence[str]
+    task_id: str | None
+    resume: bool
+    paths: Sequence[str]
+    limit_tokens: int | None
+    requested_output_tokens: int
+    thresholds: Thresholds | None
+    preset: str | Preset | None
+    policy: str | None
+    weights: Mapping[str, float] | None
+    budget: Mapping[Component, float] | str | None
+    enforce: Literal["global", "component"]
+    session_id: str | None
+    parent_session_id: str | None
+    source: str
+    background: bool
+    cascade: Sequence[str] | None
+    language_model: Callable[[str, str], Any] | None
+    subagent: Callable[[str], Any] | None
+    embedder: Embedder | None
+    judge: SampledJudge | None
+    data_folder: Path | None
+    seams: Seams | None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a manager is told, beside who it is for; None takes the default."""
+
+    task_goal: str = ""
+    constraints: Sequence[str] = ()
+    success_criteria: Sequence[str] = ()
+    task_id: str | None = None
+    """A name under which another session can go on with the task; its checkpoints are kept under it."""
+    resume: bool = True
+    """Whether a task with an id goes on from its newest checkpoint, where there is one, or begins anew."""
+    paths: Sequence[str] = ()
+    """Files the task depends on; what changed of them is told when it is resumed."""
+    limit_tokens: int | None = None
+    requested_output_tokens: int = 0
+    thresholds: Thresholds | None = None
+    preset: str | Preset | None = None
+    """Another system's numbers, order and words; a policy, weights, thresholds or budget beside it stand."""
+    policy: str | None = None
+    weights: Mapping[str, float] | None = None
+    budget: Mapping[Component, float] | str | None = None
+    """Shares by component, or a profile by name: default, code_review, research, customer_support."""
+    enforce: Literal["global", "component"] = "global"
+    session_id: str | None = None
+    parent_session_id: str | None = None
+    source: str = "live"
+    background: bool = False
+    """Whether the conversation is compacted after a turn, off the agent's path, before a call waits for it."""
+    cascade: Sequence[str] | None = None
+    """The rungs that are taken, in order, by name; see `windowpane.control.cascade`. What makes a call possible
+    that otherwise is not comes after them in any case."""
+    language_model: Callable[[str, str], Any] | None = None
+    subagent: Callable[[str], Any] | None = None
+    """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
+    embedder: Embedder | None = None
+    """Tells what is alike, for merging; without one word shingles do."""
+    judge: SampledJudge | None = None
+    """Asks a model about a sample of the compressions; one for all managers of a process."""
+    data_folder: Path | None = None
+    seams: Seams | None = None
+
+
+def options_of(given: ManagerOptions) -> Options:
+    """The options as given. Raises `ConfigurationError` for one that does not exist or is out of range."""
+    known = Options.__slots__
+    for name in given:
+        if name not in known:
+            raise ConfigurationError(name, "there is no such option", expected=f"one of {', '.join(known)}")
+    options = Options(**given)
+    limit = options.limit_tokens
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int) or limit < MINIMUM_LIMIT_TOKENS
+    ):
+        raise ConfigurationError(
+            "limit_tokens", f"{limit!r} is no window size", expected=f">= {MINIMUM_LIMIT_TOKENS}"
+        )
+    if options.enforce not in ("global", "component"):
+        raise ConfigurationError("enforce", f"{options.enforce!r}", expected="global or component")
+    return options
