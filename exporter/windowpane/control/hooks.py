@@ -27,8 +27,10 @@ RETRY_SHARE: Final = 0.80
 def turn_start(core: Core) -> Program[Decision]:
     """Measure the window and do what its pressure calls for; raises `IrreducibleContextError`."""
     core.follow_limits()
-    core.open()
-    yield from save_milestone(core)
+    if core.opening:
+        core.open()
+    if core.milestone:
+        yield from save_milestone(core)
     core.measured = before = core.tracker.measure("before")
     if core.settings.watch is not None:
         core.settings.watch(core)
@@ -36,7 +38,7 @@ def turn_start(core: Core) -> Program[Decision]:
     if limits is None or levels is None:
         return Decision("none", core.status(), reason="the size of the window is unknown")
     action = due(before.used_tokens, levels)
-    over = is_over(core)
+    over = core.settings.enforce == "component" and is_over(core)
     if action in ("none", "prepare") and not over:
         return Decision(action, core.status())
     levels = levels.above(core.standing())
