@@ -1,0 +1,78 @@
+"""What the configuration file says reaches the managers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from windowpane.managing import ContextWindowManager
+
+FILE = """
+max_context_tokens: 128000
+pressure:
+  thresholds: {yellow: 0.50, orange: 0.75, red: 0.90}
+eviction:
+  policy: hybrid
+  type_ttl: {tool_result: 8, thinking: 2, memory_injection: 20}
+  protected_types: [system_prompt, memory_injection]
+compression:
+  summarization_threshold_tokens: 700
+  compaction_utilization_threshold: 0.85
+  cascade:
+    0.75: tool_result_summarization
+    0.85: progressive
+    0.92: conversation_compaction
+    0.95: sub_agent
+  notes_file: agent_notes.md
+budget:
+  allocations: {system_prompt: 0.06, tool_definitions: 0.04, message_history: 0.65, tool_results: 0.12,
+                memory_injection: 0.08, output_reserved: 0.05}
+  soft_limit_pct: 0.70
+cross_window:
+  state_file: agent_state.json
+  progress_file: agent_progress.md
+  auto_save_threshold: 0.85
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "windowpane.yaml").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
+    return tmp_path
+
+
+def test_every_key_of_the_engine_is_used(folder: Path) -> None:
+    """Levels, ladder, budgets, protection and thresholds are those of the file."""
+    with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
+        core = window._core
+        settings, levels = core.settings, core.levels
+        assert levels is not None
+        assert levels.compact == 128_000 * 85 // 100
+        assert settings.summarize_tokens == 700
+        assert settings.protected_types == {"system_prompt", "memory_injection"}
+        assert [step for step in settings.ladder if isinstance(step, str)] == [
+            "eviction", "roll", "hard_eviction", "truncation", "last_eviction",
+        ]  # fmt: skip
+        assert len(settings.ladder) == 5 + 4
+        assert window.status().components["message_history"].budget_tokens == int(0.65 * 128_000)
+        assert window.can_add("tool_results", int(0.12 * 0.72 * 128_000)).outcome == "warned"
+
+
+def test_state_progress_and_notes_files_carry_the_task_on(folder: Path) -> None:
+    """They are written where the file says, and the next session begins with them."""
+    with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
+        window.add_user("go")
+        window.note("api.ts:42 fails", category="bugs", importance="critical")
+        window.done("scan")
+    with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
+        assert window.resumed is not None
+        assert window.subtasks == {"scan": "done"}
+        assert "api.ts:42 fails" in window.notes
+
+    assert json.loads((folder / "agent_state.json").read_text())["task_id"] == "agent_state"
+    assert "[x] scan" in (folder / "agent_progress.md").read_text()
+    assert "[critical] api.ts:42 fails" in (folder / "agent_notes.md").read_text()
