@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.control.core import ControlSettings
 from windowpane.control.managed import Task
 from windowpane.control.manager import ContextWindowManager
+from windowpane.control.settings import ControlSettings
 from windowpane.events import BlocksEvicted, ContentCompressed, FidelityEvaluated
 from windowpane.settings import WindowLimits
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
