@@ -32,7 +32,7 @@ SLOW_LIBRARIES = (*OPTIONAL_LIBRARIES, "genai_prices", "pydantic", "rich", "tikt
 
 MAX_LINES = 400
 LONGER = {
-    "exporter/windowpane/tracking/tracker.py": 495,  # the one place where a session's state changes
+    "exporter/windowpane/tracking/tracker.py": 510,  # the one place where a session's state changes
 }
 """Modules that may be longer, how long, and why."""
 GRAB_BAGS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
