@@ -41,7 +41,7 @@ def chart(
     *,
     key: str,
     alt: str,
-    data: pd.DataFrame,
+    data: Callable[[], pd.DataFrame],
     data_title: str,
     on_select: Callable[[], None] | None = None,
 ) -> None:
@@ -50,8 +50,16 @@ def chart(
     if on_select is not None:
         selecting = {"on_select": on_select, "selection_mode": "points"}
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG, **selecting)
-    with st.expander(data_title, icon=":material/table_rows:"):
-        table(data, key=f"{key}_data", alt=data_title)
+    folded_table(data_title, data, key=f"{key}_data", alt=data_title)
+
+
+@st.fragment
+def folded_table(title: str, data: Callable[[], pd.DataFrame], *, key: str, alt: str) -> None:
+    """A table that is made and sent only once somebody opens it."""
+    place = st.expander(title, icon=":material/table_rows:", key=f"{key}_open", on_change="rerun")
+    if place.open:
+        with place:
+            table(data(), key=key, alt=alt)
 
 
 def picture(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:

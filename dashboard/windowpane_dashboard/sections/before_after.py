@@ -16,7 +16,7 @@ from windowpane_dashboard.difference import Difference, Line, Piece, Shown, diff
 from windowpane_dashboard.window_queries import ContentSide
 
 PIXELS: Final = 380
-SIGNS: Final = {"same": "\u2007", "gone": "−", "new": "+"}
+SIGNS: Final = {"same": "\u2007", "gone": "−", "new": "\\+"}
 _FACTS: Final = {
     "kept": ("green", "✓"),
     "recoverable": ("grey", "↺"),

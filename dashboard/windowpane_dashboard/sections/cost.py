@@ -53,10 +53,12 @@ def _carried(turns: pd.DataFrame) -> None:
         "Stale: neither pinned nor referred to for its kind's lifetime. Duplicate: the same as an earlier block "
         "still in the window. Every call pays for both again."
     )
-    with st.expander("Stale and duplicate content as a table", icon=":material/table_rows:"):
-        elements.table(
-            turns[list(_CARRIED)].rename(columns=_CARRIED), key="carried_data", alt="Stale and duplicate tokens"
-        )
+    elements.folded_table(
+        "Stale and duplicate content as a table",
+        lambda: turns[list(_CARRIED)].rename(columns=_CARRIED),
+        key="carried_data",
+        alt="Stale and duplicate tokens",
+    )
 
 
 def cost_section(timeline: Timeline) -> None:
@@ -78,9 +80,9 @@ def cost_section(timeline: Timeline) -> None:
             elements.picture(cost, key="cost", alt="Dollars of each call, as in the table")
     else:
         st.caption("The price of this model is not known.")
-    with st.expander("Cost and cache as a table", icon=":material/table_rows:"):
-        elements.table(
-            timeline.turns[list(_COLUMNS)].rename(columns=_COLUMNS),
-            key="cost_data",
-            alt="Input, output, dollars and seconds of each call",
-        )
+    elements.folded_table(
+        "Cost and cache as a table",
+        lambda: timeline.turns[list(_COLUMNS)].rename(columns=_COLUMNS),
+        key="cost_data",
+        alt="Input, output, dollars and seconds of each call",
+    )

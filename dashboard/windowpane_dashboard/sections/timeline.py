@@ -52,7 +52,7 @@ def _picture(row: SessionRow, timeline: Timeline) -> None:
         figure,
         key=PICTURE,
         alt=picture_words(timeline.turns),
-        data=picture_data(timeline.turns),
+        data=lambda: picture_data(timeline.turns),
         data_title="The picture as a table",
         on_select=lambda: _take_click(row.session_id, int(timeline.turns["turn"].iloc[-1])),
     )

@@ -37,8 +37,22 @@ function place(key, turn) {
   line.dataset.turn = String(turn);
 }
 
+// A part that scrolls can be reached and scrolled with the keyboard.
+function reachable() {
+  for (const [key, name] of [["side_before", "Text before"], ["side_after", "Text after"]]) {
+    for (const side of document.querySelectorAll(`.st-key-${key}`)) {
+      side.tabIndex = 0;
+      side.setAttribute("role", "region");
+      side.setAttribute("aria-label", name);
+    }
+  }
+}
+
 export default function ({ data }) {
-  const draw = () => data.keys.forEach((key) => place(key, data.turn));
+  const draw = () => {
+    data.keys.forEach((key) => place(key, data.turn));
+    reachable();
+  };
   draw();
   const timer = setInterval(draw, 120);
   return () => clearInterval(timer);
