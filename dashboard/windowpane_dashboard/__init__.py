@@ -1,1 +1,1 @@
-"""The Streamlit dashboard: fleet, session, audit."""
+"""The Streamlit dashboard: fleet, session, compare, replay, alerts, audit."""

@@ -37,6 +37,8 @@ GAP_PIXELS: Final = 10
 SMALL_SHARE: Final = 0.25
 """Below this share of the limit the content is too flat to read at the limit's scale."""
 MAXIMUM_DROPS: Final = 400
+TOUCH_POINTS: Final = 800
+"""Points that can be pointed at and clicked: about one a pixel of the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ def _add_drops(figure: go.Figure, turns: pd.DataFrame, palette: Palette) -> None
 def _add_touch(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
     """The invisible points that carry the hover text and take the clicks of the upper pane."""
     unseen = {"marker": {"opacity": 0}}
+    shown = shown.iloc[kept_rows(shown[["used"]].to_numpy(dtype=float), TOUCH_POINTS)]
     figure.add_scatter(
         x=shown["turn"].to_numpy(), y=shown["used"].to_numpy(), mode="markers", name="turn", showlegend=False,
         marker={"size": 9, "opacity": 0, "color": palette.text}, selected=unseen, unselected=unseen,

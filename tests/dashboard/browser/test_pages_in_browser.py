@@ -106,7 +106,7 @@ def test_hostile_names_stay_text(site: Callable[..., Any], empty_store: SqliteSt
     empty_store.append(builders.hostile(start=time.time() - 800))
     here = site(empty_store.path)
 
-    for path in ("", "session", "audit"):
+    for path in ("", "session", "alerts", "audit"):
         page = here.open(path)
         page.wait_for_selector("[data-testid=stDataFrame] canvas", timeout=60_000)
         assert page.title() == "Windowpane"
@@ -122,7 +122,7 @@ def test_an_empty_store_says_what_to_do_in_the_browser(
     """No table and no error, but the commands."""
     here = site(empty_store.path)
 
-    for path in ("", "session", "audit"):
+    for path in ("", "session", "compare", "replay", "alerts", "audit"):
         page = here.open(path)
         page.get_by_text("windowpane import").wait_for()
         assert "windowpane demo" in here.words()
