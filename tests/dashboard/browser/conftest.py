@@ -35,9 +35,13 @@ RECORDINGS = ("claude_code/compact_small_a6", "pi/large-session", "swe_agent/mar
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(require_server: Callable[[str], Path]) -> Iterator[Browser]:
-    """Debian's Chromium, without a window."""
+    """Debian's Chromium, without a window.
+
+    No longer than a module: Playwright keeps an event loop running, in which other tests could run no loop of
+    their own.
+    """
     program = require_server("chromium")
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
