@@ -26,8 +26,7 @@ from windowpane.events import (
     VelocitySpiked,
     ZoneChanged,
 )
-from windowpane.settings import LIVE_SECONDS
-from windowpane.state import AlertKey, MetricState
+from windowpane.state import LIVE_SECONDS, AlertKey, MetricState
 
 NOW = 1_000.0
 
