@@ -127,9 +127,7 @@ class Tokens:
         try:
             return self._classes[token]
         except KeyError:
-            return self._learn(token)
-
-    def _learn(self, token: str) -> FactKind | None:
+            pass
         if len(self._classes) >= MAXIMUM_CLASSIFIED:
             self._classes.clear()
         kind = self._classes[token] = _classify(token)
