@@ -221,7 +221,7 @@ class ServerConfig(_Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
     """0 takes a free one; a busy one gives way to a free one."""
     address: str = "127.0.0.1"
-    bearer_token: SecretStr | None = None
+    bearer_token: Annotated[SecretStr, Field(min_length=1)] | None = None
     tls: Tls | None = None
 
 
@@ -286,9 +286,11 @@ class Config(_Section):
     @field_validator("preset")
     @classmethod
     def _known_preset(cls, name: str | None) -> str | None:
+        if name is None:
+            return None
         from windowpane.control.presets import preset_named
 
-        return None if name is None else preset_named(name).name
+        return preset_named(name).name
 
     def thresholds(self) -> Thresholds | None:
         """Where zones begin; None lets the window's size decide."""

@@ -18,6 +18,10 @@ from windowpane.sources.ingest import Ingest
 from windowpane.tokens import counter_for, image_tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windowpane.alerts.rules import Rule
+    from windowpane.config import Config
     from windowpane.events import Event
     from windowpane.protocols import Digester
     from windowpane.store.base import EventStore, ImportOutcome
@@ -30,8 +34,13 @@ def make_ingest(
     agent: str | None = None,
     model: str = "",
     with_fidelity: bool = True,
+    config: Config | None = None,
 ) -> Ingest:
-    """What playing recordings needs, with the packaged vocabularies and catalogue; deterministic."""
+    """What playing recordings needs, with the packaged vocabularies and catalogue; deterministic.
+
+    *config* says where zones begin, over how many turns velocity is taken and what is stale, as it does for
+    agents that run; None is the defaults.
+    """
     return Ingest(
         digest=digest,
         counter_for=partial(counter_for, wait=True),
@@ -39,17 +48,23 @@ def make_ingest(
         limit_tokens=limit_tokens,
         agent=agent,
         model=model,
+        settings=None if config is None else config.tracker_settings(),
+        thresholds=None if config is None else config.thresholds(),
         evaluate=evaluate if with_fidelity else None,
         media_tokens=image_tokens,
     )
 
 
 class JudgedStore:
-    """A store for the importer that keeps each recorded session together with the alerts it would have fired."""
+    """A store for the importer that keeps each recorded session together with the alerts it would have fired.
 
-    def __init__(self, store: EventStore) -> None:
+    *rules* are those of the configuration; None is the defaults.
+    """
+
+    def __init__(self, store: EventStore, *, rules: Sequence[Rule] | None = None) -> None:
         self._store = store
+        self._rules = rules
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         """Store a recorded session and its alerts; the same recording gives the same bytes."""
-        return self._store.import_session(lambda: AlertEngine().weave(events()))
+        return self._store.import_session(lambda: AlertEngine(self._rules).weave(events()))

@@ -14,22 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.alerts.channels import channel_for
 from windowpane.alerts.engine import AlertEngine
-from windowpane.alerts.notify import Notifier
-from windowpane.alerts.outbox import Outbox
-from windowpane.alerts.quiet import QuietHours
 from windowpane.boundary import Boundary
 from windowpane.config import Config, load_config
 from windowpane.events import Event
-from windowpane.exceptions import ConfigurationError
+from windowpane.notifying import configured_notifier
 from windowpane.outputs import MetricsOutput, StoreOutput
 from windowpane.pipeline import CLOSE_SECONDS, Pipeline
 from windowpane.protocols import Digester
 from windowpane.pushing import OtlpOutput
 from windowpane.redaction import redact
 from windowpane.state import AlertKey
-from windowpane.store.chain import checked_key
+from windowpane.store.chain import key_in
 from windowpane.store.sqlite import SqliteStore
 
 _log = logging.getLogger("windowpane")
@@ -46,10 +42,6 @@ class Runtime:
         self._boundary = Boundary(_log)
         self._closed = False
         rules = config.alert_rules()
-        channels = {
-            channel_for(told.url.get_secret_value(), min_severity=told.min_severity): told.quiet_hours
-            for told in config.notify.channels
-        }
         open_store = _store_opener(config)
         self._metrics = MetricsOutput(
             config,
@@ -60,11 +52,9 @@ class Runtime:
         self._otlp = OtlpOutput(
             config.otlp, sources=lambda: self._metrics.sources, count_drops=self._metrics.dropped
         )
-        self._notifier = Notifier(
-            list(channels),
-            Outbox(config.store.path if self._store.available else None),
-            public_url=config.public_url,
-            quiet={channel.key: QuietHours.parse(hours) for channel, hours in channels.items() if hours},
+        self._notifier = configured_notifier(
+            config,
+            outbox=config.store.path if self._store.available else None,
             emit=self.emit,
             count=self._metrics.notified,
         )
@@ -212,7 +202,7 @@ def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _store_opener(config: Config) -> Callable[[], SqliteStore]:
     """What opens the store. Raises `ConfigurationError` when the audit key cannot be used."""
-    key = _audit_key(config.store.audit_key_file)
+    key = key_in(config.store.audit_key_file, "store.audit_key_file")
 
     def open_store() -> SqliteStore:
         return SqliteStore(
@@ -220,13 +210,3 @@ def _store_opener(config: Config) -> Callable[[], SqliteStore]:
         )
 
     return open_store
-
-
-def _audit_key(file: Path | None) -> bytes | None:
-    if file is None:
-        return None
-    try:
-        return checked_key(file.read_bytes().strip(), "store.audit_key_file")
-    except OSError as error:
-        problem = f"cannot read {file} ({error.strerror})"
-        raise ConfigurationError("store.audit_key_file", problem, expected="a readable file") from error

@@ -21,7 +21,9 @@ from windowpane.state import AlertKey, MetricState
 from windowpane.upkeep import Upkeep
 
 if TYPE_CHECKING:
+    from windowpane.alerts.notify import Notifier
     from windowpane.config import OtlpConfig
+    from windowpane.events import Event
     from windowpane.state import AsOf
     from windowpane.store.base import Verification
     from windowpane.store.sqlite import SqliteStore
@@ -50,7 +52,9 @@ class StoreServer:
         self._upkeep_at = time.monotonic()
         labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
         rules = self._config.alert_rules()
-        self.upkeep = Upkeep(store, rules=rules, labels=labels)
+        self.notifier: Notifier | None = None
+        """Told of a broken chain, where there is one; whoever sets it closes it."""
+        self.upkeep = Upkeep(store, rules=rules, labels=labels, tell=self._alerted)
         alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
         self.state = MetricState(labels=labels, alerts=alerts)
         base = store.load_metric_base()
@@ -126,6 +130,18 @@ class StoreServer:
         """Check the audit chain now; the verdict shows in `health`."""
         self._verified = self.upkeep.verify()
         return self._verified
+
+    def notified(self, channel: str, outcome: str) -> None:
+        """A message about an alert went out, or did not."""
+        self._internal.notified(channel, outcome)
+
+    def store(self, batch: list[Event]) -> None:
+        """Store what became of messages; a notifier's `emit`."""
+        self._store.append(batch)
+
+    def _alerted(self, events: Sequence[Event]) -> None:
+        if self.notifier is not None:
+            self.notifier.write(events)
 
     def _dropped(self, sink: str, reason: str, events: int) -> None:
         self._internal.dropped(sink, reason, events=events)

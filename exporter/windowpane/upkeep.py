@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.events import EventContext
+from windowpane.events import Event, EventContext
 from windowpane.state import MetricState
 
 if TYPE_CHECKING:
@@ -33,11 +33,19 @@ class Upkeep:
     """Verifies and prunes one store. Not thread-safe; its owner calls it now and then."""
 
     def __init__(
-        self, store: SqliteStore, *, rules: Sequence[Rule], labels: LabelPolicy, clock: Clock = time.time
+        self,
+        store: SqliteStore,
+        *,
+        rules: Sequence[Rule],
+        labels: LabelPolicy,
+        clock: Clock = time.time,
+        tell: Callable[[Sequence[Event]], None] | None = None,
     ) -> None:
+        """*tell* hears of the alerts about the chain before they are stored."""
         self._store = store
         self._labels = labels
         self._clock = clock
+        self._tell_others = tell
         self._engine = AlertEngine(rules)
         self._stream = f"upkeep-{secrets.token_hex(6)}"
         self._broken: dict[str, EventContext] = {}
@@ -71,8 +79,11 @@ class Upkeep:
 
     def _tell(self, context: EventContext, *, holds: bool) -> None:
         events = self._engine.report(CHAIN_ALERT, holds=holds, context=context, at=self._clock())
-        if events:
-            self._store.append(events)
+        if not events:
+            return
+        if self._tell_others is not None:
+            self._tell_others(events)
+        self._store.append(events)
 
     def _context(self, link: BrokenLink) -> EventContext:
         row = self._store.session(link.session_id)

@@ -17,6 +17,7 @@ from typing import Final
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.notify import Notifier
+from windowpane.alerts.rules import Rule
 from windowpane.answers import LIVE_SECONDS
 from windowpane.boundary import Boundary
 from windowpane.events import AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
@@ -62,6 +63,7 @@ class _File:
     reader: Reader | None = None
     followed: FollowedFile | None = None
     engine: AlertEngine = field(default_factory=AlertEngine)
+    """Made anew with the watcher's rules where the file is read from its beginning."""
     stored: dict[str, int] = field(default_factory=dict)
     """Sessions to the events the store holds of them; those that cannot be appended to are missing."""
 
@@ -78,17 +80,20 @@ class Watcher:
         readers: Sequence[Reader],
         final_readers: Sequence[Reader],
         since_seconds: float,
+        rules: Sequence[Rule] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """*readers* hold back what may go on, *final_readers* tell by a file's age whether it does.
 
-        Files that did not change for *since_seconds* are left alone until they do.
+        Files that did not change for *since_seconds* are left alone until they do. *rules* are the alerts that
+        are judged, None the defaults.
         """
         self._paths = tuple(paths)
         self._store = store
         self._ingest = ingest
         self._readers = readers
         self._final_readers = final_readers
+        self._rules = rules
         self._since = clock() - since_seconds
         self._clock = clock
         self._boundary = Boundary(_log, clock=clock)
@@ -175,7 +180,7 @@ class Watcher:
 
     def _begin(self, path: Path, known: _File, reader: LineReader) -> Iterable[Event]:
         """Read a file from its beginning and store what the store does not hold yet."""
-        known.followed, known.engine = FollowedFile(path, reader, self._ingest), AlertEngine()
+        known.followed, known.engine = FollowedFile(path, reader, self._ingest), AlertEngine(self._rules)
         known.stored.clear()
         woven = list(known.engine.weave(known.followed.read()))
         for session_id, events in by_session(woven).items():
@@ -210,7 +215,8 @@ class Watcher:
         known.followed = None
         known.stored.clear()
         readers = self._final_readers
-        report = import_file(path, JudgedStore(self._store), ingest=self._ingest, readers=readers)
+        judged = JudgedStore(self._store, rules=self._rules)
+        report = import_file(path, judged, ingest=self._ingest, readers=readers)
         if report.error:
             self._boundary.say(str(path), "%s: %s", path, report.error)
         fresh: list[Event] = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from windowpane.cli.options import plain_errors, store_option
-from windowpane.paths import default_store
+from windowpane.config import load_config
+from windowpane.store.chain import KEY_FILE_VARIABLE
 
 
 @click.command("dashboard")
@@ -28,4 +30,7 @@ def command(port: int, address: str, *, store_path: Path | None) -> None:
         raise click.ClickException(
             f"the dashboard needs Streamlit ({error.name} is missing); install windowpane[dashboard]"
         ) from error
-    run(store_path or default_store(), port=port, address=address)
+    configured = load_config().store
+    if configured.audit_key_file is not None:
+        os.environ[KEY_FILE_VARIABLE] = str(configured.audit_key_file)  # the pages know the environment only
+    run(store_path or configured.path, port=port, address=address)

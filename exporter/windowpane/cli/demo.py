@@ -18,15 +18,17 @@ from urllib.request import urlopen
 import click
 
 from windowpane.cli.options import open_to_write, plain_errors
-from windowpane.cli.serve import wait_for_stop
+from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
+from windowpane.config import load_config
 from windowpane.demo import load
 from windowpane.paths import data_folder
-from windowpane.server import DEFAULT_PORT, LOOPBACK, start_http_server
+from windowpane.server import DEFAULT_PORT, LOOPBACK
 from windowpane.serving import StoreServer
 from windowpane.store.base import SessionFilter
 
 if TYPE_CHECKING:
+    from windowpane.config import Config
     from windowpane.store.sqlite import SqliteStore
 
 ALERTS_SHOWN = 12
@@ -51,15 +53,19 @@ def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool
     Example:
       windowpane demo --once
     """
-    started = time.perf_counter()
+    started, config = time.perf_counter(), load_config()
     with _fresh_store(store_path, once=once) as store:
-        loaded = load(store, now=time.time(), progress=lambda what: click.echo(f"  {what}", err=True))
+        loaded = load(store, now=time.time(), progress=_tell, config=config)
         events = sum(one.events for one in loaded)
         took = time.perf_counter() - started
         click.echo(f"{len(loaded)} sessions, {events:,} events in {took:.1f} s, stored in {store.path}")
         _report(store)
         if not once:
-            _serve(store, port=port, metrics_port=metrics_port)
+            _serve(store, config=config, port=port, metrics_port=metrics_port)
+
+
+def _tell(what: str) -> None:
+    click.echo(f"  {what}", err=True)
 
 
 @contextmanager
@@ -97,13 +103,13 @@ def _report(store: SqliteStore) -> None:
         click.echo(f"  and {len(alerts) - ALERTS_SHOWN} more")
 
 
-def _serve(store: SqliteStore, *, port: int, metrics_port: int) -> None:
-    serving = StoreServer(store, as_of="last")
+def _serve(store: SqliteStore, *, config: Config, port: int, metrics_port: int) -> None:
+    serving = StoreServer(store, config=config, as_of="last")
     serving.catch_up()
     serving.verify_chain()
     with (
         closing(serving),
-        start_http_server(serving.routes(), host=LOOPBACK, port=metrics_port) as server,
+        listen(serving.routes(), host=LOOPBACK, port=metrics_port, tls=None) as server,
         _dashboard(store.path, port=port) as url,
     ):
         serving.start()

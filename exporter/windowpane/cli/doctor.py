@@ -16,7 +16,15 @@ from urllib.request import urlopen
 import click
 
 import windowpane
-from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, plain_errors, print_json, store_option
+from windowpane.cli.options import (
+    EXIT_FAILED,
+    chosen_store,
+    json_option,
+    open_to_read,
+    plain_errors,
+    print_json,
+    store_option,
+)
 from windowpane.exceptions import WindowpaneError
 from windowpane.limits import PriceCatalogue
 from windowpane.paths import default_store
@@ -57,7 +65,7 @@ def command(ctx: click.Context, *, as_json: bool, store_path: Path | None) -> No
     Example:
       windowpane doctor
     """
-    found = list(examine(store_path or default_store()))
+    found = list(examine(_store_meant(store_path)))
     if as_json:
         print_json([finding._asdict() for finding in found])
     else:
@@ -65,6 +73,14 @@ def command(ctx: click.Context, *, as_json: bool, store_path: Path | None) -> No
             click.echo(f"{finding.verdict:<8} {finding.subject:<14} {finding.said}")
     if any(finding.verdict == "problem" for finding in found):
         ctx.exit(EXIT_FAILED)
+
+
+def _store_meant(given: Path | None) -> Path:
+    """The configured store; the default where the configuration, which is examined too, cannot be used."""
+    try:
+        return chosen_store(given)
+    except WindowpaneError:
+        return default_store()
 
 
 def examine(store: Path) -> Iterator[Finding]:

@@ -13,9 +13,8 @@ from typing import Any, Final
 import click
 
 from windowpane.claude_settings import merged, snippet
-from windowpane.cli.options import plain_errors, store_option
+from windowpane.cli.options import chosen_store, plain_errors, store_option
 from windowpane.exceptions import WindowpaneError
-from windowpane.paths import default_store
 from windowpane.settings import WindowLimits
 from windowpane.statusline import status_line
 from windowpane.tracking.derive import zone_of
@@ -80,7 +79,7 @@ def status(store_path: Path | None) -> None:
     """
     try:
         described = json.loads(sys.stdin.read(INPUT_CHARACTERS))
-        line = describe(described, store_path or default_store()) if isinstance(described, dict) else ""
+        line = describe(described, chosen_store(store_path)) if isinstance(described, dict) else ""
     except (ValueError, TypeError, OSError, WindowpaneError):  # a status line is no place for an error
         line = ""
     click.echo(line)

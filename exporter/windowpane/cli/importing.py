@@ -22,6 +22,7 @@ from windowpane.cli.options import (
     print_json,
     store_option,
 )
+from windowpane.config import load_config
 from windowpane.intake import JudgedStore, make_ingest
 from windowpane.sources.discover import default_places
 from windowpane.sources.importer import FileReport, import_paths
@@ -65,6 +66,7 @@ def command(
     Example:
       windowpane import ~/.claude/projects --capture
     """
+    config = load_config()
     readers = all_readers()
     chosen = paths or default_places(readers)
     if not chosen:
@@ -73,13 +75,14 @@ def command(
             f"no recordings in the usual places; name a file or folder. Looked in:\n{places}"
         )
     with open_to_write(store_path, capture=capture) as store, _bar(quiet=as_json) as progress:
-        ingest = make_ingest(store.digester(), limit_tokens=limit_tokens, agent=agent, model=model)
+        ingest = make_ingest(store.digester(), limit_tokens=limit_tokens, agent=agent, model=model, config=config)
         task = progress.add_task("reading", total=None)
 
         def tell(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
 
-        reports = import_paths(chosen, JudgedStore(store), ingest=ingest, readers=readers, progress=tell)
+        judged = JudgedStore(store, rules=config.alert_rules())
+        reports = import_paths(chosen, judged, ingest=ingest, readers=readers, progress=tell)
         progress.update(task, completed=len(reports))
         progress.update(task, description="indexing for search")
         while store.index_text():

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import click
 
 from windowpane.exceptions import WindowpaneError
-from windowpane.paths import default_store
 from windowpane.redaction import redact
+from windowpane.store.chain import key_in
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from windowpane.config import StoreConfig
     from windowpane.store.base import EventReader, SessionRow
 
 P = ParamSpec("P")
@@ -36,7 +37,7 @@ store_option = click.option(
     "store_path",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="The event store; by default WINDOWPANE_STORE, else windowpane.db in your data folder.",
+    help="The event store; by default what the configuration names, else windowpane.db in your data folder.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -54,10 +55,21 @@ def plain_errors(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def chosen_store(path: Path | None) -> Path:
+    """The store that is meant: *path*, else what the configuration names, else the default."""
+    return path or _stored_by().path
+
+
+def _stored_by() -> StoreConfig:
+    from windowpane.config import load_config  # a command that is told everything need not pay for it
+
+    return load_config().store
+
+
 @contextmanager
 def open_to_read(path: Path | None) -> Iterator[SqliteReader]:
     """The store, read only. Raises a message that says what to do when there is none."""
-    chosen = path or default_store()
+    chosen = chosen_store(path)
     if not chosen.exists():
         raise click.ClickException(
             f"no store at {chosen}; make one with `windowpane import PATH` or look around with `windowpane demo`"
@@ -68,11 +80,20 @@ def open_to_read(path: Path | None) -> Iterator[SqliteReader]:
 
 @contextmanager
 def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[SqliteStore]:
-    """The store, made when there is none. Secrets are redacted before anything is stored."""
-    chosen = path or default_store()
+    """The store, made when there is none. Secrets are redacted before anything is stored.
+
+    The audit key is the configuration's: without it a keyed chain would not verify, nor go on keyed.
+    """
+    configured = _stored_by()
+    chosen = path or configured.path
     chosen.parent.mkdir(parents=True, exist_ok=True)
-    with closing(SqliteStore(chosen, capture=capture, redact=lambda text: redact(text).text)) as store:
+    key = key_in(configured.audit_key_file, "store.audit_key_file")
+    with closing(SqliteStore(chosen, capture=capture, redact=_without_secrets, audit_key=key)) as store:
         yield store
+
+
+def _without_secrets(text: str) -> str:
+    return redact(text).text
 
 
 def pick_session(store: EventReader, prefix: str) -> SessionRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import threading
 from pathlib import Path
@@ -11,11 +12,13 @@ import click
 
 from windowpane.cli.options import open_to_write, plain_errors, store_option
 from windowpane.config import load_config
+from windowpane.notifying import configured_notifier
 from windowpane.server import DEFAULT_PORT, LOOPBACK, TlsOptions, start_http_server
 from windowpane.serving import StoreServer
 
 if TYPE_CHECKING:
     from windowpane.config import ServerConfig
+    from windowpane.server import MetricsServer, Routes
     from windowpane.state import AsOf
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -64,39 +67,65 @@ def command(
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key go together")
     config = load_config()
-    tls = _tls(config.server)
+    tls = configured_tls(config.server)
     if tls_certificate is not None and tls_key is not None:
         tls = TlsOptions(tls_certificate, tls_key, tls_client_ca)
-    token = bearer_token_file.read_text(encoding="utf-8").strip() if bearer_token_file else _token(config.server)
+    token = configured_token(config.server) if bearer_token_file is None else _token_in(bearer_token_file)
     top = config.session_label if session_label is None else session_label
     with open_to_write(store_path) as store:
         serving = StoreServer(store, config=config, as_of=as_of, top_sessions=top)
+        serving.notifier = configured_notifier(
+            config, outbox=store.path, emit=serving.store, count=serving.notified
+        )
         folded = serving.catch_up()
         verified = serving.verify_chain()
         if otlp_endpoint is not None:
             serving.push(config.otlp.model_copy(update={"endpoint": otlp_endpoint}))
-        with start_http_server(
+        with listen(
             serving.routes(bearer_token=token),
             host=address or config.server.address,
             port=config.server.port if port is None else port,
             tls=tls,
+            move=not port,  # who names a port is scraped there and nowhere else
         ) as server:
             serving.start()
+            serving.notifier.start()
             click.echo(f"{folded:,} events folded; audit chain {'intact' if verified.intact else 'BROKEN'}")
             click.echo(f"metrics on {server.url}")
             wait_for_stop()
             serving.close()
+            serving.notifier.close()
 
 
-def _tls(server: ServerConfig) -> TlsOptions | None:
+def listen(routes: Routes, *, host: str, port: int, tls: TlsOptions | None, move: bool = True) -> MetricsServer:
+    """The endpoint; with *move* a busy port gives way to a free one. Raises a plain message otherwise."""
+    try:
+        return start_http_server(routes, host=host, port=port, tls=tls, free_port_if_busy=move)
+    except OSError as error:
+        hint = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        raise click.ClickException(f"cannot serve on {host}:{port}: {error.strerror or error}{hint}") from error
+
+
+def configured_tls(server: ServerConfig) -> TlsOptions | None:
     """The certificate that is configured."""
     tls = server.tls
     return None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
 
 
-def _token(server: ServerConfig) -> str | None:
+def configured_token(server: ServerConfig) -> str | None:
     """The bearer token that is configured."""
     return None if server.bearer_token is None else server.bearer_token.get_secret_value()
+
+
+def _token_in(file: Path) -> str:
+    """The bearer token that *file* holds; an empty one would let everybody in."""
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"cannot read the bearer token in {file}: {error}") from error
+    if not token:
+        raise click.ClickException(f"the bearer token in {file} is empty")
+    return token
 
 
 def wait_for_stop() -> None:

@@ -16,14 +16,12 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from windowpane.alerts.channels import channel_for
-from windowpane.alerts.notify import Notifier
-from windowpane.alerts.outbox import Outbox
-from windowpane.alerts.quiet import QuietHours
 from windowpane.cli.options import can_draw, open_to_write, plain_errors, store_option
-from windowpane.config import Config, load_config
+from windowpane.cli.serve import configured_tls, configured_token, listen
+from windowpane.config import load_config
 from windowpane.intake import make_ingest
-from windowpane.server import DEFAULT_PORT, start_http_server
+from windowpane.notifying import configured_notifier
+from windowpane.server import DEFAULT_PORT
 from windowpane.serving import StoreServer
 from windowpane.sources.discover import default_places
 from windowpane.sources.registry import all_readers
@@ -38,7 +36,7 @@ HOUR: Final = 3_600.0
 
 @click.command("watch")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
+@click.option("--port", type=click.IntRange(0, 65_535), help=f"Port of /metrics.  [default: {DEFAULT_PORT}]")
 @click.option(
     "--since",
     "since_hours",
@@ -55,7 +53,7 @@ HOUR: Final = 3_600.0
 def command(
     paths: tuple[Path, ...],
     *,
-    port: int,
+    port: int | None,
     since_hours: float,
     limit_tokens: int | None,
     capture: bool,
@@ -79,20 +77,28 @@ def command(
         watcher = Watcher(
             chosen,
             store,
-            ingest=make_ingest(store.digester(), limit_tokens=limit_tokens),
+            ingest=make_ingest(store.digester(), limit_tokens=limit_tokens, config=config),
             readers=all_readers(complete=False),
             final_readers=all_readers(),
             since_seconds=since_hours * HOUR,
+            rules=config.alert_rules(),
         )
         if once:
             show_lines(watcher.look())
             return
-        notifier = _notifier(config, store.path, watcher)
-        watcher.notifier = notifier
-        serving = StoreServer(store, config=config)
+        serving = StoreServer(store, config=config, top_sessions=config.session_label)
+        notifier = configured_notifier(config, outbox=store.path, emit=watcher.delivered, count=serving.notified)
+        watcher.notifier = serving.notifier = notifier
+        notifier.start()
+        settings = config.server
         try:
             serving.catch_up()
-            with start_http_server(serving.routes(), port=port) as server:
+            with listen(
+                serving.routes(bearer_token=configured_token(settings)),
+                host=settings.address,
+                port=settings.port if port is None else port,
+                tls=configured_tls(settings),
+            ) as server:
                 serving.start()
                 click.echo(f"watching {', '.join(str(path) for path in chosen)}", err=True)
                 click.echo(f"metrics on {server.url}; Ctrl-C stops", err=True)
@@ -144,22 +150,6 @@ def _screen(live: Sequence[Seen], *, unicode: bool) -> Group:
 def _line(seen: Seen, *, unicode: bool) -> str:
     name = "".join(sign if sign.isprintable() else "?" for sign in f"{seen.agent} {seen.session_id}")
     return f"{name[:NAME_CHARACTERS]:<{NAME_CHARACTERS}} {gauge_line(seen.pressure, unicode=unicode)}"
-
-
-def _notifier(config: Config, store_path: Path, watcher: Watcher) -> Notifier:
-    channels = {
-        channel_for(told.url.get_secret_value(), min_severity=told.min_severity): told.quiet_hours
-        for told in config.notify.channels
-    }
-    notifier = Notifier(
-        list(channels),
-        Outbox(store_path),
-        public_url=config.public_url,
-        quiet={channel.key: QuietHours.parse(hours) for channel, hours in channels.items() if hours},
-        emit=watcher.delivered,
-    )
-    notifier.start()
-    return notifier
 
 
 @contextmanager

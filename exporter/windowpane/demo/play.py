@@ -13,6 +13,7 @@ from windowpane.intake import JudgedStore, make_ingest
 from windowpane.sources.ingest import session_events
 
 if TYPE_CHECKING:
+    from windowpane.config import Config
     from windowpane.events import Event
     from windowpane.store.sqlite import SqliteStore
 
@@ -33,11 +34,16 @@ class Loaded:
     events: int
 
 
-def load(store: SqliteStore, *, now: float, progress: Callable[[str], None]) -> list[Loaded]:
-    """Play every packaged session into *store*; *progress* is told of each before it is played."""
-    judged = JudgedStore(store)
+def load(
+    store: SqliteStore, *, now: float, progress: Callable[[str], None], config: Config | None = None
+) -> list[Loaded]:
+    """Play every packaged session into *store*; *progress* is told of each before it is played.
+
+    *config* says how the sessions are judged; None is the defaults.
+    """
+    judged = JudgedStore(store, rules=None if config is None else config.alert_rules())
     digest = store.digester()
-    ingest = make_ingest(digest, model=UNNAMED_MODEL)
+    ingest = make_ingest(digest, model=UNNAMED_MODEL, config=config)
     loaded = []
 
     def play(name: str, events: Callable[[], Iterable[Event]]) -> None:

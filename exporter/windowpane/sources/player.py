@@ -17,7 +17,7 @@ from windowpane.events import (
     SubagentReturned,
 )
 from windowpane.protocols import CountSource, Digester, LimitCatalogue, TokenCounter
-from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.sources.base import (
     Broken,
     Cleared,
@@ -77,6 +77,8 @@ class Ingest:
     model: str = ""
     """Model of the recordings that name none."""
     settings: TrackerSettings | None = None
+    thresholds: Thresholds | None = None
+    """Where zones begin; None lets the window's size decide."""
     evaluate: FidelityProbe | None = None
     media_tokens: Callable[[str], int] | None = None
     """Flat cost of one image for a model."""
@@ -295,16 +297,17 @@ class SessionPlayer:
 
     def _limits(self) -> WindowLimits | None:
         """The user's word, else the recording's, else the catalogue's."""
+        thresholds = self._ingest.thresholds
         if self._ingest.limit_tokens is not None:
-            return WindowLimits.of(self._ingest.limit_tokens, "given")
+            return WindowLimits.of(self._ingest.limit_tokens, "given", thresholds=thresholds)
         if self._stated:
-            return WindowLimits.of(self._stated, "provider")
+            return WindowLimits.of(self._stated, "provider", thresholds=thresholds)
         if self._ingest.catalogue is None or not self._model:
             return None
         known = self._ingest.catalogue.lookup(self._model)
         if known is None or known.limit_tokens is None:
             return None
-        return WindowLimits.of(known.limit_tokens, "catalogue")
+        return WindowLimits.of(known.limit_tokens, "catalogue", thresholds=thresholds)
 
     def _next_limit(self, above: int) -> int | None:
         catalogue = self._ingest.catalogue

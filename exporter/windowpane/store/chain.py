@@ -34,12 +34,18 @@ def load_key(environment: Mapping[str, str] = os.environ) -> bytes | None:
     if given:
         return checked_key(given.encode(), KEY_VARIABLE)
     file = environment.get(KEY_FILE_VARIABLE)
-    if not file:
+    return key_in(Path(file) if file else None, KEY_FILE_VARIABLE)
+
+
+def key_in(file: Path | None, where: str) -> bytes | None:
+    """The key that *file* holds, None where none is named. Raises `ConfigurationError` naming *where*."""
+    if file is None:
         return None
     try:
-        return checked_key(Path(file).read_bytes().strip(), KEY_FILE_VARIABLE)
+        return checked_key(file.read_bytes().strip(), where)
     except OSError as error:
-        raise ConfigurationError(KEY_FILE_VARIABLE, f"cannot read {file} ({error.strerror})") from error
+        problem = f"cannot read {file} ({error.strerror})"
+        raise ConfigurationError(where, problem, expected="a readable file") from error
 
 
 def checked_key(key: bytes, where: str = "audit_key") -> bytes:

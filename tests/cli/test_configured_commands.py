@@ -1,0 +1,211 @@
+"""What the configuration says holds for recordings and for every command, as it does for agents that run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from windowpane.cli import main
+from windowpane.config import load_config
+from windowpane.demo import load
+from windowpane.events import AlertFired
+from windowpane.intake import make_ingest
+from windowpane.sources.registry import all_readers
+from windowpane.store.base import EventFilter
+from windowpane.store.sqlite import SqliteStore
+from windowpane.watching import Watcher
+
+LIMIT = 20_000
+SESSION = "0a1b2c3d-0000-4000-8000-000000000002"
+Configure = Callable[[dict[str, Any]], Path]
+LOUD = {"health_monitoring": {"alerts": {"enable": ["rot_threshold"], "thresholds": {"rot_threshold": 1_000}}}}
+QUIET = {"health_monitoring": {"alerts": {"disable": ["utilization", "red_imminent", "red_soon"]}}}
+
+
+@pytest.fixture
+def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
+    """Write a configuration file and name it in the environment; its store is the test's own."""
+    monkeypatch.delenv("WINDOWPANE_STORE", raising=False)
+
+    def write(document: dict[str, Any]) -> Path:
+        file = tmp_path / "windowpane.yaml"
+        store = {"path": str(tmp_path / "own" / "windowpane.db"), **document.get("store", {})}
+        file.write_text(yaml.safe_dump({**document, "store": store}), encoding="utf-8")
+        monkeypatch.setenv("WINDOWPANE_CONFIG", str(file))
+        return Path(store["path"])
+
+    return write
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    """A transcript of Claude Code whose window fills to 95% in steps of 5%."""
+    folder = tmp_path / "projects"
+    folder.mkdir()
+    path = folder / f"{SESSION}.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(1, 20):
+            for row in call(number, tokens=LIMIT * number // 20):
+                file.write(json.dumps(row) + "\n")
+    return path
+
+
+def call(number: int, *, tokens: int) -> list[dict[str, Any]]:
+    common = {"sessionId": SESSION, "parentUuid": None, "timestamp": f"2026-01-01T10:{number:02}:00Z"}
+    asked = {"role": "user", "content": f"question {number}"}
+    reply = {
+        "role": "assistant", "id": f"m{number}", "model": "claude-of-tests",
+        "usage": {"input_tokens": tokens, "output_tokens": 9},
+        "content": [{"type": "text", "text": f"answer {number}"}],
+    }  # fmt: skip
+    return [
+        {"type": "user", "uuid": f"u{number}", "message": asked, **common},
+        {"type": "assistant", "uuid": f"a{number}", "message": reply, **common},
+    ]
+
+
+def run(*arguments: str | Path, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def fired(path: Path) -> set[str]:
+    with closing(SqliteStore(path)) as store:
+        return alerts_in(store)
+
+
+def alerts_in(store: SqliteStore) -> set[str]:
+    found = store.events(EventFilter(types=("alert.fired",), limit=10_000))
+    return {one.event.data.alert for one in found if isinstance(one.event.data, AlertFired)}
+
+
+def test_imports_are_judged_by_the_configured_rules(configure: Configure, transcript: Path) -> None:
+    """A threshold that is set fires, an alert that is disabled does not."""
+    store = configure(LOUD)
+    run("import", transcript, "--limit", str(LIMIT))
+    loud = fired(store)
+    store.unlink()
+    configure(QUIET)
+    run("import", transcript, "--limit", str(LIMIT))
+
+    assert {"utilization", "red_soon", "rot_threshold"} <= loud
+    assert not fired(store) & {"utilization", "red_imminent", "red_soon", "rot_threshold"}
+
+
+def test_zones_of_recordings_are_the_configured_ones(configure: Configure, transcript: Path) -> None:
+    """Where red begins is said once, for agents and for recordings."""
+    store = configure({"pressure": {"thresholds": {"yellow": 0.1, "orange": 0.2, "red": 0.3}}})
+    run("import", transcript, "--limit", str(LIMIT))
+    with closing(SqliteStore(store)) as opened:
+        found = opened.events(EventFilter(types=("zone.changed",), limit=100))
+    changes = [(one.event.context.turn, one.event.data.to_zone) for one in found]  # type: ignore[union-attr]
+
+    assert [zone for _, zone in changes[:3]] == ["yellow", "orange", "red"]
+    assert changes[2][0] <= 7, "30% of the window is used in the sixth call"
+
+
+@pytest.mark.parametrize("document", [LOUD, QUIET], ids=["loud", "quiet"])
+def test_watching_judges_as_importing_does(
+    configure: Configure, transcript: Path, tmp_path: Path, document: dict[str, Any]
+) -> None:
+    """Followed from the start or settled as a whole, with the same rules a file gives the same alerts."""
+    imported = configure(document)
+    run("import", transcript, "--limit", str(LIMIT))
+    once = tmp_path / "once.db"
+    run("watch", transcript.parent, "--once", "--limit", str(LIMIT), "--since", "1e9", "--store", once)
+    config = load_config()
+    now = transcript.stat().st_mtime + 1
+    with closing(SqliteStore(tmp_path / "followed.db")) as store:
+        watcher = Watcher(
+            [transcript.parent], store, ingest=make_ingest(store.digester(), limit_tokens=LIMIT, config=config),
+            readers=all_readers(complete=False), final_readers=all_readers(), since_seconds=3_600,
+            rules=config.alert_rules(), clock=lambda: now,
+        )  # fmt: skip
+        watcher.look()
+        followed = alerts_in(store)
+
+    assert fired(once) == fired(imported)
+    assert followed == fired(imported)
+    assert ("utilization" in followed) == (document is LOUD)
+
+
+def test_the_demo_is_judged_by_the_configured_rules(configure: Configure, tmp_path: Path) -> None:
+    """Recordings and reruns alike."""
+    configure({"health_monitoring": {"alerts": {"disable": ["utilization", "yellow_entered"]}}})
+    with closing(SqliteStore(tmp_path / "demo.db")) as store:
+        load(store, now=1_790_000_000.0, progress=lambda _what: None, config=load_config())
+        names = alerts_in(store)
+
+    assert names
+    assert not names & {"utilization", "yellow_entered"}
+
+
+def test_commands_use_the_configured_store_and_key(
+    configure: Configure, transcript: Path, tmp_path: Path
+) -> None:
+    """Without --store every command means the store of the file, and its chain is keyed with the file's key."""
+    key = tmp_path / "key"
+    key.write_text("a key of thirty-two characters..")
+    store = configure({"store": {"audit_key_file": str(key)}})
+    run("import", transcript, "--limit", str(LIMIT))
+
+    assert store.exists()
+    assert SESSION in run("sessions", "--json").stdout
+    assert "keyed: detects tampering" in run("audit", "verify").output
+    key.write_text("another key of as many letters..")
+    assert "BROKEN" in run("audit", "verify", code=1).output
+
+
+def test_serve_tells_the_channels_of_a_broken_chain(
+    configure: Configure, transcript: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
+) -> None:
+    """Nobody needs Prometheus to hear of it: the configured channels are told, once, and it is counted."""
+    store = configure({"notify": {"channels": [{"url": "log://", "min_severity": "critical"}]}})
+    run("import", transcript, "--limit", str(LIMIT))
+    with closing(sqlite3.connect(store)) as raw, raw:
+        raw.execute("UPDATE events SET body = replace(body, 'claude_code', 'somebody') WHERE seq = 3")
+    log = store.parent / "serve.log"
+    port = free_port()
+    command = [sys.executable, "-m", "windowpane", "serve", "--port", str(port)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with log.open("wb") as output:
+        serving = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: b"[critical] Audit chain broken" in log.read_bytes(), what="the message")
+    finally:
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(30) == 0
+    with closing(SqliteStore(store)) as opened:
+        delivered = opened.events(EventFilter(types=("notification.delivered",)))
+
+    assert [one.event.data.alert for one in delivered] == ["audit_chain_broken"]  # type: ignore[union-attr]
+
+
+def test_serve_refuses_what_would_mislead(configure: Configure, tmp_path: Path) -> None:
+    """A named port that is taken, an empty token and a certificate that is none are plain errors."""
+    configure({})
+    empty = tmp_path / "token"
+    empty.write_text("\n")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert f"cannot serve on 127.0.0.1:{port}" in run("serve", "--port", port, code=1).output
+    assert "is empty" in run("serve", "--port", "0", "--bearer-token-file", empty, code=1).output
+    told = run("serve", "--port", "0", "--tls-certificate", empty, "--tls-key", empty, code=1).output
+    assert "cannot serve on" in told
+    assert "Traceback" not in told
