@@ -127,7 +127,9 @@ class Tokens:
         try:
             return self._classes[token]
         except KeyError:
-            pass
+            return self._learn(token)
+
+    def _learn(self, token: str) -> FactKind | None:
         if len(self._classes) >= MAXIMUM_CLASSIFIED:
             self._classes.clear()
         kind = self._classes[token] = _classify(token)

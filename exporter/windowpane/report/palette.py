@@ -30,10 +30,3 @@ ZONE_TONES: Final[dict[Zone, Tone]] = {
     "red": Tone("#C62828", "#F85149"),
     "overflow": Tone("#7B0F0F", "#FF7B93"),
 }
-
-FACT_TONES: Final[dict[str, Tone]] = {
-    "kept": Tone("#2E7D32", "#56D364"),
-    "recoverable": Tone("#5F6B7A", "#9AA7B6"),
-    "lost": Tone("#C62828", "#F85149"),
-    "contradicted": Tone("#8E24AA", "#C77DFF"),
-}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from windowpane.control import budget
 from windowpane.control.cascade import RUNGS, Rung
 from windowpane.control.core import Core
 from windowpane.control.eviction.policies import HYBRID_WEIGHTS, Policy
@@ -55,30 +56,7 @@ BUDGET: Final[Mapping[Component, float]] = {
 }
 """With 5% for output these sum to 1."""
 
-PROFILES: Final[Mapping[str, Mapping[Component, float]]] = {
-    "default": BUDGET,
-    "code_review": {
-        "system_prompt": 0.06,
-        "tool_definitions": 0.05,
-        "message_history": 0.60,
-        "tool_results": 0.18,
-        "memory_injection": 0.06,
-    },
-    "research": {
-        "system_prompt": 0.05,
-        "tool_definitions": 0.05,
-        "message_history": 0.55,
-        "tool_results": 0.15,
-        "memory_injection": 0.15,
-    },
-    "customer_support": {
-        "system_prompt": 0.08,
-        "tool_definitions": 0.03,
-        "message_history": 0.70,
-        "tool_results": 0.08,
-        "memory_injection": 0.06,
-    },
-}
+PROFILES: Final[Mapping[str, Mapping[Component, float]]] = {**budget.PROFILES, "default": BUDGET}
 """Budgets by kind of work; each sums to 1 with 5% for output."""
 
 
