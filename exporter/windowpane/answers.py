@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from windowpane.formats import count, percent, tokens
+from windowpane.settings import LIVE_SECONDS
 from windowpane.store.base import SessionRow
 from windowpane.vocabulary import Severity, Zone
 
-LIVE_SECONDS: Final = 15 * 60.0
-"""A session without an end is live while its last event is at most this old."""
 RED_SOON_TURNS: Final = 3.0
 
 

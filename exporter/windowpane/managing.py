@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from dataclasses import replace
 from functools import cache
@@ -263,9 +264,11 @@ def default_seams(model: str, *, data_folder: Path | None = None, config: Config
 
 def running_pipeline() -> RunningPipeline | None:
     """The outputs that `windowpane.start()` set up in this process, if it did."""
-    from windowpane import runtime
-
-    return runtime.current()
+    runtime = sys.modules.get("windowpane.runtime")  # only who imported it can have started anything
+    if runtime is None:
+        return None
+    current: RunningPipeline | None = runtime.current()
+    return current
 
 
 @cache

@@ -31,9 +31,8 @@ from windowpane.metrics.metric import OTHER
 from windowpane.metrics.persisted import LabelSet
 from windowpane.metrics.series import Row, SeriesTable
 from windowpane.metrics.tallies import COUNTED, Tallies
+from windowpane.settings import LIVE_SECONDS
 
-LIVE_SECONDS: Final = 15 * 60
-"""A session without an event for longer is not live."""
 MAXIMUM_SESSIONS: Final = 20_000
 MAXIMUM_LABEL_SETS: Final = 2_000
 """Distinct (agent, model) before the rest share (`other`, `other`)."""

@@ -18,11 +18,11 @@ from typing import Final
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.notify import Notifier
 from windowpane.alerts.rules import Rule
-from windowpane.answers import LIVE_SECONDS
 from windowpane.boundary import Boundary
 from windowpane.events import AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
 from windowpane.exceptions import SourceError
 from windowpane.intake import JudgedStore
+from windowpane.settings import LIVE_SECONDS
 from windowpane.sources.base import Reader
 from windowpane.sources.discover import files_of, reader_for
 from windowpane.sources.follow import FollowedFile, LineReader, Rewritten

@@ -26,7 +26,8 @@ from windowpane.events import (
     VelocitySpiked,
     ZoneChanged,
 )
-from windowpane.state import LIVE_SECONDS, AlertKey, MetricState
+from windowpane.settings import LIVE_SECONDS
+from windowpane.state import AlertKey, MetricState
 
 NOW = 1_000.0
 

@@ -26,7 +26,8 @@ from windowpane.events import (
 )
 from windowpane.metrics import catalog
 from windowpane.metrics.families import Family
-from windowpane.state import LIVE_SECONDS, MetricState
+from windowpane.settings import LIVE_SECONDS
+from windowpane.state import MetricState
 from windowpane.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
 from windowpane.window.blocks import Block
 

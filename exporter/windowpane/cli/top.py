@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from windowpane import formats
-from windowpane.answers import LIVE_SECONDS
 from windowpane.cli.options import can_draw, open_to_read, plain_errors, store_option
 from windowpane.cli.sessions import short_id
 from windowpane.report.text import gauge, zone_mark
+from windowpane.settings import LIVE_SECONDS
 from windowpane.store.base import SessionFilter
 
 if TYPE_CHECKING:
