@@ -122,6 +122,18 @@ def test_importing_the_package_is_light() -> None:
     assert run_python(program) == []
 
 
+def test_a_manager_without_outputs_loads_none() -> None:
+    """Neither store, pipeline nor endpoint is imported for an agent that never called `start`."""
+    program = (
+        "import json, sys, windowpane\n"
+        "windowpane.ContextWindowManager(agent='a', model='gpt-5', limit_tokens=8_000)\n"
+        "outputs = ('runtime', 'pipeline', 'server', 'store', 'prometheus_client')\n"
+        "print(json.dumps([name for name in sys.modules if set(name.split('.')[:2]) & set(outputs)]))"
+    )
+
+    assert run_python(program) == []
+
+
 def test_the_library_works_without_the_optional_ones() -> None:
     """Every module of the exporter can be imported where only the required dependencies are installed."""
     program = f"""

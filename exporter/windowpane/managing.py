@@ -263,12 +263,14 @@ def default_seams(model: str, *, data_folder: Path | None = None, config: Config
 
 
 def running_pipeline() -> RunningPipeline | None:
-    """The outputs that `windowpane.start()` set up in this process, if it did."""
-    runtime = sys.modules.get("windowpane.runtime")  # only who imported it can have started anything
-    if runtime is None:
-        return None
-    current: RunningPipeline | None = runtime.current()
-    return current
+    """The outputs that `windowpane.start()` set up in this process, if it did.
+
+    Asked of the module only where somebody has imported it: nobody else can have started anything, and its
+    imports would hold up an agent that has no outputs.
+    """
+    current = getattr(sys.modules.get("windowpane.runtime"), "current", None)  # none yet while it is imported
+    running: RunningPipeline | None = None if current is None else current()
+    return running
 
 
 @cache
