@@ -29,8 +29,10 @@ class GatedLoad:
 
     def __init__(self) -> None:
         self.gate = threading.Event()
+        self.calls = 0
 
     def __call__(self, spec: EncodingSpec) -> tiktoken.Encoding:
+        self.calls += 1
         assert self.gate.wait(30)
         return load_encoding(spec)
 
@@ -128,6 +130,31 @@ def test_counting_never_waits_for_the_vocabulary() -> None:
     assert counter.ready(timeout_seconds=30) is True
     assert counter.source == "exact"
     assert counter.count(PROSE) == 16
+
+
+def test_threads_that_start_together_load_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes while another thread is about to load waits for that one, and gets exact counts."""
+    load = GatedLoad()
+    load.gate.set()
+    vocabulary = Vocabulary(O200K, load=load)
+    another = threading.Thread(target=lambda: exact.append(vocabulary.wait()))
+    exact: list[bool] = []
+
+    class Overtaken(threading.Thread):
+        """A loading thread that another caller sees just before it runs."""
+
+        def start(self) -> None:
+            if another.ident is None:
+                another.start()
+                another.join(0.2)
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Overtaken)
+
+    assert vocabulary.wait()
+    another.join()
+    assert exact == [True]
+    assert load.calls == 1
 
 
 def test_a_damaged_vocabulary_leaves_estimates(caplog: pytest.LogCaptureFixture) -> None:

@@ -40,6 +40,8 @@ class Vocabulary:
         self._encoding: tiktoken.Encoding | None = None
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        """Guards `_thread`, which is set only once it runs: whoever sees it may join it."""
         self._cache = CountCache()
 
     @property
@@ -49,14 +51,16 @@ class Vocabulary:
 
     def start(self) -> None:
         """Load on a daemon thread unless that is done, under way or has failed."""
-        if self.loaded or self._error or (self._thread and self._thread.is_alive()):
-            return
-        self._thread = threading.Thread(target=self._load_quietly, name="windowpane-vocabulary", daemon=True)
-        # tiktoken imports this, and it registers fork hooks: not while a fork waits for the loading to end.
-        import concurrent.futures.thread  # noqa: F401
+        with self._starting:
+            if self.loaded or self._error or (self._thread and self._thread.is_alive()):
+                return
+            # tiktoken imports this, and it registers fork hooks: not while a fork waits for the loading to end.
+            import concurrent.futures.thread  # noqa: F401
 
-        _started.add(self)
-        self._thread.start()
+            thread = threading.Thread(target=self._load_quietly, name="windowpane-vocabulary", daemon=True)
+            _started.add(self)
+            thread.start()
+            self._thread = thread
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Start loading and wait for it, at most *timeout_seconds*; True when counts are exact."""
@@ -82,6 +86,10 @@ class Vocabulary:
             self._cache.put(key, count)
         return count
 
+    def after_fork(self) -> None:
+        """In a child: another thread may have held the lock when it was made."""
+        self._starting = threading.Lock()
+
     def _load_quietly(self) -> None:
         try:
             self._encoding = self._load(self._spec)
@@ -103,8 +111,13 @@ def _finish_loading() -> None:
         vocabulary.wait(_FORK_WAIT_SECONDS)
 
 
+def _release() -> None:
+    for vocabulary in tuple(_started):
+        vocabulary.after_fork()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_finish_loading)
+    os.register_at_fork(before=_finish_loading, after_in_child=_release)
 
 
 @cache
