@@ -54,6 +54,12 @@ class Rung:
     due: Callable[[Core, Levels], bool]
     """Asked when the ladder reaches it, with what the rungs before have freed."""
     run: Callable[[Core, WindowLimits, Levels], Program[Outcome]]
+    until_roll: bool = False
+    """Whether it is left out where a new window begins: what it would do, that does too."""
+
+    def is_due(self, core: Core, levels: Levels) -> bool:
+        """Whether to take it now."""
+        return not (self.until_roll and core.used() >= levels.roll) and self.due(core, levels)
 
 
 def climb(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> Program[None]:
@@ -69,7 +75,7 @@ def take(
         rung = RUNGS.get(step) if isinstance(step, str) else step
         if rung is None:
             raise ConfigurationError("compression.cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
-        if rung.due(core, levels):
+        if rung.is_due(core, levels):
             tally.note(rung.action, (yield from rung.run(core, limits, levels)))
 
 
@@ -125,11 +131,14 @@ def cascade_ladder(begins: Mapping[str, float]) -> tuple[str | Rung, ...]:
 
 
 def _beginning(ratio: float, name: str) -> Rung:
+    """The engine's rung from *ratio* on; one that begins where a new window would is taken before that."""
     rung = RUNGS[name]
 
     def due(core: Core, levels: Levels) -> bool:
-        at = levels.evict if core.limits is None else core.limits.at(ratio)
-        return core.used() >= at and rung.due(core, levels)
+        begin = levels.evict if core.limits is None else core.limits.at(ratio)
+        if core.used() < begin:
+            return False
+        return rung.due(core, levels) if begin >= levels.roll else rung.is_due(core, levels)
 
     return Rung(rung.action, due, rung.run)
 
@@ -149,6 +158,12 @@ def _may_summarize(core: Core) -> bool:
     return bool(core.settings.model) and not core.breaker.open
 
 
+def _may_compact(core: Core, levels: Levels) -> bool:
+    """From where the user said, else wherever eviction fell short."""
+    chosen = core.settings.compact_ratio is not None
+    return core.used() >= (levels.compact if chosen else levels.evict)
+
+
 def _worth_evicting(core: Core, levels: Levels) -> bool:
     """Below red a plan that was not worth applying is not made again before something has come since."""
     used, before = core.used(), core.fruitless_used
@@ -161,21 +176,16 @@ RUNGS: Final[dict[str, Rung]] = {
     "eviction": Rung("evict", _worth_evicting, _evict),
     "tool_result_summarization": Rung(
         "compact",
-        lambda core, levels: _may_summarize(core) and levels.evict <= core.used() < levels.roll,
+        lambda core, levels: _may_summarize(core) and core.used() >= levels.evict,
         summarize_results,
+        until_roll=True,
     ),
     "progressive_summarization": Rung(
-        "compact", lambda core, levels: levels.evict <= core.used() < levels.roll, let_age
+        "compact", lambda core, levels: core.used() >= levels.evict, let_age, until_roll=True
     ),
-    "compaction": Rung("compact", lambda core, levels: levels.evict <= core.used() < levels.roll, _compact),
-    "note_taking": Rung(
-        "compact", lambda core, levels: core.used() < levels.roll and may_note(core, levels), carry_notes
-    ),
-    "subagent_delegation": Rung(
-        "compact",
-        lambda core, levels: core.used() < levels.roll and may_delegate(core, levels),
-        delegate_history,
-    ),
+    "compaction": Rung("compact", _may_compact, _compact, until_roll=True),
+    "note_taking": Rung("compact", may_note, carry_notes, until_roll=True),
+    "subagent_delegation": Rung("compact", may_delegate, delegate_history, until_roll=True),
     "roll": Rung("roll", lambda core, levels: core.used() >= levels.roll, roll),
     "hard_eviction": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _evict_hard),
     "truncation": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _cut),

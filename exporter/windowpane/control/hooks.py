@@ -80,7 +80,7 @@ def turn_end(core: Core, reply: Reply, reported_remaining: int | None = None) ->
 def is_work_after_turn(core: Core) -> bool:
     """Whether anything is due now that the turn has ended."""
     levels = core.levels
-    return levels is not None and any(rung.due(core, levels) for rung in core.settings.after_turn)
+    return levels is not None and any(rung.is_due(core, levels) for rung in core.settings.after_turn)
 
 
 def after_turn(core: Core) -> Program[None]:

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from windowpane.control import budget
-from windowpane.control.cascade import RUNGS, Rung
-from windowpane.control.core import Core
+from windowpane.control.cascade import cascade_ladder
 from windowpane.control.eviction.policies import HYBRID_WEIGHTS, Policy
 from windowpane.control.presets.preset import Preset
 from windowpane.control.pressure import Levels
-from windowpane.control.settings import SAFETY_NET, ControlSettings
+from windowpane.control.settings import ControlSettings
 from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import LimitSource
 from windowpane.settings import Thresholds, WindowLimits
@@ -82,42 +81,26 @@ def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int 
 
 
 def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
-    """Evict from 75% down to 60%, save from 85%, go on in a new window from 95%."""
-    del checkpoint_ratio
+    """Evict from 75% down to 60%, save from 85%, a new window from 95%; chosen zones move it."""
+    zones = limits.thresholds
     ceiling = limits.overflow_tokens
     return Levels(
-        prepare=limits.at(YELLOW),
-        target=limits.at(TARGET),
-        evict=limits.at(ORANGE),
-        checkpoint=limits.at(CHECKPOINT),
-        compact=limits.at(RED),
+        prepare=limits.yellow_tokens,
+        target=limits.at(zones.orange * TARGET / ORANGE),
+        evict=limits.orange_tokens,
+        checkpoint=limits.at(max(checkpoint_ratio, zones.orange)),
+        compact=limits.red_tokens,
         roll=min(limits.at(ROLL), ceiling),
         ceiling=ceiling,
         minimum_saving=0,
     )
 
 
-def _from(ratio: float, name: str) -> Rung:
-    """The engine's rung, not tried below *ratio*."""
-    base = RUNGS[name]
-
-    def due(core: Core, levels: Levels) -> bool:
-        return core.limits is not None and core.used() >= core.limits.at(ratio) and base.due(core, levels)
-
-    return Rung(base.action, due, base.run)
-
-
-def _ladder() -> tuple[str | Rung, ...]:
-    """Eviction costs nothing and comes first; then the map, as far as the engine has its strategies."""
-    mapped = [_from(ratio, name) for ratio, name in sorted(CASCADE_MAP.items()) if name in RUNGS]
-    return ("eviction", *mapped, "roll", *SAFETY_NET)
-
-
 CASCADE: Final = Preset(
     name="cascade",
     window=window,
     control=ControlSettings(
-        ladder=_ladder(),
+        ladder=cascade_ladder({name: ratio for ratio, name in CASCADE_MAP.items()}),
         levels_of=levels,
         policy=Policy("hybrid", HYBRID_WEIGHTS),
         checkpoint_ratio=CHECKPOINT,

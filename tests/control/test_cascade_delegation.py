@@ -1,0 +1,84 @@
+"""The last strategy of the cascade: a sub-agent from 95%, before a new window is opened."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import is_valid, manager, talk, words
+
+from windowpane.events import ContentCompressed, SubagentDelegated, SubagentReturned, WindowRolled
+from windowpane.testing import RecordingSink
+
+LIMIT = 100_000
+
+
+def report(assignment: str) -> str:
+    """A sub-agent that reads what it was given."""
+    return "\n".join(f"- {line}" for line in re.findall(r"decided plan_\d+ because of reason_\d+", assignment))
+
+
+def full_to(window: Any, tokens: int) -> None:
+    """Fill the window with one exchange after the other, without a call that could make room between them."""
+    for n in range(7):
+        talk(window, f"question {n}", f"We decided plan_{n} because of reason_{n}. " + words(9_500, tag=f"a{n}x"))
+    window.add_user(words(tokens - window._core.used(), tag="z"))
+
+
+def strategies(sink: RecordingSink) -> list[str]:
+    return [event.strategy for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+
+
+def test_the_cascade_asks_a_sub_agent_from_95_percent() -> None:
+    """It reads the older conversation in a window of its own, and no new window is needed."""
+    sink = RecordingSink()
+    with manager(sink, limit=LIMIT, preset="cascade", subagent=report) as window:
+        full_to(window, 96_000)
+        decision = window.on_turn_start()
+
+        assert decision.action == "compact"
+        assert window.status().used_tokens <= 60_000
+        assert is_valid(window)
+    assert strategies(sink)[-1] == "subagent_delegation"
+    assert len(sink.of(SubagentDelegated)) == len(sink.of(SubagentReturned)) == 1
+    assert sink.of(WindowRolled) == []
+
+
+def test_below_95_percent_no_sub_agent_is_asked() -> None:
+    """From 92% what is cheaper is tried: content says less by its age, and a compaction follows if need be."""
+    sink = RecordingSink()
+    with manager(sink, limit=LIMIT, preset="cascade", subagent=report) as window:
+        full_to(window, 93_500)
+        decision = window.on_turn_start()
+
+        assert decision.action == "compact"
+    assert sink.of(SubagentDelegated) == []
+    assert set(strategies(sink)) <= {"progressive_summarization", "compaction"}
+
+
+@pytest.mark.parametrize("subagent", [None, lambda _assignment: ""])
+def test_without_a_report_a_new_window_is_opened(subagent: Any) -> None:
+    """Nobody to ask, or an empty answer: the checkpoint and a new window are the way on, as before."""
+    sink = RecordingSink()
+    with manager(sink, limit=LIMIT, preset="cascade", subagent=subagent) as window:
+        full_to(window, 96_000)
+        decision = window.on_turn_start()
+
+        assert decision.action == "roll"
+        assert is_valid(window)
+    assert len(sink.of(WindowRolled)) == 1
+
+
+def test_the_same_map_in_the_file_asks_the_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`0.95: sub_agent` beside the engine's own numbers means the same."""
+    (tmp_path / "windowpane.yaml").write_text("compression: {cascade: {0.95: sub_agent}}")
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
+    sink = RecordingSink()
+    with manager(sink, limit=LIMIT, subagent=report) as window:
+        full_to(window, window._core.levels.roll + 100)  # type: ignore[union-attr]
+        window.on_turn_start()
+
+    assert strategies(sink) == ["subagent_delegation"]
+    assert sink.of(WindowRolled) == []
