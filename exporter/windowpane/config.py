@@ -10,21 +10,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from windowpane.alerts.quiet import QuietHours
 from windowpane.alerts.rules import Rule, configured
+from windowpane.config_judging import JudgeConfig
+from windowpane.config_section import Ratio, Section, Share, Tokens, Turns
 from windowpane.control.budget import PROFILES
+from windowpane.control.eviction.policies import policy_named
+from windowpane.exceptions import ConfigurationError
 from windowpane.paths import default_store
 from windowpane.settings import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.vocabulary import Component, ContentType, Severity
 
-Ratio = Annotated[float, Field(ge=0, le=1)]
-Share = Annotated[float, Field(gt=0, le=1)]
-Turns = Annotated[int, Field(ge=1)]
-Tokens = Annotated[int, Field(ge=1)]
-
 OUTPUT_SHARE: Final = 0.05
+HYBRID: Final = "hybrid"
+"""The policy whose weights are configured."""
 WEIGHT_TOLERANCE: Final = 1e-6
 HealthMetric = Literal[
     "utilization", "eviction_rate", "compression_ratio", "burn_rate", "fidelity_score", "tool_result_bloat"
@@ -44,13 +45,7 @@ CascadeStrategy = Literal["tool_result_summarization", "progressive", "conversat
 """Compression strategies in the order of their cost."""
 
 
-class _Section(BaseModel):
-    """A part of the settings: unknown keys are errors, values never change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-class ZoneThresholds(_Section):
+class ZoneThresholds(Section):
     """Where zones begin, as shares of the limit; all three or none (then by the window's size)."""
 
     yellow: Share
@@ -64,14 +59,14 @@ class ZoneThresholds(_Section):
         return self
 
 
-class Pressure(_Section):
+class Pressure(Section):
     """How full and how fast."""
 
     thresholds: ZoneThresholds | None = None
     velocity_window: Turns = 5
 
 
-class EvictionWeights(_Section):
+class EvictionWeights(Section):
     """Shares of the eviction score; they sum to 1."""
 
     recency: Ratio = 0.30
@@ -88,7 +83,7 @@ class EvictionWeights(_Section):
         return self
 
 
-class Eviction(_Section):
+class Eviction(Section):
     """What leaves first."""
 
     policy: str = "hybrid"
@@ -102,8 +97,19 @@ class Eviction(_Section):
     def _over_defaults(cls, given: object) -> object:
         return {**DEFAULT_LIFETIMES, **given} if isinstance(given, dict) else given
 
+    @field_validator("policy")
+    @classmethod
+    def _known_policy(cls, name: str) -> str:
+        return policy_named(name).name
 
-class Compression(_Section):
+    @model_validator(mode="after")
+    def _weighed(self) -> Self:
+        if self.policy != HYBRID and "weights" in self.model_fields_set:
+            raise ValueError(f"weights are for the policy {HYBRID!r}, and the policy is {self.policy!r}")
+        return self
+
+
+class Compression(Section):
     """When and how content is replaced by less content."""
 
     summarization_threshold_tokens: Tokens = 500
@@ -111,6 +117,8 @@ class Compression(_Section):
     cascade: dict[Share, CascadeStrategy] = Field(default_factory=dict)
     """Utilization at which each strategy begins, cheap ones first; empty for the engine's own order. A strategy
     that is not named is not used."""
+    background: bool = False
+    """Whether the conversation is compacted after a turn, off the agent's path."""
     notes_file: Path | None = None
 
     @model_validator(mode="after")
@@ -124,7 +132,7 @@ class Compression(_Section):
         return self
 
 
-class Allocations(_Section):
+class Allocations(Section):
     """Shares of the limit a component may use; what is left is the safety margin."""
 
     system_prompt: Ratio = DEFAULT_BUDGET["system_prompt"]
@@ -142,18 +150,22 @@ class Allocations(_Section):
         return self
 
 
-class Budget(_Section):
+class Budget(Section):
     """How the window is shared out: a profile, and shares that differ from it."""
 
     profile: Literal["default", "code_review", "research", "customer_support"] = "default"
     allocations: Allocations = Allocations()
     soft_limit_pct: Share = 0.80
+    enforce: Literal["global", "component"] = "global"
+    """Whether components are tracked and the window is enforced, or each component by itself."""
 
     @model_validator(mode="before")
     @classmethod
     def _over_profile(cls, given: object) -> object:
-        """Shares that are left out are the profile's."""
-        if not isinstance(given, dict) or given.get("profile") not in PROFILES:
+        """Shares that are left out are the profile's; of the default's they are the defaults, or a preset's."""
+        if not isinstance(given, dict) or given.get("profile", "default") == "default":
+            return given
+        if given["profile"] not in PROFILES:
             return given
         shares = given.get("allocations") or {}
         if not isinstance(shares, dict):
@@ -161,7 +173,7 @@ class Budget(_Section):
         return {**given, "allocations": {**PROFILES[given["profile"]], **shares}}
 
 
-class CrossWindow(_Section):
+class CrossWindow(Section):
     """What survives a window."""
 
     state_file: Path | None = None
@@ -169,7 +181,7 @@ class CrossWindow(_Section):
     auto_save_threshold: Share = 0.85
 
 
-class AlertThresholds(_Section):
+class AlertThresholds(Section):
     """Thresholds of the first six alerts, of any other by its name, and which are judged."""
 
     utilization_critical: Share | None = None
@@ -188,15 +200,16 @@ class AlertThresholds(_Section):
         return self
 
 
-class HealthMonitoring(_Section):
+class HealthMonitoring(Section):
     """What is watched, and when it is said."""
 
     metrics: tuple[HealthMetric, ...] = tuple(HEALTH_METRICS)
     """Of the first six alerts, those that are judged."""
     alerts: AlertThresholds = AlertThresholds()
+    judge: JudgeConfig = JudgeConfig()
 
 
-class StoreConfig(_Section):
+class StoreConfig(Section):
     """Where events are kept, what of them, and for how long."""
 
     path: Path = Field(default_factory=default_store)
@@ -207,7 +220,7 @@ class StoreConfig(_Section):
     audit_key_file: Path | None = None
 
 
-class Tls(_Section):
+class Tls(Section):
     """Certificate of the metrics endpoint."""
 
     certificate: Path
@@ -215,7 +228,7 @@ class Tls(_Section):
     client_ca: Path | None = None
 
 
-class ServerConfig(_Section):
+class ServerConfig(Section):
     """The metrics endpoint."""
 
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
@@ -225,7 +238,7 @@ class ServerConfig(_Section):
     tls: Tls | None = None
 
 
-class ChannelConfig(_Section):
+class ChannelConfig(Section):
     """One place alerts are sent to."""
 
     url: SecretStr
@@ -243,13 +256,13 @@ class ChannelConfig(_Section):
         return given
 
 
-class NotifyConfig(_Section):
+class NotifyConfig(Section):
     """Who hears of alerts."""
 
     channels: tuple[ChannelConfig, ...] = (ChannelConfig(url=SecretStr("log://"), min_severity="warning"),)
 
 
-class OtlpConfig(_Section):
+class OtlpConfig(Section):
     """Push to an OpenTelemetry endpoint, where one is named."""
 
     endpoint: str | None = None
@@ -261,13 +274,13 @@ class OtlpConfig(_Section):
     """How often metrics are pushed."""
 
 
-class Config(_Section):
+class Config(Section):
     """Every setting."""
 
     max_context_tokens: Tokens | None = None
     """Size of the window where the catalogue does not know it, or knows it wrong."""
     preset: str | None = None
-    """Another system's numbers, order and words instead of those below, for every managed session."""
+    """Another system's numbers, order and words for every managed session; what is named below stands."""
     pressure: Pressure = Pressure()
     eviction: Eviction = Eviction()
     compression: Compression = Compression()
@@ -337,8 +350,15 @@ def load_config(
     """The settings of *arguments*, then the environment, then a YAML file (*file*, else `WINDOWPANE_CONFIG`).
 
     Raises `ConfigurationError` naming where the setting came from, its key and what was expected; a file that is
-    named and missing is an error.
+    named and missing is an error, and so is a key that the chosen preset decides itself.
     """
     from windowpane.config_layers import Layers
+    from windowpane.control.presets import preset_named
+    from windowpane.engine_settings import conflicts
 
-    return Layers.read(file, environ=environ, arguments=arguments).validated(Config)
+    layers = Layers.read(file, environ=environ, arguments=arguments)
+    config = layers.validated(Config)
+    for conflict in () if config.preset is None else conflicts(config, preset_named(config.preset)):
+        place = layers.place(tuple(conflict.key.split(".")))
+        raise ConfigurationError(place, conflict.reason, expected="no such key beside this preset")
+    return config

@@ -13,33 +13,30 @@ import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from windowpane.archive import FileArchive
 from windowpane.checkpoints import FileCheckpoints
 from windowpane.control import manager
-from windowpane.control.budget import shares_of
-from windowpane.control.cascade import RUNGS, Rung, background_compaction, cascade_ladder
-from windowpane.control.eviction.policies import Policy, policy_named
+from windowpane.control.judging.sampling import SampledJudge
 from windowpane.control.managed import Seams, Task
-from windowpane.control.presets import Preset, preset_named
-from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
+from windowpane.control.presets import preset_named
+from windowpane.control.settings import LimitsOf
 from windowpane.digests import KEY_BYTES, keyed_digester
+from windowpane.engine_settings import check, control_settings, tracker_settings
 from windowpane.environment import LocalEnvironment
 from windowpane.exceptions import ConfigurationError
 from windowpane.notes_file import FileNotes
 from windowpane.options import ManagerOptions, Options, options_of
 from windowpane.otlp.spans import CurrentSpan
-from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.settings import WindowLimits
 from windowpane.tracking import SessionInfo
 
 if TYPE_CHECKING:
     from windowpane.config import Config
+    from windowpane.config_judging import JudgeConfig
     from windowpane.events import Event
-    from windowpane.protocols import Digester, LimitCatalogue, LimitSource
-
-HYBRID: Final = "hybrid"
-"""The policy whose weights are configured."""
+    from windowpane.protocols import Digester, LimitCatalogue
 
 
 class RunningPipeline(Protocol):
@@ -92,6 +89,9 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
     config = settings()
     chosen = options.preset or config.preset
     preset = preset_named(chosen) if isinstance(chosen, str) else chosen
+    if preset is not None:
+        check(options, config, preset)
+    control = control_settings(options, config, preset)
     seams = options.seams or default_seams(model, data_folder=options.data_folder, config=config)
     state_file = config.cross_window.state_file
     task_id = options.task_id or ("" if state_file is None or options.seams else state_file.stem)
@@ -103,6 +103,8 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
         seams = replace(seams, subagent=options.subagent)
     if options.judge is not None:
         seams = replace(seams, judge=options.judge)
+    elif seams.judge is None and config.health_monitoring.judge.model is not None:
+        seams = replace(seams, judge=configured_judge(config.health_monitoring.judge))
     session_id = options.session_id or secrets.token_hex(16)
     return {
         "info": SessionInfo(
@@ -122,30 +124,10 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
             tuple(options.paths),
         ),
         "resume_task": options.resume,
-        "limits": _limits(model, options, config, preset),
-        "settings": _control(options, config, preset),
-        "tracking": _tracking(options, config, preset),
+        "limits": _limits(model, options, config, control.limits_of),
+        "settings": control,
+        "tracking": tracker_settings(options, config, preset),
     }
-
-
-def _control(options: Options, config: Config, preset: Preset | None) -> ControlSettings:
-    if preset is None:
-        return ControlSettings(
-            policy=_policy(options, config),
-            enforce=options.enforce,
-            soft_ratio=config.budget.soft_limit_pct,
-            compact_ratio=_compact_ratio(config),
-            protected_types=frozenset(config.eviction.protected_types),
-            summarize_tokens=config.compression.summarization_threshold_tokens,
-            ladder=_ladder(options, config),
-            after_turn=(background_compaction(),) if options.background else (),
-            embed=options.embedder,
-            checkpoint_ratio=config.cross_window.auto_save_threshold,
-        )
-    control = preset.settings(requested_output_tokens=options.requested_output_tokens)
-    if options.policy is not None or options.weights is not None:
-        control = replace(control, policy=_policy(options, config))
-    return replace(control, enforce=options.enforce)
 
 
 def settings() -> Config:
@@ -156,76 +138,15 @@ def settings() -> Config:
     return load_config() if running is None else running.config
 
 
-def _policy(options: Options, config: Config) -> Policy:
-    name = options.policy or config.eviction.policy
-    if options.weights is not None or name != HYBRID:
-        return policy_named(name, weights=options.weights)
-    weights = config.eviction.weights
-    return policy_named(
-        name,
-        weights={
-            "recency": weights.recency,
-            "priority": weights.priority,
-            "lifetime": weights.type_ttl,
-            "references": weights.reference_freq,
-            "duplication": weights.semantic_duplication,
-        },
-    )
-
-
-def _tracking(options: Options, config: Config, preset: Preset | None) -> TrackerSettings:
-    tracking = config.tracker_settings()
-    if preset is not None:
-        tracking = preset.tracking(tracking)
-    return tracking if options.budget is None else replace(tracking, budget=shares_of(options.budget))
-
-
-STRATEGIES: Final[dict[str, str]] = {
-    "tool_result_summarization": "tool_result_summarization",
-    "progressive": "progressive_summarization",
-    "conversation_compaction": "compaction",
-    "sub_agent": "subagent_delegation",
-}
-"""What the configuration calls a strategy, to its rung."""
-
-
-def _ladder(options: Options, config: Config) -> tuple[str | Rung, ...]:
-    if options.cascade is not None:
-        for name in options.cascade:
-            if name not in RUNGS:
-                raise ConfigurationError("cascade", f"{name!r} is no rung", expected=", ".join(RUNGS))
-        return (*(name for name in options.cascade if name not in SAFETY_NET), *SAFETY_NET)
-    if not config.compression.cascade:
-        return LADDER
-    return cascade_ladder({STRATEGIES[name]: ratio for ratio, name in config.compression.cascade.items()})
-
-
-def _compact_ratio(config: Config) -> float | None:
-    """Where compaction begins, if that was said: the default follows where red begins in each window."""
-    named = "compaction_utilization_threshold" in config.compression.model_fields_set
-    return config.compression.compaction_utilization_threshold if named else None
-
-
-def _limits(model: str, options: Options, config: Config, preset: Preset | None) -> WindowLimits | None:
+def _limits(model: str, options: Options, config: Config, share: LimitsOf) -> WindowLimits | None:
     """The window's size: as given, else as configured, else from the catalogue, else unknown."""
     given = options.limit_tokens or config.max_context_tokens
-    source: LimitSource = "catalogue" if given is None else "given"
-    if given is None:
-        info = catalogue().lookup(model)
-        given = None if info is None else info.limit_tokens
-    if given is None:
+    if given is not None:
+        return share(given, "given")
+    info = catalogue().lookup(model)
+    if info is None or info.limit_tokens is None:
         return None
-    if preset is not None:
-        limits = preset.limits(given, source, requested_output_tokens=options.requested_output_tokens)
-        return limits if options.thresholds is None else replace(limits, thresholds=options.thresholds)
-    return WindowLimits.of(
-        given,
-        source,
-        requested_output_tokens=max(
-            options.requested_output_tokens, int(config.budget.allocations.output_reserved * given)
-        ),
-        thresholds=options.thresholds or config.thresholds(),
-    )
+    return share(info.limit_tokens, "catalogue")
 
 
 def default_seams(model: str, *, data_folder: Path | None = None, config: Config | None = None) -> Seams:
@@ -279,6 +200,15 @@ def catalogue() -> LimitCatalogue:
     from windowpane.limits import PriceCatalogue
 
     return PriceCatalogue()
+
+
+@cache
+def configured_judge(config: JudgeConfig) -> SampledJudge:
+    """The judge that the configuration names, one for the process. Raises `ConfigurationError`."""
+    from windowpane.suites.callables import load_callable
+
+    assert config.model is not None, "asked only where a model is named"
+    return SampledJudge(load_callable(config.model, option="health_monitoring.judge.model"), config.sample())
 
 
 @cache

@@ -35,11 +35,11 @@ class ManagerOptions(TypedDict, total=False):
     policy: str | None
     weights: Mapping[str, float] | None
     budget: Mapping[Component, float] | str | None
-    enforce: Literal["global", "component"]
+    enforce: Literal["global", "component"] | None
     session_id: str | None
     parent_session_id: str | None
     source: str
-    background: bool
+    background: bool | None
     cascade: Sequence[str] | None
     language_model: Callable[[str, str], Any] | None
     subagent: Callable[[str], Any] | None
@@ -66,16 +66,19 @@ class Options:
     requested_output_tokens: int = 0
     thresholds: Thresholds | None = None
     preset: str | Preset | None = None
-    """Another system's numbers, order and words; a policy, weights, thresholds or budget beside it stand."""
+    """Another system's numbers, order and words; what is said beside it stands, or is refused where the source
+    leaves no choice."""
     policy: str | None = None
     weights: Mapping[str, float] | None = None
     budget: Mapping[Component, float] | str | None = None
-    """Shares by component, or a profile by name: default, code_review, research, customer_support."""
-    enforce: Literal["global", "component"] = "global"
+    """Shares by component, or a profile by name: default, code_review, research, customer_support. A preset has
+    a default of its own."""
+    enforce: Literal["global", "component"] | None = None
+    """Whether components are only tracked, or each kept within its budget by itself."""
     session_id: str | None = None
     parent_session_id: str | None = None
     source: str = "live"
-    background: bool = False
+    background: bool | None = None
     """Whether the conversation is compacted after a turn, off the agent's path, before a call waits for it."""
     cascade: Sequence[str] | None = None
     """The rungs that are taken, in order, by name; see `windowpane.control.cascade`. What makes a call possible
@@ -105,6 +108,6 @@ def options_of(given: ManagerOptions) -> Options:
         raise ConfigurationError(
             "limit_tokens", f"{limit!r} is no window size", expected=f">= {MINIMUM_LIMIT_TOKENS}"
         )
-    if options.enforce not in ("global", "component"):
+    if options.enforce not in (None, "global", "component"):
         raise ConfigurationError("enforce", f"{options.enforce!r}", expected="global or component")
     return options

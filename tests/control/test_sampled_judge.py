@@ -92,7 +92,9 @@ def test_the_sample_is_a_share_and_the_same_for_the_same_ids() -> None:
     assert (chosen(0.0), len(chosen(1.0))) == ([], 5_000)
 
 
-@pytest.mark.parametrize("changes", [{"rate": 1.1}, {"rate": -0.1}, {"questions": 0}, {"capacity": 0}])
+@pytest.mark.parametrize(
+    "changes", [{"rate": 1.1}, {"rate": -0.1}, {"questions": 0}, {"capacity": 0}, {"max_calls": 0}]
+)
 def test_a_sample_out_of_range_is_refused(changes: dict[str, Any]) -> None:
     """The message names the setting."""
     with pytest.raises(ConfigurationError, match=next(iter(changes))):
@@ -188,6 +190,25 @@ def test_a_listener_hears_the_judgement() -> None:
         assert judge.drain(WAIT_SECONDS)
 
     assert "judge" in heard
+
+
+def test_no_call_is_made_once_they_are_used_up() -> None:
+    """A judgement that runs out says so, later compressions are not judged, and the bound is never passed."""
+    asked: list[str] = []
+
+    def counting(system: str, user: str) -> str:
+        asked.append(user)
+        return string_match(system, user)
+
+    sink = RecordingSink()
+    judge = SampledJudge(counting, Sample(rate=1.0, capacity=50, max_calls=5))
+
+    drive(judge, sink)
+
+    assert len(asked) == judge.calls == 5
+    assert judge.dropped == len(accepted(sink)) - len(judged(sink))
+    assert [found.score for found in judged(sink)] == [None] * len(judged(sink))
+    assert all("5 calls of the judge are used up" in found.reason for found in judged(sink))
 
 
 def test_a_chain_of_compactions_is_asked_about_its_beginning() -> None:

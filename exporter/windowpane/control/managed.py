@@ -95,11 +95,14 @@ class ManagedSession:
             clock=seams.clock,
             next_limit=seams.next_limit,
         )
+        settings = _fitting(settings or ControlSettings(), seams)
+        if settings.limits_of != WindowLimits.of:
+            tracker.share = settings.limits_of
         self._core = Core(
             tracker,
             seams.counter,
             seams.digest,
-            _fitting(settings or ControlSettings(), seams),
+            settings,
             goal=task.goal,
             constraints=task.constraints,
             cost_of=seams.cost_of,

@@ -93,7 +93,7 @@ class ControlSettings:
     soft_ratio: float = SOFT_RATIO
     """Of a component's budget, from which it is warned about."""
     compact_ratio: float | None = None
-    """Utilization from which the conversation is compacted; None where red begins."""
+    """Utilization from which the conversation is compacted; None wherever eviction fell short."""
     protected_types: frozenset[ContentType] = frozenset()
     """Content that never leaves, beside what never leaves anyway."""
     summarize_tokens: int = 500

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Literal
 
 from windowpane.events import (
@@ -27,7 +28,7 @@ from windowpane.events import (
     ZoneChanged,
     event_id,
 )
-from windowpane.protocols import Clock, CountSource, Digester
+from windowpane.protocols import Clock, CountSource, Digester, LimitSource
 from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 from windowpane.tracking.accounts import Accounts
 from windowpane.tracking.departures import Cause, Departures, departure_of
@@ -82,6 +83,8 @@ class SessionTracker(Session):
         self.in_turn = False
         """Whether a turn is open: a block came in since the last one ended."""
         self._next_limit = next_limit
+        self.share: Callable[[int, LimitSource], WindowLimits] | None = None
+        """How a size that is learnt later is shared out; None for the usual way."""
         self.on_compressed: Callable[[Event, Sequence[Block]], object] | None = None
         """Told of each accepted compression and the blocks that left with it, once they have left."""
         self._departures = Departures(
@@ -439,11 +442,11 @@ class SessionTracker(Session):
             self.record(UsageRejected(total, limits.limit_tokens, "above_limit"), at)
             return False
         larger = (self._next_limit(total) if self._next_limit is not None else None) or total
-        usual = limits.thresholds == Thresholds.for_limit(limits.limit_tokens)
-        raised = WindowLimits.of(
-            max(larger, total), "observed_floor", thresholds=None if usual else limits.thresholds
-        )
-        self.set_limits(raised, at)
+        share = self.share
+        if share is None:
+            usual = limits.thresholds == Thresholds.for_limit(limits.limit_tokens)
+            share = partial(WindowLimits.of, thresholds=None if usual else limits.thresholds)
+        self.set_limits(share(max(larger, total), "observed_floor"), at)
         return True
 
     def _agrees(self, reported: int, total: int | None, at: float | None) -> bool:

@@ -1,8 +1,8 @@
 """Judges a sample of a process's compressions off the agent's path: a bounded queue and one thread.
 
 A judgement may take minutes and many calls of a model. So only a share of the compressions is judged, chosen by
-their ids; what does not fit the queue is dropped and counted; and a session that ended before its judgement came
-is left alone.
+their ids; what does not fit the queue, or the calls that may be made, is dropped and counted; and a session that
+ended before its judgement came is left alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from windowpane.control.asking import MODEL_TIMEOUT_SECONDS, Model, name_of, run
 from windowpane.control.judging.evaluation import Compression, Evaluation, evaluate_compression, text_of
@@ -46,6 +46,8 @@ class Sample:
     capacity: int = CAPACITY
     timeout_seconds: float = MODEL_TIMEOUT_SECONDS
     """Of one call."""
+    max_calls: int | None = None
+    """Calls of the model, for all sessions together; None for no bound."""
     judging: JudgeSettings | None = None
 
     def __post_init__(self) -> None:
@@ -55,6 +57,12 @@ class Sample:
             raise ConfigurationError("questions", f"{self.questions}", expected=">= 1")
         if self.capacity < 1:
             raise ConfigurationError("capacity", f"{self.capacity}", expected=">= 1")
+        if self.max_calls is not None and self.max_calls < 1:
+            raise ConfigurationError("max_calls", f"{self.max_calls}", expected=">= 1, or None for no bound")
+
+
+class CallsSpentError(Exception):
+    """The judge's calls are used up; no model was asked."""
 
 
 class SampledJudge:
@@ -64,11 +72,13 @@ class SampledJudge:
         self.sample = sample or Sample()
         self.name = name_of(judge)
         self.dropped = 0
-        """Chosen compressions that found the queue full."""
+        """Chosen compressions that found the queue full, or no calls left."""
+        self.calls = 0
+        """Of the model, so far."""
         self._judge = judge
         self._waiting: deque[Callable[[], object]] = deque()
         self._changed = threading.Condition()
-        """Guards the queue and the thread."""
+        """Guards the queue, the thread and the counts."""
         self._thread: threading.Thread | None = None
 
     def chooses(self, event_id: str) -> bool:
@@ -77,9 +87,9 @@ class SampledJudge:
         return int.from_bytes(drawn, "big") < self.sample.rate * 2**64
 
     def submit(self, job: Callable[[], object]) -> bool:
-        """Queue *job*; False when the queue is full. Never blocks."""
+        """Queue *job*; False when the queue is full or no calls are left. Never blocks."""
         with self._changed:
-            if len(self._waiting) >= self.sample.capacity:
+            if self._is_spent() or len(self._waiting) >= self.sample.capacity:
                 self.dropped += 1
                 return False
             self._waiting.append(job)
@@ -103,7 +113,20 @@ class SampledJudge:
             limit=self.sample.questions,
             write=self.sample.writes_questions,
         )
-        return run(program, self._judge, timeout_seconds=self.sample.timeout_seconds)
+        return run(program, self._ask, timeout_seconds=self.sample.timeout_seconds)
+
+    def _is_spent(self) -> bool:
+        return self.sample.max_calls is not None and self.calls >= self.sample.max_calls
+
+    def _ask(self, system: str, user: str) -> Any:
+        """Call the model, if that is still allowed; a judgement that runs out of calls says so."""
+        with self._changed:
+            if self._is_spent():
+                raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
+            self.calls += 1
+            if self._is_spent():
+                _log.warning("the %d calls of the judge are used up; nothing more is judged", self.calls)
+        return self._judge(system, user)
 
     def _work(self) -> None:
         while True:

@@ -104,6 +104,13 @@ def ai_sdk_go(
             result_ratio=1.0 if not max_response_tokens else 0.5,
         ),
         counter=CharacterEstimate(CHARACTERS_PER_TOKEN),
+        fixed={
+            "compression.cascade": "one strategy acts; choose it with ai_sdk_go(strategy=…)",
+            "compression.compaction_utilization_threshold": "choose it with ai_sdk_go(max_token_ratio=…)",
+            "compression.background": "it acts before a call, never between turns",
+            "compression.summarization_threshold_tokens": "it summarises no single result",
+            "embedder": "it merges nothing",
+        },
     )
 
 

@@ -135,4 +135,11 @@ BASEAGENT: Final = Preset(
         image_tokens=IMAGE_TOKENS,
     ),
     counter=CharacterEstimate(4, overhead_characters=4 * MESSAGE_TOKENS),
+    fixed={
+        "compression.cascade": "it prunes, then compacts",
+        "compression.compaction_utilization_threshold": "it acts above 85% of what is usable",
+        "compression.background": "it compacts before a call, never between turns",
+        "compression.summarization_threshold_tokens": "every result over 2,500 tokens loses its middle",
+        "embedder": "it merges nothing",
+    },
 )

@@ -153,4 +153,10 @@ PICOCLAW: Final = Preset(
         image_tokens=MEDIA_TOKENS,
     ),
     counter=CharacterEstimate(CHARACTERS, TOKENS, MESSAGE_CHARACTERS),
+    fixed={
+        "compression.cascade": "its three paths are after a turn, before a call, and after an overflow",
+        "compression.compaction_utilization_threshold": "it summarises above 20 messages or 75% of the window",
+        "compression.summarization_threshold_tokens": "it summarises no single result",
+        "embedder": "it merges nothing",
+    },
 )

@@ -26,6 +26,8 @@ class Preset:
     lifetimes: Mapping[ContentType, int] = field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
     counter: TokenCounter | None = None
     """Its own estimator of a text's tokens; None for the model's tokenizer."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """What the source decides itself, by the key of the configuration, and how: it cannot be set beside it."""
 
     def limits(self, limit_tokens: int, source: LimitSource, *, requested_output_tokens: int = 0) -> WindowLimits:
         """A window of *limit_tokens* as the source shares it out."""

@@ -1,0 +1,117 @@
+"""The judge that the configuration names: found, sampled and bounded as the file says, one for the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import talk, words
+
+from windowpane import managing
+from windowpane.control.judging.sampling import Sample, SampledJudge
+from windowpane.events import ContentCompressed, FidelityEvaluated
+from windowpane.exceptions import ConfigurationError
+from windowpane.managing import ContextWindowManager
+from windowpane.testing import RecordingSink, in_memory_seams
+
+WAIT_SECONDS = 30
+JUDGE = """
+from windowpane.suites.matching import string_match
+
+def judge(system, user):
+    return string_match(system, user)
+
+judge.name = "a judge from a file"
+"""
+FILE = """
+health_monitoring:
+  judge:
+    model: {model}
+    sample_rate: 1.0
+    max_calls: 5000
+    questions: 3
+    writes_questions: true
+    replicates: 4
+    capacity: 40
+    timeout_seconds: 7
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a judge and a configuration that names it."""
+    (tmp_path / "judges.py").write_text(JUDGE)
+    (tmp_path / "windowpane.yaml").write_text(FILE.format(model=tmp_path / "judges.py:judge"))
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
+    managing.configured_judge.cache_clear()
+    yield tmp_path
+    managing.configured_judge.cache_clear()
+
+
+def window_of(sink: RecordingSink) -> ContextWindowManager:
+    return ContextWindowManager(agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink))
+
+
+def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> None:
+    """Every setting reaches the judge, and each compression is judged under its name."""
+    sink = RecordingSink()
+    with window_of(sink) as window:
+        judge = window._seams.judge
+        for n in range(40):
+            talk(
+                window,
+                f"Question {n}: " + words(100, tag=f"q{n}x"),
+                f"port_{n}: {n}\n" + words(200, tag=f"a{n}x"),
+            )
+        assert judge is not None
+        assert judge.drain(WAIT_SECONDS)
+    accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+    judged = [found for found in sink.of(FidelityEvaluated) if found.method == "judge"]
+
+    assert len(judged) == len(accepted) > 1
+    assert {found.judge for found in judged} == {"a judge from a file"}
+    assert all(found.facts_total <= 3 for found in judged)
+    sample = judge.sample
+    assert sample.judging is not None
+    assert sample == Sample(
+        rate=1.0, questions=3, writes_questions=True, capacity=40, timeout_seconds=7.0, max_calls=5_000,
+        judging=replace(sample.judging, replicates=4),
+    )  # fmt: skip
+
+
+def test_all_managers_of_a_process_share_the_judge(folder: Path) -> None:
+    """So its bound on calls holds for the process."""
+    with window_of(RecordingSink()) as one, window_of(RecordingSink()) as two:
+        assert one._seams.judge is two._seams.judge is not None
+
+
+def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
+    """A judge that is handed over is the one that is asked."""
+    mine = SampledJudge(lambda _system, _user: "yes")
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(RecordingSink()), judge=mine
+    ) as window:
+        assert window._seams.judge is mine
+
+
+@pytest.mark.parametrize("model", ["no_such_module_here:judge", "judges.py:nobody"])
+def test_a_judge_that_is_not_there_is_an_error_with_its_key(
+    model: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said when the first manager is made, before any work is done."""
+    monkeypatch.chdir(folder)
+    (folder / "windowpane.yaml").write_text(FILE.format(model=model))
+
+    with pytest.raises(ConfigurationError) as error:
+        window_of(RecordingSink())
+
+    assert error.value.path == "health_monitoring.judge.model"
+
+
+def test_without_a_model_nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The section alone asks nobody."""
+    monkeypatch.setenv("WINDOWPANE_HEALTH_MONITORING__JUDGE__SAMPLE_RATE", "1.0")
+    with window_of(RecordingSink()) as window:
+        assert window._seams.judge is None
