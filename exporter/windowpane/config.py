@@ -353,12 +353,15 @@ def load_config(
     named and missing is an error, and so is a key that the chosen preset decides itself.
     """
     from windowpane.config_layers import Layers
-    from windowpane.control.presets import preset_named
-    from windowpane.engine_settings import conflicts
 
     layers = Layers.read(file, environ=environ, arguments=arguments)
     config = layers.validated(Config)
-    for conflict in () if config.preset is None else conflicts(config, preset_named(config.preset)):
+    if config.preset is None:
+        return config
+    from windowpane.control.presets import preset_named
+    from windowpane.engine_settings import conflicts
+
+    for conflict in conflicts(config, preset_named(config.preset)):
         place = layers.place(tuple(conflict.key.split(".")))
         raise ConfigurationError(place, conflict.reason, expected="no such key beside this preset")
     return config
