@@ -20,7 +20,7 @@ PACKAGES = {
 
 CORE = (
     "events", "window", "tracking", "settings", "vocabulary", "protocols", "exceptions", "control", "observation",
-    "state", "metrics.catalog", "alerts.rules", "alerts.engine",
+    "palette", "state", "metrics.catalog", "alerts.rules", "alerts.engine",
 )  # fmt: skip
 """With everything they import."""
 
@@ -47,7 +47,7 @@ SHARED = (
 
 DASHBOARD = (
     "alerts.guidance", "alerts.notify", "alerts.rulefile", "alerts.rules", "alerts.wording", "answers", "codec",
-    "events", "exceptions", "formats", "metrics.catalog", "paths",
+    "events", "exceptions", "formats", "metrics.catalog", "palette", "paths",
     "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.replays",
     "store.sqlite", "vocabulary", "words",
 )  # fmt: skip

@@ -12,7 +12,7 @@ from windowpane.events import ContentCompressed, FidelityEvaluated, SubagentDele
 from windowpane.formats import UNKNOWN, count
 from windowpane.signs import CONTENT_WORDS
 from windowpane.store.base import BlockRow, EventFilter, EventReader, SessionRow, StoredEvent
-from windowpane.vocabulary import COMPONENT_OF
+from windowpane.vocabulary import COMPONENT_OF, FATES, Fate
 from windowpane_dashboard.filters import SessionPlace
 
 LEFT_ROWS: Final = 200
@@ -173,9 +173,6 @@ def _side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentSide:
     return ContentSide(blocks, tuple(reader.content(row.digest) if row.digest else None for row in blocks))
 
 
-FACT_OUTCOMES: Final = ("kept", "recoverable", "lost", "contradicted")
-
-
 def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
     """Facts of a compression, the worst first; `text` is None where content was not captured."""
     order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
@@ -196,11 +193,11 @@ def fact_texts(reader: EventReader, fidelity: FidelityEvaluated | None) -> dict[
     for fact in () if fidelity is None else fidelity.facts:
         text = reader.content(fact.digest) if fact.digest else None
         if text and text.strip():
-            known[text] = max(known.get(text, fact.outcome), fact.outcome, key=FACT_OUTCOMES.index)
+            known[text] = max(known.get(text, fact.outcome), fact.outcome, key=FATES.index)
     return known
 
 
-def fact_counts(fidelity: FidelityEvaluated) -> dict[str, int]:
+def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
     """How many facts had each outcome."""
     return {
         "kept": fidelity.facts_kept,

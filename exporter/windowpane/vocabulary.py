@@ -39,9 +39,13 @@ provider's count at the end of the turn."""
 Severity = Literal["info", "warning", "critical"]
 """How bad an alert is."""
 
+Fate = Literal["kept", "recoverable", "lost", "contradicted"]
+"""What became of a fact in a compression."""
+
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 ZONES: Final[tuple[Zone, ...]] = get_args(Zone)
+FATES: Final[tuple[Fate, ...]] = get_args(Fate)
 
 COMPONENT_OF: Final[dict[ContentType, Component]] = {
     "system_prompt": "system_prompt",

@@ -8,15 +8,11 @@ from grafana_foundation_sdk.models.dashboard import Threshold
 
 from windowpane.alerts.rules import RULES, Rule
 from windowpane.metrics.metric import Metric
-from windowpane.report.palette import COMPONENT_TONES, ZONE_TONES
+from windowpane.palette import ACCENT, COMPONENT_TONES, SEVERITY_TONES, ZONE_TONES
 from windowpane.vocabulary import Severity
 
-CALM: Final = "#63A4E8"
-SEVERITY_COLOURS: Final[dict[Severity, str]] = {
-    "info": ZONE_TONES["yellow"].dark,
-    "warning": ZONE_TONES["orange"].dark,
-    "critical": ZONE_TONES["red"].dark,
-}
+CALM: Final = ACCENT.dark
+SEVERITY_COLOURS: Final[dict[Severity, str]] = {severity: tone.dark for severity, tone in SEVERITY_TONES.items()}
 SERIES_COLOURS: Final[dict[str, str]] = {
     **{zone: tone.dark for zone, tone in ZONE_TONES.items()},
     **{component: tone.dark for component, tone in COMPONENT_TONES.items()},

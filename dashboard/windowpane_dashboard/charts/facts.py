@@ -6,11 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from windowpane.formats import count
+from windowpane.vocabulary import Fate
 from windowpane_dashboard.charts.layout import axis, styled
 from windowpane_dashboard.theme import Palette
 
 
-def facts_bar(counts: dict[str, int], palette: Palette) -> go.Figure:
+def facts_bar(counts: dict[Fate, int], palette: Palette) -> go.Figure:
     """One bar of kept, recoverable, lost and contradicted facts, each named on it or in the legend."""
     figure = go.Figure()
     for outcome, number in counts.items():

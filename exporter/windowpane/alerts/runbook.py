@@ -14,6 +14,7 @@ from windowpane.alerts.guidance import GUIDANCE, Guidance
 from windowpane.alerts.rulefile import alert_name, condition
 from windowpane.alerts.rules import RULES, Rule
 from windowpane.alerts.timed import TIMED_RULES, TimedRule
+from windowpane.palette import ACCENT, GROUND, INK, OUTLINE, RULE
 
 TITLE: Final = "Runbook"
 INTRODUCTION: Final = (
@@ -117,8 +118,9 @@ def _inline(text: str) -> str:
 
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;"
-    "color:#1f2933;background:#fff}code{background:#eef1f5;padding:0 .2em}"
-    "section{border-top:1px solid #a9afb8;margin-top:2rem}section:target{outline:3px solid #2b6cb0}"
-    "@media(prefers-color-scheme:dark){body{color:#e6e9ee;background:#14181d}code{background:#2a313a}"
-    "a{color:#63a4e8}}"
+    f"color:{INK.light};background:{GROUND.light}}}code{{background:{RULE.light};padding:0 .2em}}"
+    f"section{{border-top:1px solid {OUTLINE.light};margin-top:2rem}}"
+    f"section:target{{outline:3px solid {ACCENT.light}}}"
+    f"@media(prefers-color-scheme:dark){{body{{color:{INK.dark};background:{GROUND.dark}}}"
+    f"code{{background:{RULE.dark}}}a{{color:{ACCENT.dark}}}}}"
 )

@@ -7,11 +7,12 @@ keywords overstate real recall, so this is a floor alarm and is always labelled 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Final
 
 from windowpane.control.facts import TOKEN, Fact, FactKind, extract
 from windowpane.events import FactOutcome, FidelityEvaluated
 from windowpane.protocols import Digester
+from windowpane.vocabulary import Fate
 from windowpane.window.blocks import Block
 
 MINIMUM_COVERAGE: Final = 0.5
@@ -22,11 +23,9 @@ WEIGHTS: Final = (0.5, 0.25, 0.25)
 """Of key facts, continuity and decisions in the score; a dimension without facts gives its weight up."""
 MAXIMUM_OUTCOMES: Final = 200
 
-Outcome = Literal["kept", "recoverable", "lost", "contradicted"]
-
-CREDIT: Final[dict[Outcome, float]] = {"kept": 1.0, "recoverable": 0.5, "lost": 0.0, "contradicted": 0.0}
+CREDIT: Final[dict[Fate, float]] = {"kept": 1.0, "recoverable": 0.5, "lost": 0.0, "contradicted": 0.0}
 _CONTINUITY: Final[frozenset[FactKind]] = frozenset({"goal", "constraint", "open_work"})
-WORST_FIRST: Final[tuple[Outcome, ...]] = ("contradicted", "lost", "recoverable", "kept")
+WORST_FIRST: Final[tuple[Fate, ...]] = ("contradicted", "lost", "recoverable", "kept")
 
 
 def evaluate(
@@ -59,10 +58,10 @@ def evaluate(
     return _scored(_judge(facts, visible, recoverable=recoverable), coverage=coverage, digest=digest, of=of)
 
 
-def _judge(facts: Sequence[Fact], visible: Sequence[Block], *, recoverable: bool) -> list[tuple[Fact, Outcome]]:
+def _judge(facts: Sequence[Fact], visible: Sequence[Block], *, recoverable: bool) -> list[tuple[Fact, Fate]]:
     sight = _Sight(facts, visible)
-    missing: Outcome = "recoverable" if recoverable else "lost"
-    judged: list[tuple[Fact, Outcome]] = []
+    missing: Fate = "recoverable" if recoverable else "lost"
+    judged: list[tuple[Fact, Fate]] = []
     for fact in facts:
         if sight.shows(fact):
             judged.append((fact, "kept"))
@@ -74,7 +73,7 @@ def _judge(facts: Sequence[Fact], visible: Sequence[Block], *, recoverable: bool
 
 
 def _scored(
-    judged: Sequence[tuple[Fact, Outcome]], *, coverage: float, digest: Digester, of: str | None
+    judged: Sequence[tuple[Fact, Fate]], *, coverage: float, digest: Digester, of: str | None
 ) -> FidelityEvaluated:
     key = _share(outcome for fact, outcome in judged if _dimension(fact) == 0)
     continuity = _share(outcome for fact, outcome in judged if _dimension(fact) == 1)
@@ -109,7 +108,7 @@ def _dimension(fact: Fact) -> int:
     return 1 if fact.kind in _CONTINUITY else 0
 
 
-def _share(outcomes: Iterable[Outcome]) -> float | None:
+def _share(outcomes: Iterable[Fate]) -> float | None:
     credit = [CREDIT[outcome] for outcome in outcomes]
     return sum(credit) / len(credit) if credit else None
 

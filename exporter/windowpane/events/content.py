@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from windowpane.records import record
-from windowpane.vocabulary import Component, ContentType
+from windowpane.vocabulary import Component, ContentType, Fate
 from windowpane.window.blocks import Block
 
 
@@ -129,7 +129,7 @@ class FactOutcome:
     """What became of one decision-critical fact in a compression."""
 
     kind: str
-    outcome: Literal["kept", "recoverable", "lost", "contradicted"]
+    outcome: Fate
     digest: str
     text: str | None = None
     """Never serialised; content capture stores it under the digest."""

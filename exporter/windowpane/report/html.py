@@ -8,8 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from windowpane import formats
-from windowpane.report.palette import COMPONENT_TONES, ZONE_TONES
+from windowpane import formats, palette
 from windowpane.report.svg import window_svg
 from windowpane.signs import COMPONENT_WORDS, zone_label
 from windowpane.vocabulary import COMPONENTS, ZONES
@@ -159,15 +158,21 @@ def _style() -> str:
     """The style sheet, with every colour from the palette."""
 
     def colours(index: int) -> str:
-        parts = [
-            f".{name}{{fill:{tone[index]};background:{tone[index]}}}" for name, tone in COMPONENT_TONES.items()
+        areas = [
+            f".{name}{{fill:{tone[index]};background:{tone[index]}}}"
+            for name, tone in palette.COMPONENT_TONES.items()
         ]
-        red = ZONE_TONES["red"][index]
-        return "".join(parts) + f".line-red{{stroke:{red}}}.label-red{{fill:{red}}}.mark-A,.mark-R{{fill:{red}}}"
+        red = palette.ZONE_TONES["red"][index]
+        return "".join(areas) + f".line-red{{stroke:{red}}}.label-red{{fill:{red}}}.mark-A,.mark-R{{fill:{red}}}"
 
-    light = ":root{--ground:#fff;--ink:#1b2430;--quiet:#5b6675;--rule:#dde2e8}"
-    dark = ":root{--ground:#0f141a;--ink:#e6eaf0;--quiet:#9aa7b6;--rule:#2b3440}"
-    return light + _LAYOUT + colours(0) + f"@media(prefers-color-scheme:dark){{{dark}{colours(1)}}}"
+    def grounds(index: int) -> str:
+        return (
+            f":root{{--ground:{palette.GROUND[index]};--ink:{palette.INK[index]};"
+            f"--quiet:{palette.QUIET[index]};--rule:{palette.RULE[index]}}}"
+        )
+
+    dark = grounds(1) + colours(1)
+    return grounds(0) + _LAYOUT + colours(0) + f"@media(prefers-color-scheme:dark){{{dark}}}"
 
 
 _LAYOUT: Final = (

@@ -14,12 +14,12 @@ from hashlib import blake2b
 from typing import Final
 
 from windowpane.control.fidelity import CREDIT, WEIGHTS
-from windowpane.control.fidelity import Outcome as Fate
 from windowpane.control.judging.answers import Verdict, read_answer, read_verdict
 from windowpane.control.judging.prompts import CHUNK_CHARS, answer_prompt, chunks, compare_prompt
 from windowpane.control.judging.questions import Dimension, Question
 from windowpane.control.requests import AskModel, Program
 from windowpane.exceptions import ConfigurationError
+from windowpane.vocabulary import Fate
 
 MINIMUM_REPLICATES: Final = 3
 MINIMUM_READ: Final = 0.5
