@@ -8,17 +8,16 @@ in the file above its boundary.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.sources.base import Cleared, Content, FileStats, Problem, Record, Removed
+from windowpane.sources.base import Cleared, Content, Removed
 from windowpane.sources.claude_content import Counted, contents_of, delegate_of, is_clear, text_of_attachment
 from windowpane.sources.claude_session import Compaction, Session
 from windowpane.sources.jsonlines import rows_of_head
 from windowpane.sources.reading import Reading
-from windowpane.sources.transcript import Transcript
+from windowpane.sources.transcript import Transcript, TranscriptReader
 from windowpane.sources.values import count, instant, mapping, text, texts
 
 SYNTHETIC: Final = "<synthetic>"
@@ -35,14 +34,10 @@ IS_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FINISHES_CALL: Final = frozenset({"stop_hook_summary", "turn_duration"})
 
 
-class ClaudeCodeReader:
+class ClaudeCodeReader(TranscriptReader):
     """Reads the transcripts under `~/.claude/projects`."""
 
     format: ClassVar[str] = "claude_code"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* says whether files are finished; None: those not written to for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
@@ -60,13 +55,8 @@ class ClaudeCodeReader:
         """Where Claude Code keeps its projects' transcripts."""
         return (Path.home() / ".claude" / "projects",)
 
-    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
-        return self.transcript(path, stats=stats, problems=problems).records()
-
-    def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
-        """One pass over the file, for whoever feeds it rows as they are written."""
-        return _ClaudeTranscript(path, Reading(path, stats, problems), complete=self._complete)
+    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+        return _ClaudeTranscript(path, reading, complete=complete)
 
 
 class _ClaudeTranscript(Transcript):

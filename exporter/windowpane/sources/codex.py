@@ -7,7 +7,6 @@ back until it has come. Usage is repeated in rows whose totals have not changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -17,17 +16,14 @@ from windowpane.events import Usage
 from windowpane.sources.base import (
     Compacted,
     Content,
-    FileStats,
     LimitStated,
     ModelCalled,
-    Problem,
-    Record,
     SessionOpened,
 )
 from windowpane.sources.codex_items import Item, item_of, message_key
 from windowpane.sources.jsonlines import rows_of_head
 from windowpane.sources.reading import Reading
-from windowpane.sources.transcript import Transcript
+from windowpane.sources.transcript import Transcript, TranscriptReader
 from windowpane.sources.values import count, instant, mapping, sequence, text
 
 AGENT: Final = "codex"
@@ -45,14 +41,10 @@ _ROW_TYPES: Final = frozenset({"session_meta", "response_item", "turn_context", 
 _ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
 
 
-class CodexReader:
+class CodexReader(TranscriptReader):
     """Reads the rollouts under `~/.codex/sessions`."""
 
     format: ClassVar[str] = "codex"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* says whether files are finished; None: those not written to for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
@@ -67,13 +59,8 @@ class CodexReader:
         """Where Codex keeps its rollouts."""
         return (Path.home() / ".codex" / "sessions",)
 
-    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
-        return self.transcript(path, stats=stats, problems=problems).records()
-
-    def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
-        """One pass over the file, for whoever feeds it rows as they are written."""
-        return _Rollout(path, Reading(path, stats, problems), complete=self._complete)
+    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+        return _Rollout(path, reading, complete=complete)
 
 
 class _Rollout(Transcript):

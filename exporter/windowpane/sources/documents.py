@@ -193,6 +193,21 @@ def load_document(path: Path, notes: Notes) -> Any:
         notes.fail(f"not a JSON document: {error}")
 
 
+def load_list(path: Path, notes: Notes, *, of: str) -> Item:
+    """A document that holds a list named *of*, or is that list; the list is a field of the object either way.
+
+    Raises `SourceError` when there is no such list; an empty one is noted.
+    """
+    document = load_document(path, notes)
+    holder = Item(document if isinstance(document, dict) else {of: document}, "", notes)
+    values = holder.value.get(of)
+    if not isinstance(values, list):
+        notes.fail(f"expected a list of {of}, or an object with one, got {kind_of(document)}")
+    if not values:
+        notes.odd(of, f"the list of {of} is empty")
+    return holder
+
+
 def _raw(path: Path, notes: Notes) -> bytes:
     try:
         if not path.is_file():

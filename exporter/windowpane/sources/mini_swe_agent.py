@@ -25,7 +25,7 @@ from windowpane.sources.base import (
     SessionOpened,
 )
 from windowpane.sources.chat import Chat, opening, stop_reason_of, text_of, usage_of
-from windowpane.sources.documents import Item, Notes, document_key, kind_of, load_document, record_digest
+from windowpane.sources.documents import Item, Notes, document_key, load_list, record_digest
 from windowpane.sources.endings import ending
 from windowpane.sources.shapes import shape_of
 
@@ -56,18 +56,12 @@ class MiniSweAgentReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the run. Raises `SourceError` when the file holds no list of messages."""
         notes = Notes(path, stats, problems)
-        document = load_document(path, notes)
-        run = Item(document if isinstance(document, dict) else {"messages": document}, "", notes)
-        messages = run.value.get("messages")
-        if not isinstance(messages, list):
-            notes.fail(f"expected a list of messages, or an object with one, got {kind_of(document)}")
-        if not messages:
-            notes.odd("messages", "the trajectory is empty")
+        run = load_list(path, notes, of="messages")
         info = run.item("info")
         model = info.item("config").item("model").name("model_name") or ""
         instance = run.name("instance_id") or path.name.removesuffix(_SUFFIX)
         stats.sessions += 1
-        key = document_key(instance, digest=record_digest(opening(messages)))
+        key = document_key(instance, digest=record_digest(opening(run.value["messages"])))
         yield SessionOpened(key, "mini-swe-agent", model)
         yield from _Run(stats, model).read(run)
         yield from _close(info)

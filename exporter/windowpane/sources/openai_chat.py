@@ -21,6 +21,7 @@ from windowpane.sources.documents import (
     items_of,
     kind_of,
     load_document,
+    load_list,
     record_digest,
 )
 from windowpane.sources.shapes import shape_of
@@ -80,15 +81,10 @@ class OpenAIChatReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the one conversation. Raises `SourceError` when the file is no list of messages."""
         notes = Notes(path, stats, problems)
-        document = load_document(path, notes)
-        holder = Item(document if isinstance(document, dict) else {"messages": document}, "", notes)
-        messages = holder.value.get("messages")
-        if not isinstance(messages, list):
-            notes.fail(f"expected a list of messages, or an object with one, got {kind_of(document)}")
-        if not messages:
-            notes.odd("messages", "the conversation is empty")
+        holder = load_list(path, notes, of="messages")
         stats.sessions += 1
-        yield SessionOpened(record_digest(opening(messages)), "openai-chat", holder.name("model") or "")
+        key = record_digest(opening(holder.value["messages"]))
+        yield SessionOpened(key, "openai-chat", holder.name("model") or "")
         for tool in holder.items("tools"):
             yield Content("tool_definition", compact(tool.value))
         yield from conversation(holder.items("messages"), Chat(stats, calls_are_content=True), stats)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -12,15 +11,12 @@ from windowpane.events import Usage
 from windowpane.sources.base import (
     Compacted,
     Content,
-    FileStats,
     ModelCalled,
-    Problem,
-    Record,
     SessionOpened,
 )
 from windowpane.sources.jsonlines import rows_of_head
 from windowpane.sources.reading import Reading
-from windowpane.sources.transcript import Transcript
+from windowpane.sources.transcript import Transcript, TranscriptReader
 from windowpane.sources.values import (
     as_json,
     count,
@@ -42,14 +38,10 @@ COST: Final = "cost_microusd"
 """Whole millionths of a dollar of each call."""
 
 
-class PiReader:
+class PiReader(TranscriptReader):
     """Reads the sessions under `~/.pi/agent/sessions`."""
 
     format: ClassVar[str] = "pi"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* says whether files are finished; None: those not written to for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
@@ -66,13 +58,8 @@ class PiReader:
         """Where pi keeps its sessions."""
         return (Path.home() / ".pi" / "agent" / "sessions",)
 
-    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
-        return self.transcript(path, stats=stats, problems=problems).records()
-
-    def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
-        """One pass over the file, for whoever feeds it rows as they are written."""
-        return _PiSession(path, Reading(path, stats, problems), complete=self._complete)
+    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+        return _PiSession(path, reading, complete=complete)
 
 
 class _PiSession(Transcript):

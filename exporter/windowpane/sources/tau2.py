@@ -22,8 +22,7 @@ from windowpane.sources.documents import (
     compact,
     document_key,
     items_of,
-    kind_of,
-    load_document,
+    load_list,
     record_digest,
 )
 from windowpane.sources.endings import ending
@@ -55,13 +54,8 @@ class Tau2Reader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """One session a simulation. Raises `SourceError` when the file holds no list of simulations."""
         notes = Notes(path, stats, problems)
-        document = load_document(path, notes)
-        run = Item(document if isinstance(document, dict) else {"simulations": document}, "", notes)
-        simulations = run.value.get("simulations")
-        if not isinstance(simulations, list):
-            notes.fail(f"expected a list of simulations, or an object with one, got {kind_of(document)}")
-        if not simulations:
-            notes.odd("simulations", "the list of simulations is empty")
+        run = load_list(path, notes, of="simulations")
+        simulations = run.value["simulations"]
         dump = record_digest(simulations[0]) if simulations else ""
         setting = _Setting(run)
         seen: dict[str, int] = {}

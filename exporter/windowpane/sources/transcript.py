@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.sources.base import Broken, Record
+from windowpane.sources.base import Broken, FileStats, Problem, Record
 from windowpane.sources.jsonlines import Row, rows
 from windowpane.sources.reading import Reading
 
@@ -20,6 +20,26 @@ MAXIMUM_BROKEN: Final = 10
 """Lost lines that are told apart as `Broken`; more are reported as problems only."""
 BACKWARDS_SECONDS: Final = 60.0
 """Rows may be written out of order by as much without it being worth a remark."""
+
+
+class TranscriptReader(ABC):
+    """What the readers of JSON Lines share: one pass over a file, at once or as it is written."""
+
+    def __init__(self, *, complete: bool | None = None) -> None:
+        """*complete* says whether files are finished; None: those not written to for two minutes are."""
+        self._complete = complete
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
+        return self.transcript(path, stats=stats, problems=problems).records()
+
+    def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
+        """One pass over the file, for whoever feeds it rows as they are written."""
+        return self._begin(path, Reading(path, stats, problems), complete=self._complete)
+
+    @abstractmethod
+    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+        """The format's own pass."""
 
 
 class Transcript(ABC):
