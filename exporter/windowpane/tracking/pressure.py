@@ -13,7 +13,7 @@ from windowpane.vocabulary import Component, Phase, Zone
 
 if TYPE_CHECKING:
     from windowpane.settings import WindowLimits
-    from windowpane.tracking.tracker import SessionTracker
+    from windowpane.tracking.turns import Turns
 
 _UNKNOWN: Final = (None, None, None)
 
@@ -35,7 +35,7 @@ class Reading:
     """Of the last call."""
 
 
-def measure(tracker: SessionTracker, reading: Reading) -> PressureMeasured:
+def measure(tracker: Turns, reading: Reading) -> PressureMeasured:
     """Every gauge of the catalogue but compression ratio and fidelity, which come in events of their own.
 
     Constant time, whatever the window holds.

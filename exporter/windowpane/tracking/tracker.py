@@ -8,55 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Final, Literal
+from typing import Literal
 
 from windowpane.events import (
     BlockAdded,
     BlocksEvicted,
     BlocksReferenced,
-    ChangeUnidentified,
     ContentCompressed,
     Event,
-    PressureMeasured,
-    TurnEnded,
-    TurnStarted,
-    Usage,
-    UsageRejected,
-    VelocitySpiked,
     WindowRolled,
-    ZoneChanged,
     event_id,
 )
-from windowpane.protocols import Clock, CountSource, Digester, LimitSource
-from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
-from windowpane.tracking.accounts import Accounts
+from windowpane.protocols import Clock, CountSource, Digester
+from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking.departures import Cause, Departures, departure_of
-from windowpane.tracking.derive import zone_of
 from windowpane.tracking.emitter import BUFFERED_EVENTS, SessionInfo
-from windowpane.tracking.pressure import Reading
-from windowpane.tracking.pressure import measure as read_gauges
-from windowpane.tracking.session import Session
+from windowpane.tracking.turns import Turns
 from windowpane.vocabulary import (
     COMPONENT_OF,
     DERIVED_TYPES,
     NOT_ADDED,
     REPLY_TYPES,
-    Component,
     ContentType,
-    Phase,
-    Zone,
 )
 from windowpane.window.blocks import Block
-from windowpane.window.window import Window
-
-UNIDENTIFIED_RATIO: Final = 0.10
-UNIDENTIFIED_TOKENS: Final = 2_000
-REPORT_RANGE: Final = (0.5, 2.0)
-"""What a model says of its own budget is believed within this share of what is known."""
 
 
-class SessionTracker(Session):
+class SessionTracker(Turns):
     """Owns one session's window and turns what happens to it into events.
 
     Not thread-safe; its owner serialises calls. Every method takes an optional `at` (seconds since the epoch,
@@ -75,40 +53,15 @@ class SessionTracker(Session):
         next_limit: Callable[[int], int | None] | None = None,
     ) -> None:
         settings = settings or TrackerSettings()
-        super().__init__(info, emit=emit, digest=digest, limits=limits, settings=settings, clock=clock)
-        self.window = Window(self.settings.lifetimes)
-        self.accounts = Accounts()
-        self.exchange = 0
-        self.zone: Zone = "green"
-        self.in_turn = False
-        """Whether a turn is open: a block came in since the last one ended."""
-        self._next_limit = next_limit
-        self.share: Callable[[int, LimitSource], WindowLimits] | None = None
-        """How a size that is learnt later is shared out; None for the usual way."""
+        super().__init__(
+            info, emit=emit, digest=digest, limits=limits, settings=settings, clock=clock, next_limit=next_limit
+        )
         self.on_compressed: Callable[[Event, Sequence[Block]], object] | None = None
         """Told of each accepted compression and the blocks that left with it, once they have left."""
-        self._departures = Departures(
-            capacity=self.settings.remembered_departures, turns=self.settings.regret_turns
-        )
-        self._blocks = 0
+        self._departures = Departures(capacity=settings.remembered_departures, turns=settings.regret_turns)
         self._call_blocks: dict[str, Block] = {}
-        self._reply_group: str | None = None
+        """Tool calls in the window by id, for what comes back as their results."""
         self._last_type: ContentType | None = None
-        self._measured = False
-        """Whether the turn's pressure was measured before its call."""
-        self._replied = False
-        """Whether the turn's reply has begun: what follows was not sent with its call."""
-        self._added = 0
-        self._added_by_component: dict[Component, int] = {}
-        self._call_raw = 0
-        self._call_components: dict[Component, int] = {}
-        self._unattributed: str | None = None
-        self._attribute_next = True
-        self._exact = True
-        self._estimate_error: float | None = None
-        self._last_usage: Usage | None = None
-
-    # -- content ----------------------------------------------------------------------------------------------
 
     def add(  # noqa: C901, PLR0912  # the agent's hot path, written out
         self,
@@ -145,22 +98,9 @@ class SessionTracker(Session):
             chars = len(text)
             digest = digest or self._digest(text)
         block = Block(
-            block_id,
-            content_type,
-            tokens,
-            self.turn,
-            group,
-            self.exchange,
-            digest,
-            chars,
-            count_source,
-            text,
-            tool_call_id,
-            tool_name,
-            pinned,
-            None,
-            handle,
-        )
+            block_id, content_type, tokens, self.turn, group, self.exchange, digest, chars, count_source, text,
+            tool_call_id, tool_name, pinned, None, handle,
+        )  # fmt: skip
         self._blocks += 1
         self.window.add(block)
         if count_source != "exact":
@@ -197,8 +137,7 @@ class SessionTracker(Session):
 
         Pass it to `evict` or `compress`.
         """
-        block_id = f"b{self._blocks}"
-        self._blocks += 1
+        block_id = self._new_id()
         old = self.window.slot(replaces).block if replaces is not None and replaces in self.window else None
         placeholder = content_type == "placeholder" and old is not None
         return Block(
@@ -312,8 +251,7 @@ class SessionTracker(Session):
         groups: dict[str, str] = {}
         renamed = []
         for block in blocks:
-            block_id = f"b{self._blocks}"
-            self._blocks += 1
+            block_id = self._new_id()
             group = groups.setdefault(block.group, block_id)
             renamed.append(replace(block, id=block_id, group=group, replaces=block.id))
         return renamed
@@ -324,94 +262,6 @@ class SessionTracker(Session):
         if block.content_type == "tool_call" and block.tool_call_id is not None:
             self._call_blocks[block.tool_call_id] = block
         return block
-
-    # -- turns ------------------------------------------------------------------------------------------------
-
-    def begin_call(self, at: float | None = None) -> None:
-        """What enters from here to `measure` is sent with one call, replies that are sent back included."""
-        if not self.in_turn:
-            self._open_turn(at)
-        self._replied = True
-
-    def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
-        """Emit `pressure.measured`, and `zone.changed` where the zone did; opens a turn when none is open."""
-        if not self.in_turn:
-            self._open_turn(at)
-        self._note_sent()
-        self._measured = True
-        measured = read_gauges(self, self._reading(phase))
-        self.record(measured, at)
-        if measured.zone is not None and measured.zone != self.zone:
-            previous, self.zone = self.zone, measured.zone
-            self.record(
-                ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), at
-            )
-        return measured
-
-    def end_turn(
-        self,
-        usage: Usage | None = None,
-        *,
-        reported_tokens: int | None = None,
-        cost_dollars: float | None = None,
-        latency_seconds: float | None = None,
-        stop_reason: str | None = None,
-        at: float | None = None,
-    ) -> PressureMeasured:
-        """The model call came back: the provider's count becomes the truth and the turn closes.
-
-        *reported_tokens* is what the model itself said that the call sent; it counts where there is no usage and
-        it is near the estimate.
-        """
-        if not self._replied or not self.in_turn:
-            self._note_call(at)
-        trusted = usage is not None and usage.input_total > 0 and self._believe(usage.input_total, at)
-        total = usage.input_total if usage is not None and trusted else None
-        source: CountSource = "usage" if trusted else self._count_source()
-        if reported_tokens is not None and self._agrees(reported_tokens, total, at) and total is None:
-            total, source = reported_tokens, "reported"
-        if total is not None:
-            self._anchor(total, at)
-        self._last_usage = usage
-        self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
-        added = round(self._added * self.accounts.calibration)
-        baseline = self.pace.close_turn(self.turn, added, self._added_by_component)
-        measured = read_gauges(self, self._reading("final", reported=total, source=source))
-        self.record(measured, at)
-        self._trend.close_turn(measured, cost_dollars)
-        if baseline is not None:
-            self.record(VelocitySpiked(added, baseline), at)
-        self.in_turn = False
-        self._measured = self._replied = False
-        self._reply_group = None
-        self.flush()
-        return measured
-
-    # -- inside -----------------------------------------------------------------------------------------------
-
-    def _note_call(self, at: float | None) -> None:
-        """The model is called now: the window, as it is, is what it sees."""
-        if not self._measured:
-            self.measure("before", at)
-        else:
-            self._note_sent()
-        self._replied = True
-
-    def _note_sent(self) -> None:
-        self._call_raw = self.window.tokens
-        self._call_components = dict(self.window.tokens_by_component)
-
-    def _open_turn(self, at: float | None) -> None:
-        self.turn += 1
-        self.in_turn = True
-        self._measured = self._replied = False
-        self._added = 0
-        self._added_by_component = {}
-        self._estimate_error = None
-        self.window.enter_turn(self.turn)
-        self.pace.open_turn()
-        self._renew_context()
-        self.record(TurnStarted(), at)
 
     def _notice_return(self, block: Block, at: float | None) -> None:
         departure = self._departures.returned(block.digest, self.turn)
@@ -432,76 +282,3 @@ class SessionTracker(Session):
         for block in left:
             if block.content_type == "tool_call" and block.tool_call_id is not None:
                 self._call_blocks.pop(block.tool_call_id, None)
-
-    def _believe(self, total: int, at: float | None) -> bool:
-        """Whether a call's total can be true; one above a catalogue's limit raises the limit instead."""
-        limits = self.limits
-        if limits is None or total <= limits.limit_tokens:
-            return True
-        if limits.source in ("given", "provider"):
-            self.record(UsageRejected(total, limits.limit_tokens, "above_limit"), at)
-            return False
-        larger = (self._next_limit(total) if self._next_limit is not None else None) or total
-        share = self.share
-        if share is None:
-            usual = limits.thresholds == Thresholds.for_limit(limits.limit_tokens)
-            share = partial(WindowLimits.of, thresholds=None if usual else limits.thresholds)
-        self.set_limits(share(max(larger, total), "observed_floor"), at)
-        return True
-
-    def _agrees(self, reported: int, total: int | None, at: float | None) -> bool:
-        """Whether what the model said of its budget can be true: near the provider's count, or the estimate."""
-        expected = self.accounts.used(self._call_raw) if total is None else total
-        limit = None if self.limits is None else self.limits.limit_tokens
-        low, high = REPORT_RANGE
-        if reported > 0 and low * expected <= reported <= high * expected and reported <= (limit or reported):
-            return True
-        self.record(UsageRejected(reported, limit or 0, "reported_drift"), at)
-        return False
-
-    def _anchor(self, total: int, at: float | None) -> None:
-        expected = self.accounts.used(self._call_raw)
-        surprised = self.accounts.anchored and not self._attribute_next
-        self._estimate_error = self.accounts.reported(total, self._call_raw)
-        if self._attribute_next:
-            self._attribute(total, at)
-        elif surprised and abs(total - expected) > max(UNIDENTIFIED_TOKENS, UNIDENTIFIED_RATIO * total):
-            self.record(ChangeUnidentified(total - expected), at)
-
-    def _attribute(self, total: int, at: float | None) -> None:
-        """What the provider counts beyond the visible content becomes one unattributed block."""
-        self._attribute_next = False
-        old = self._unattributed
-        held = self.window.slot(old).block.tokens if old is not None and old in self.window else 0
-        remainder = max(0, total - (self._call_raw - held))
-        if remainder == held:
-            return
-        block = replace(
-            self.stand_in("unattributed", None, remainder, replaces=old if held else None),
-            count_source="usage",
-        )
-        self.window.replace((old,) if old is not None else (), (block,) if remainder else ())
-        self._unattributed = block.id if remainder else None
-        self.record(BlockAdded(block), at)
-        self.accounts.shift(remainder - held)
-        self._call_raw += remainder - held
-        self._call_components = {**self._call_components, "unattributed": remainder}
-
-    def _count_source(self) -> CountSource:
-        return "exact" if self._exact and not self.accounts.anchored else "estimate"
-
-    def _reading(
-        self, phase: Phase, *, reported: int | None = None, source: CountSource | None = None
-    ) -> Reading:
-        used = reported if reported is not None else self.accounts.used(self._call_raw)
-        return Reading(
-            phase=phase,
-            used_tokens=used,
-            components=self._call_components,
-            count_source=source or self._count_source(),
-            zone=None if self.limits is None else zone_of(used, self.limits, previous=self.zone),
-            added_tokens=round(self._added * self.accounts.calibration),
-            added_by_component=dict(self._added_by_component),
-            estimate_error=self._estimate_error if phase == "final" else None,
-            usage=self._last_usage,
-        )
