@@ -34,6 +34,8 @@ LIMIT_TOKENS = 128_000
 TOKENS_A_TURN = 2_500
 TURN_SECONDS = 60.0
 SCRAPE_MINUTES = 30
+MODELS = 60
+"""More than are admitted as labels, and few enough that every label set is met within the warm-up."""
 SLOPE_BUDGET = 0.01
 """Growth over a whole day, as a share of the memory after the warm-up."""
 
@@ -72,7 +74,7 @@ class Agent:
         name = f"agent {self._number}\n{self._session}" + '"}{' * (self._session % 5)
         session = f"session-{self._number}-{self._session}"
         tracker = SessionTracker(
-            SessionInfo(session, name, f"model {self._session % 997}", "live", session),
+            SessionInfo(session, name, f"model {(self._number + self._session) % MODELS}", "live", session),
             emit=self._fleet.take,
             digest=self._fleet.digest,
             limits=WindowLimits.of(LIMIT_TOKENS, "given"),

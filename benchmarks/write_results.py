@@ -17,7 +17,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "RESULTS.md"
-SLOW = {"dashboard", "policies", "emit_scrape"}
+SLOW = {"dashboard", "policies"}
 """Studies with a report or a store of their own; run when named."""
 
 HEAD = """# Benchmark results

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.registry import CollectorRegistry
+
+from windowpane.negotiation import exposition_for, gzip_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -268,13 +269,17 @@ class _Handler(BaseHTTPRequestHandler):
         return hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode())
 
     def _metrics(self) -> _Answer:
-        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-        body = encode(self.server.routes.registry)
+        chosen = exposition_for(self._header("Accept"))
+        body = chosen.encode(self.server.routes.registry)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
-        if gzip_accepted(self.headers.get("Accept-Encoding", "")):
+        if gzip_wanted(self._header("Accept-Encoding")):
             body = gzip.compress(body, compresslevel=GZIP_LEVEL, mtime=0)
             headers += (("Content-Encoding", "gzip"),)
-        return _Answer(200, body, content_type, headers)
+        return _Answer(200, body, chosen.content_type, headers)
+
+    def _header(self, name: str) -> str:
+        """All headers of a name as one list."""
+        return ", ".join(self.headers.get_all(name, ()))
 
     def _health(self, *, allowed: bool) -> _Answer:
         health = self.server.routes.health()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import threading
+import urllib.request
 
 import pytest
 from prometheus_client import generate_latest
@@ -14,10 +17,12 @@ from windowpane.events import (
     EventContext,
     EvictedBlock,
     PressureMeasured,
+    SessionEnded,
     TurnEnded,
     Usage,
 )
 from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.server import Routes, start_http_server
 from windowpane.settings import WindowLimits
 from windowpane.state import MetricState
 from windowpane.tracking.tracker import SessionInfo, SessionTracker
@@ -53,6 +58,47 @@ def test_ten_thousand_live_sessions_make_one_label_set_each_of_fifty_one_agents(
     assert len(used) == 51
     assert sum(used) == sum(range(10_000))
     assert len(text.splitlines()) < 51 * 250
+
+
+HOSTILE = ('"}\n', "\\", "\x00\x1b[31m", "\u202e", "😀" * 40, "a" * 9_000, "{{ $labels }}", "..", "\ud800")
+
+
+def test_a_scrape_of_hostile_names_over_http_is_valid_and_bounded(require_server) -> None:
+    """10,000 sessions under names made to break a label: promtool has nothing to say, ended ones are gone."""
+    state = MetricState()
+    sessions = [f"session {index} {HOSTILE[index % len(HOSTILE)]}" for index in range(10_000)]
+    for index, session in enumerate(sessions):
+        state.write(turn(session, f"{HOSTILE[index % len(HOSTILE)]}{index % 300}", index))
+    registry = registry_of(StateSource(state, clock=lambda: 1_000.0, top_sessions=3))
+    with start_http_server(Routes(registry), port=0) as server:
+
+        def scraped() -> str:
+            with urllib.request.urlopen(server.url, timeout=60) as answer:
+                return str(answer.read().decode())
+
+        full = scraped()
+        for session in sessions:
+            context = EventContext(session, "x", "gpt-5", 1, 1, "live", session)
+            state.write([Event(context, 2, 1_000.0, SessionEnded("done"))])
+        empty = scraped()
+    checked = subprocess.run(
+        [require_server("promtool"), "check", "metrics"],
+        input=full,
+        check=False,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert len(full.splitlines()) < 52 * 250
+    assert all(
+        re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", agent) for agent in re.findall(r'agent="((?:[^"\\]|\\.)*)"', full)
+    )
+    assert len(re.findall(r"^context_window_session_utilization_ratio\{", full, re.MULTILINE)) == 3
+    for gauge in ("utilization_ratio", "session_utilization_ratio", "sessions", "used_tokens"):
+        assert f"\ncontext_window_{gauge}{{" in full
+        assert f"\ncontext_window_{gauge}{{" not in empty
 
 
 def test_a_scrape_sees_whole_batches_while_the_fold_goes_on(value_of) -> None:

@@ -26,6 +26,7 @@ from windowpane.events import (
     VelocitySpiked,
     ZoneChanged,
 )
+from windowpane.metrics.reading import session_label
 from windowpane.settings import LIVE_SECONDS
 from windowpane.state import AlertKey, MetricState
 
@@ -361,3 +362,14 @@ def test_top_sessions_are_the_fullest_live_ones(
     assert [value_of(shown, name, session=f"s{index}") for index in range(4)] == [None, 0.9, None, 0.7]
     assert value_of(after, name, session="s1") is None
     assert value_of(after, name, session="s3") == 0.7
+
+
+def test_a_session_s_label_is_its_id_where_that_can_be_one() -> None:
+    """Ids that are too long, unprintable or no Unicode text are shortened, and stay apart."""
+    hostile = ["line\nbreak", "half \ud800", "half \ud801", "x" * 500, "x" * 501, "\x00", ""]
+    labels = [session_label(session) for session in hostile]
+
+    assert session_label("claude_code:0a1b-2c3d") == "claude_code:0a1b-2c3d"
+    assert session_label("Straße 7 ☕") == "Straße 7 ☕"
+    assert len(set(labels)) == len(hostile)
+    assert all(label.isprintable() and len(label) <= 128 and label.encode() is not None for label in labels)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
+import os
 import sys
+from pathlib import Path
+from types import ModuleType
 
+import pytest
 from prometheus_client import generate_latest
 
 from windowpane.alerts.engine import AlertEngine
@@ -70,3 +75,32 @@ def test_two_thousand_more_hostile_sessions_leave_nothing_behind() -> None:
     assert engine.followed <= 50
     clock.advance(3_600)
     assert "context_window_utilization_ratio{" not in generate_latest(registry).decode()
+
+
+@pytest.fixture(scope="module")
+def benchmark_soak() -> ModuleType:
+    """`benchmarks/soak.py`: a day of agents on a clock that is moved by hand."""
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "soak.py"
+    spec = importlib.util.spec_from_file_location("soak", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["soak"] = module  # its annotations are resolved by name
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.timeout(3_600)
+def test_a_day_of_agents_leaves_memory_and_series_where_they_were(benchmark_soak: ModuleType) -> None:
+    """100 agents, 1,000 where all tests were asked for, at one turn a minute: flat after the first quarter."""
+    agents = 1_000 if os.environ.get("WINDOWPANE_TEST_ALL") else 100
+    samples = benchmark_soak.soak(agents=agents, hours=24.0, samples=24)
+    warm = samples[len(samples) // 4 :]
+    allocated = [sample.allocated_blocks for sample in warm]
+    series = [sample.series for sample in samples]
+
+    assert len(samples) == 24
+    assert benchmark_soak.slope(warm, allocated) <= 0.01
+    assert max(allocated) <= allocated[0] * 1.02
+    assert max(series) <= 101 * 250, "fifty admitted agents, and `other` with fifty admitted models and `other`"
+    assert max(series[6:]) <= series[5] * 1.02

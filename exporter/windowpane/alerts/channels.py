@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
@@ -36,8 +37,17 @@ _delivering: ContextVar[bool] = ContextVar("windowpane_delivering", default=Fals
 """Apprise copies the context into the threads it sends from."""
 
 
+RETRY_AFTER_SECONDS: Final = 3_600.0
+"""A channel that asks for more patience than this is asked again all the same."""
+
+
 class DeliveryError(Exception):
     """A channel did not take a message; the text says why, without the address."""
+
+    def __init__(self, reason: str, *, retry_after_seconds: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after_seconds = retry_after_seconds
+        """How long the channel asked to be left alone; 0 where it did not say."""
 
 
 class Channel(Protocol):
@@ -137,7 +147,8 @@ class AlertmanagerChannel:
                 response.read()
         except urllib.error.HTTPError as error:
             error.close()
-            raise DeliveryError(f"Alertmanager answered {error.code}") from None
+            asked = _retry_after(error.headers.get("Retry-After"), self._clock())
+            raise DeliveryError(f"Alertmanager answered {error.code}", retry_after_seconds=asked) from None
         except OSError as error:
             raise DeliveryError(f"Alertmanager cannot be reached ({type(error).__name__})") from None
 
@@ -219,6 +230,17 @@ def _endpoint(parts: SplitResult) -> tuple[str, dict[str, str]]:
         login = f"{parts.username}:{parts.password or ''}".encode()
         headers["Authorization"] = "Basic " + base64.b64encode(login).decode()
     return f"{scheme}://{host}:{parts.port or 9093}{parts.path.rstrip('/')}/api/v2/alerts", headers
+
+
+def _retry_after(header: str | None, now: float) -> float:
+    """Seconds that a `Retry-After` header asks for, as a number or as a date; 0 where it says nothing usable."""
+    if not header:
+        return 0.0
+    try:
+        asked = float(header) if header.strip().isdecimal() else parsedate_to_datetime(header).timestamp() - now
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(asked, 0.0), RETRY_AFTER_SECONDS)
 
 
 def _rfc3339(at: float) -> str:

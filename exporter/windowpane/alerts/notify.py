@@ -245,7 +245,7 @@ class Notifier:
         try:
             channel.send(messages)
         except DeliveryError as error:
-            return self._failed(channel, letters, str(error))
+            return self._failed(channel, letters, str(error), at_least=error.retry_after_seconds)
         except Exception as error:  # noqa: BLE001  # a channel's own fault is a failed delivery too
             return self._failed(channel, letters, type(error).__name__)
         self._outbox.done(letters, now=self._clock())
@@ -267,7 +267,8 @@ class Notifier:
     def _message(self, letter: Letter) -> AlertMessage | None:
         return message_of(letter.event, public_url=self._public_url)
 
-    def _failed(self, channel: Channel, letters: list[Letter], reason: str) -> int:
+    def _failed(self, channel: Channel, letters: list[Letter], reason: str, *, at_least: float = 0.0) -> int:
+        """Try again later, not before *at_least* seconds; give up what is too old."""
         now = self._clock()
         settings = self._settings
         old = [letter for letter in letters if now - letter.queued_at >= settings.age_maximum_seconds]
@@ -275,7 +276,7 @@ class Notifier:
         if young:
             attempts = min(letter.attempts for letter in young)
             pause = min(settings.retry_seconds * 2 ** min(attempts, 20), settings.retry_maximum_seconds)
-            self._outbox.postpone(young, due_at=now + pause)
+            self._outbox.postpone(young, due_at=now + max(pause, at_least))
             self._tell(channel, young, "retried")
             self._boundary.say(f"retry {channel.key}", "an alert was not delivered: %s; trying again", reason)
         if old:

@@ -25,6 +25,8 @@ CAPACITY_ROWS: Final = 10_000
 BUSY_SECONDS: Final = 5.0
 FORK_SECONDS: Final = 2.0
 MESSAGES_TOGETHER: Final = 20
+CLOCK_SLACK_SECONDS: Final = 60.0
+"""How far apart the clocks of two processes may be before one counts as wrong."""
 REMEMBER_SECONDS: Final = 7 * 86_400.0
 """How long delivered messages are remembered, so that they are not sent twice."""
 
@@ -131,6 +133,12 @@ class Outbox:
         Nobody else gets them before *until*.
         """
         with self._transaction() as connection:
+            # Queued in the future: the clock was set back, and waiting for it would hold messages for as long.
+            connection.execute(
+                "UPDATE notification_outbox SET queued_at = :now, due_at = :now, leased_until = 0 "
+                "WHERE done_at IS NULL AND queued_at > :now + :slack",
+                {"now": now, "slack": CLOCK_SLACK_SECONDS},
+            )
             first = connection.execute(
                 "SELECT session_id FROM notification_outbox "
                 "WHERE done_at IS NULL AND channel = ? AND due_at <= ? AND leased_until <= ? "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -78,13 +79,25 @@ def _add_sessions(found: dict[str, Family], live: LiveSessions, rows: Sequence[L
     order = np.lexsort((-np.nan_to_num(used), -np.nan_to_num(utilization, nan=-1.0)))
     for place in order[:top].tolist():
         agent, model, _ = rows[int(live.group[place])]
-        labels = (agent, model, live.ids[place][:SESSION_ID_CHARACTERS])
+        labels = (agent, model, session_label(live.ids[place]))
         for metric, value in (
             (catalog.SESSION_UTILIZATION, float(utilization[place])),
             (catalog.SESSION_USED_TOKENS, float(used[place])),
         ):
             if not math.isnan(value):
                 found[metric.name].points.append(Point(labels, value))
+
+
+def session_label(session_id: str) -> str:
+    """The id as a label: itself where it can be one, else what can be shown of it and a digest.
+
+    An id comes from outside: one that is no Unicode text would fail every scrape.
+    """
+    shown = "".join(sign if sign.isprintable() else "?" for sign in session_id[:SESSION_ID_CHARACTERS])
+    if shown == session_id:
+        return shown
+    digest = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{shown[: SESSION_ID_CHARACTERS - len(digest) - 1]}~{digest}"
 
 
 def _add_series(family: Family, column: Column, rows: Sequence[LabelSet]) -> None:

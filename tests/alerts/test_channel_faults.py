@@ -1,0 +1,210 @@
+"""Channels that are slow, hang or ask for patience, and clocks that jump: nothing waits but the message."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.alerts import channels
+from windowpane.alerts.channels import AlertmanagerChannel, DeliveryError, channel_for
+from windowpane.alerts.message import AlertMessage, message_of
+from windowpane.alerts.notify import DeliverySettings, Notifier
+from windowpane.alerts.outbox import Outbox
+from windowpane.alerts.quiet import QuietHours
+from windowpane.events import AlertFired, Event, EventContext
+from windowpane.testing import ManualClock
+
+START = 1_700_000_000.0
+Wait = Callable[..., None]
+
+
+class Service:
+    """An HTTP endpoint that answers what it is told, once it is let go."""
+
+    def __init__(self, status: int = 200, **headers: str) -> None:
+        self.status = status
+        self.headers = headers
+        self.go = threading.Event()
+        self.go.set()
+        self.arrived: list[Any] = []
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                service.arrived.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                service.go.wait(30)
+                self.send_response(service.status)
+                for name, value in service.headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                """Nothing on the terminal."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.address = f"127.0.0.1:{self.server.server_port}"
+
+    def close(self) -> None:
+        self.go.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    running = Service()
+    yield running
+    running.close()
+
+
+def fired(session: str = "s1", crossing: int = 3) -> Event:
+    context = EventContext(session, "reviewer", "gpt-5", 3, 1, "live", f"{session}/alerts")
+    return Event(context, 0, START, AlertFired("fidelity", "warning", crossing, 0.5, 0.75, "Fidelity 50%"))
+
+
+def message() -> AlertMessage:
+    made = message_of(fired())
+    assert made is not None
+    return made
+
+
+def by_hand(channel: Any, clock: ManualClock, outbox: Outbox, **quiet: QuietHours) -> Notifier:
+    """A notifier whose thread is never started: the test calls `deliver_due`."""
+    settings = DeliverySettings(group_seconds=0.0, retry_seconds=5.0)
+    notifier = Notifier([channel], outbox, settings=settings, clock=clock, quiet=quiet)
+    notifier.start = lambda: None  # type: ignore[method-assign]
+    return notifier
+
+
+class TestSlow:
+    def test_whoever_raises_an_alert_never_waits_for_the_channel(
+        self, service: Service, wait_until: Wait
+    ) -> None:
+        """While the service holds its answer back, queueing goes on at once; in the end each arrives once."""
+        service.go.clear()
+        settings = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_a_minute=6_000)
+        told: list[Event] = []
+        notifier = Notifier(
+            [channel_for(f"json://{service.address}")], Outbox(None), settings=settings, emit=told.extend
+        )
+        notifier.write([fired("s0")])
+        wait_until(lambda: len(service.arrived) == 1, what="the first request")
+        began = time.perf_counter()
+        for number in range(1, 20):
+            notifier.write([fired(f"s{number}")])
+        took = time.perf_counter() - began
+        assert len(service.arrived) == 1, "the channel was slow all the while"
+        service.go.set()
+        wait_until(lambda: len(told) == 20, what="every delivery")
+        notifier.close()
+
+        assert took < 1.0
+        assert len(service.arrived) == 20
+        assert {event.type for event in told} == {"notification.delivered"}
+
+    def test_a_service_that_never_answers_is_given_up_and_tried_again(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The time allowed runs out, the message stays in the outbox, and the next try delivers it."""
+        monkeypatch.setattr(channels, "SEND_SECONDS", 0.1)
+        service.go.clear()
+        clock, outbox = ManualClock(START), Outbox(None)
+        notifier = by_hand(AlertmanagerChannel(f"alertmanager://{service.address}"), clock, outbox)
+        notifier.write([fired()])
+        notifier.deliver_due()
+        assert outbox.waiting() == 1
+        service.go.set()
+        monkeypatch.setattr(channels, "SEND_SECONDS", 10.0)
+        clock.advance(6)
+
+        assert notifier.deliver_due() == 1
+        assert outbox.waiting() == 0
+        notifier.close()
+
+
+class TestPatience:
+    def test_a_channel_that_asks_to_wait_is_left_alone_for_so_long(self) -> None:
+        """429 with Retry-After: nothing is sent before the time asked for, then once."""
+        service = Service(429, Retry_After="120")
+        clock, outbox = ManualClock(START), Outbox(None)
+        notifier = by_hand(AlertmanagerChannel(f"alertmanager://{service.address}"), clock, outbox)
+        notifier.write([fired()])
+        notifier.deliver_due()
+        clock.advance(119)
+        notifier.deliver_due()
+        early = len(service.arrived)
+        service.status = 200
+        clock.advance(2)
+        notifier.deliver_due()
+        notifier.deliver_due()
+        service.close()
+        notifier.close()
+
+        assert early == 1
+        assert len(service.arrived) == 2
+        assert outbox.waiting() == 0
+
+    @pytest.mark.parametrize(
+        ("header", "seconds"),
+        [
+            ("30", 30),
+            (format_datetime(datetime.fromtimestamp(START + 45, UTC), usegmt=True), 45),
+            (format_datetime(datetime.fromtimestamp(START - 45, UTC), usegmt=True), 0),
+            ("999999999999", 3_600),
+            ("soon", 0),
+            ("-5", 0),
+            ("", 0),
+        ],
+    )
+    def test_the_header_is_a_number_or_a_date(self, header: str, seconds: float) -> None:
+        """In seconds or as a date of HTTP, bounded by an hour; anything else is as if it were not there."""
+        service = Service(429, Retry_After=header)
+        channel = AlertmanagerChannel(f"alertmanager://{service.address}", clock=lambda: START)
+        with pytest.raises(DeliveryError, match="answered 429") as told:
+            channel.send([message()])
+        service.close()
+
+        assert told.value.retry_after_seconds == seconds
+
+
+class TestClocks:
+    def test_a_clock_that_is_set_back_holds_nothing_up(self, service: Service, tmp_path: Path) -> None:
+        """What was queued by tomorrow's clock is delivered today."""
+        clock, outbox = ManualClock(START), Outbox(tmp_path / "outbox.db")
+        notifier = by_hand(channel_for(f"json://{service.address}"), clock, outbox)
+        notifier.write([fired()])
+        clock.now = START - 86_400
+        notifier.write([fired(crossing=9)])
+        notifier.deliver_due()
+        notifier.close()
+
+        assert sum(body["message"].count("Fidelity 50%") for body in service.arrived) == 2
+
+    def test_quiet_hours_end_by_the_new_clock(self, service: Service) -> None:
+        """A message held for the morning is neither sent in the night nor tried for ever."""
+        midnight = datetime.fromtimestamp(START, UTC).astimezone().replace(hour=0, minute=30).timestamp()
+        clock, outbox = ManualClock(midnight), Outbox(None)
+        channel = channel_for(f"json://{service.address}")
+        notifier = by_hand(channel, clock, outbox, **{channel.key: QuietHours.parse("22:00-07:00")})
+        notifier.write([fired()])
+        notifier.deliver_due()
+        clock.now = midnight - 3_600
+        notifier.deliver_due()
+        asleep = len(service.arrived)
+        clock.now = midnight + 7 * 3_600
+        notifier.deliver_due()
+        notifier.close()
+
+        assert asleep == 0
+        assert len(service.arrived) == 1

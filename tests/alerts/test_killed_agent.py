@@ -1,0 +1,104 @@
+"""An agent's process that is killed after an alert fired: another process tells the channel, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from windowpane.alerts.outbox import Outbox
+from windowpane.store.base import EventFilter
+from windowpane.store.sqlite import SqliteStore
+
+AGENT = """
+import sys, windowpane
+from windowpane.events import Usage
+from windowpane.settings import WindowLimits
+from windowpane.tracking import SessionInfo, SessionTracker
+
+running = windowpane.start(store=sys.argv[1], port=0, notify=[sys.argv[2]])
+tracker = SessionTracker(
+    SessionInfo("doomed", "reviewer", "gpt-4o", "live", "doomed"),
+    emit=running.emit, digest=running.digest, limits=WindowLimits.of(10_000, "given"),
+)
+tracker.start()
+for turn in range(4):
+    tracker.add("user_message", f"question {turn}", 50)
+    tracker.end_turn(Usage(9_300 + turn, 10))
+tracker.flush()
+running.flush()
+print("fired", flush=True)
+sys.stdin.read()
+"""
+
+
+def receiver(port: int, accepted: list[Any]) -> ThreadingHTTPServer:
+    """An endpoint on *port* that takes every message."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            accepted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            """Nothing on the terminal."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    return server
+
+
+def test_what_a_killed_agent_could_not_say_is_said_by_serve(
+    tmp_path: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
+) -> None:
+    """The channel is down, the agent is killed with SIGKILL; `serve` on the same store delivers when it is up."""
+    path, port = tmp_path / "windowpane.db", free_port()
+    url = f"json://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(part for part in sys.path if part),
+        "WINDOWPANE_NOTIFY": url,
+    }
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT, str(path), url],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert agent.stdin is not None
+    assert agent.stdout is not None
+    with agent.stdin, agent.stdout:
+        assert agent.stdout.readline() == b"fired\n"
+        agent.send_signal(signal.SIGKILL)
+        assert agent.wait(30) == -signal.SIGKILL
+    with closing(Outbox(path)) as outbox:
+        assert outbox.waiting() > 0
+    accepted: list[Any] = []
+    up = receiver(port, accepted)
+    command = [sys.executable, "-m", "windowpane", "serve", "--port", "0", "--store", str(path)]
+    serving = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        with closing(Outbox(path)) as outbox:
+            wait_until(lambda: outbox.waiting() == 0, timeout_seconds=90, what="an empty outbox")
+    finally:
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(30) == 0
+        up.shutdown()
+        up.server_close()
+    with closing(SqliteStore(path)) as store:
+        told = store.events(EventFilter(types=("notification.delivered",)))
+        intact = store.verify().intact
+
+    text = "\n".join(body["message"] for body in accepted)
+    assert text.count("for 3 turns") == 1, "told once"
+    assert "utilization" in {one.event.data.alert for one in told}  # type: ignore[union-attr]
+    assert intact
