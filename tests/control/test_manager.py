@@ -252,6 +252,25 @@ def test_scenario_022_a_single_turn_too_large_is_reduced_from_within() -> None:
         assert valid(window)
 
 
+def test_a_call_that_is_shortened_stays_with_its_result() -> None:
+    """A call cut within its turn keeps its group, so that it and its result still leave together."""
+    sink = RecordingSink()
+    with manager(sink, limit=4_000) as window:
+        window.add_user("write the file")
+        window.on_turn_start()
+        arguments = json.dumps({"path": "a", "text": words(3_500)})
+        window.on_turn_end(chat_reply(None, calls=[("c0", "write_file", arguments), ("c1", "read_file", "{}")]))
+        window.on_tool_result("write_file", words(100), "c0")
+        window.on_turn_start()
+        window.on_tool_result("read_file", words(100), "c1")
+        (call, *rest) = [block for block in window.blocks() if block.tool_call_id is not None]
+
+        assert call.replaces is not None
+        assert call.tokens < 3_000
+        assert {block.group for block in rest} == {call.group}
+        assert [block.tool_call_id for block in rest] == ["c1", "c0", "c1"]
+
+
 def test_usage_of_the_provider_becomes_the_truth() -> None:
     """After a reply the window's size is what the provider counted, and it is labelled so."""
     sink = RecordingSink()

@@ -152,3 +152,23 @@ def test_departures_are_bounded(session: Make) -> None:
         play.tracker.add("user_message", f"text {n}", 100)
 
     assert [regret.block_id for regret in play.of(ContentRegretted)] == [block.id for block in blocks[2:]]
+
+
+def test_a_call_that_was_shortened_still_owns_its_result(session: Make) -> None:
+    """What comes back joins its group, and fetching it again with the same arguments is a regret."""
+    play = session(10_000)
+    play.say(10)
+    call = play.call("c1", "read a very long path", tokens=50)
+    short = play.tracker.shorter(call, "read a v…", 5, count_source="estimate", handle=None)
+    play.tracker.compress(
+        ContentCompressed("truncation", "overflow", "accepted", 50, 5, "content", (call.id,), (short.id,)),
+        (short,),
+    )
+    play.tracker.end_turn()
+    result = play.result("c1", "the file")
+    play.turn(0, 5)
+    play.evict(result)
+    play.call("c2", "read a very long path")
+
+    assert result.group == short.group == call.group
+    assert [regret.block_id for regret in play.of(ContentRegretted)] == [result.id]

@@ -203,22 +203,6 @@ def _results(core: Core, cluster: Cluster, text: str, *, handles: bool) -> list[
                 "placeholder", line, tokens, replaces=block.id, count_source=counter.source, handle=handle
             )
         )
-    merged = tracker.stand_in(
-        newest.content_type,
-        text,
-        counter.count(text),
-        replaces=newest.id,
-        count_source=counter.source,
-        handle=(newest.handle or handle_of(newest.id)) if handles else None,
-    )
-    is_result = newest.content_type == "tool_result"
-    results.append(
-        replace(
-            merged,
-            group=newest.group if newest.group != newest.id else merged.id,
-            turn=newest.turn,
-            tool_call_id=newest.tool_call_id if is_result else None,
-            tool_name=newest.tool_name,
-        )
-    )
+    handle = (newest.handle or handle_of(newest.id)) if handles else None
+    results.append(tracker.shorter(newest, text, counter.count(text), count_source=counter.source, handle=handle))
     return results

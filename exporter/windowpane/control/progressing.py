@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from windowpane.control.compression.progressive import (
@@ -15,14 +15,12 @@ from windowpane.control.compression.progressive import (
 )
 from windowpane.control.compression.prompts import fenced
 from windowpane.control.core import Core
-from windowpane.control.eviction.placeholders import handle_of
 from windowpane.control.pressure import Levels
-from windowpane.control.reduction import NOTHING, Outcome
-from windowpane.control.requests import AskModel, KeepOriginals, Program
+from windowpane.control.reduction import NOTHING, Outcome, keep_original
+from windowpane.control.requests import AskModel, Program
 from windowpane.events import BreakerOpened, ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.vocabulary import COMPONENT_OF
-from windowpane.window.blocks import Block
 
 BLOCKS_A_TURN: Final = 12
 """Shortened before one call of the agent, at most."""
@@ -79,16 +77,15 @@ def _draft(core: Core, aged: Aged, *, may_ask: bool) -> Program[_Draft]:
 def _replace(core: Core, aged: Aged, draft: _Draft) -> Program[int]:
     """Put the shorter form in the block's place; 0 where it is not used."""
     tracker, block = core.tracker, aged.block
-    handle = block.handle
-    if handle is None and core.settings.archive:
-        kept = yield KeepOriginals(((handle_of(aged.root), aged.original),))
-        handle = None if kept.failed else handle_of(aged.root)
+    handle = yield from keep_original(core, block, root=aged.root, text=aged.original)
     if block.id not in tracker.window:
         return 0
     named = handle is not None and aged.max_tokens >= HANDLE_TOKENS
     text = f"{draft.text} [original: {handle}]" if named else draft.text
     reason = accepts(aged, text, core.counter)
-    stand_in = _stand_in(core, block, text, handle)
+    stand_in = tracker.shorter(
+        block, text, core.counter.count(text), count_source=core.counter.source, handle=handle
+    )
     event = tracker.compress(
         ContentCompressed(
             strategy="progressive_summarization",
@@ -107,25 +104,7 @@ def _replace(core: Core, aged: Aged, draft: _Draft) -> Program[int]:
     )
     if reason:
         return 0
-    finding = core.payloads.get(block.id)
     core.levelled.replaced(aged, stand_in)
-    core.forget([block])
-    if finding is not None and block.content_type == "tool_result":
-        core.payloads[stand_in.id] = finding
+    core.hand_over(block, stand_in)
     core.assess([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
     return block.tokens - stand_in.tokens
-
-
-def _stand_in(core: Core, block: Block, text: str, handle: str | None) -> Block:
-    """The shorter form as the same kind of content, in the same group, of the same age."""
-    tokens = core.counter.count(text)
-    made = core.tracker.stand_in(
-        block.content_type, text, tokens, replaces=block.id, count_source=core.counter.source, handle=handle
-    )
-    return replace(
-        made,
-        group=block.group,
-        turn=block.turn,
-        tool_call_id=block.tool_call_id,
-        tool_name=block.tool_name,
-    )

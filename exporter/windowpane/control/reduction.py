@@ -7,7 +7,7 @@ they did through the tracker; none applies what does not make the window smaller
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from windowpane.control.compression.truncation import clip_arguments, middle_out
@@ -233,12 +233,21 @@ def water_level(sizes: Sequence[int], excess: int, smallest: int) -> int:
     return low
 
 
+def keep_original(core: Core, block: Block, *, root: str = "", text: str | None = None) -> Program[str | None]:
+    """The handle under which the original of *block* can be fetched; None where it is not kept.
+
+    *root* and *text* are the id and the text it came in with, where it was shortened before.
+    """
+    if block.handle is not None or not core.settings.archive:
+        return block.handle
+    handle = handle_of(root or block.id)
+    answer = yield KeepOriginals(((handle, (block.text or "") if text is None else text),))
+    return None if answer.failed else handle
+
+
 def _shorten(core: Core, block: Block, max_tokens: int) -> Program[int]:
     tracker = core.tracker
-    handle = block.handle
-    if handle is None and core.settings.archive:
-        answer = yield KeepOriginals(((handle_of(block.id), block.text or ""),))
-        handle = None if answer.failed else handle_of(block.id)
+    handle = yield from keep_original(core, block)
     if block.id not in tracker.window:
         return 0
     note = f", original: {handle}" if handle else ""
@@ -249,16 +258,7 @@ def _shorten(core: Core, block: Block, max_tokens: int) -> Program[int]:
     )
     if tokens >= block.tokens:
         return 0
-    short = replace(
-        tracker.stand_in(block.content_type, text, tokens, replaces=block.id, count_source=core.counter.source),
-        group=block.group,
-        turn=block.turn,
-        tool_call_id=block.tool_call_id,
-        tool_name=block.tool_name,
-        handle=handle,
-    )
-    if block.group == block.id:
-        short = replace(short, group=short.id)
+    short = tracker.shorter(block, text, tokens, count_source=core.counter.source, handle=handle)
     tracker.compress(
         ContentCompressed(
             strategy="truncation",
@@ -273,10 +273,5 @@ def _shorten(core: Core, block: Block, max_tokens: int) -> Program[int]:
         ),
         (short,),
     )
-    payload = core.payloads.get(block.id)
-    core.forget([block])
-    if payload is not None:
-        core.payloads[short.id] = payload
-    if core.goal_block == block.id:
-        core.goal_block = short.id
+    core.hand_over(block, short)
     return block.tokens - tokens

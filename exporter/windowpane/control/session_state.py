@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from windowpane.control.breaker import Breaker
@@ -207,6 +207,18 @@ class SessionState:
             self.payloads.pop(block.id, None)
             self.references.forget(block.id)
         self.levelled.forget(blocks)
+
+    def hand_over(self, block: Block, shorter: Block) -> None:
+        """What is kept beside a block that left stays with the block that says less in its place.
+
+        But for the provider's own form, which says as much as before.
+        """
+        payload = self.payloads.get(block.id)
+        self.forget([block])
+        if payload is not None:
+            self.payloads[shorter.id] = replace(payload, raw=None)
+        if self.goal_block == block.id:
+            self.goal_block = shorter.id
 
     def assess(
         self,

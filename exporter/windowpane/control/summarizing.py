@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from windowpane.control.compression.prompts import TOOL_RESULT, fenced
 from windowpane.control.core import Core
-from windowpane.control.eviction.placeholders import handle_of
 from windowpane.control.pressure import Levels
-from windowpane.control.reduction import NOTHING, Outcome
-from windowpane.control.requests import AskModel, KeepOriginals, Program
+from windowpane.control.reduction import NOTHING, Outcome, keep_original
+from windowpane.control.requests import Answer, AskModel, Program
 from windowpane.events import BreakerOpened, ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.window.blocks import Block
@@ -59,63 +57,49 @@ def _largest(core: Core) -> list[Block]:
 
 
 def _summarize(core: Core, block: Block) -> Program[int]:
+    """Put what the model found in one result in its place; tokens saved, 0 where its answer is not used."""
     tracker, started = core.tracker, core.timer()
-    text = block.text or ""
     limit = int(SHARE * block.tokens)
-    answer = yield AskModel(TOOL_RESULT.format(tokens=limit), fenced([text[:SHOWN_CHARACTERS]]))
-    handle = block.handle
-    if handle is None and core.settings.archive:
-        kept = yield KeepOriginals(((handle_of(block.id), text),))
-        handle = None if kept.failed else handle_of(block.id)
+    answer = yield AskModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
+    handle = yield from keep_original(core, block)
     if block.id not in tracker.window:
         return 0
     said = "" if answer.failed else str(answer.value or "").strip()
-    where = f"\n[summary; original: {handle}]" if handle else "\n[summary]"
-    short, tokens = f"{said}{where}", core.counter.count(f"{said}{where}")
-    reason = (
-        f"model failed: {type(answer.error).__name__}"
-        if answer.failed
-        else "empty"
-        if not said
-        else "not smaller"
-        if tokens >= block.tokens
-        else ""
+    text = f"{said}\n[summary; original: {handle}]" if handle else f"{said}\n[summary]"
+    short = tracker.shorter(
+        block, text, core.counter.count(text), count_source=core.counter.source, handle=handle
     )
-    stand_in = replace(
-        tracker.stand_in("tool_result", short, tokens, replaces=block.id, count_source=core.counter.source),
-        group=block.group,
-        turn=block.turn,
-        tool_call_id=block.tool_call_id,
-        tool_name=block.tool_name,
-        handle=handle,
-    )
-    if block.group == block.id:
-        stand_in = replace(stand_in, group=stand_in.id)
-    results = () if reason else (stand_in,)
+    reason = _refusal(answer, said, smaller=short.tokens < block.tokens)
     event = tracker.compress(
         ContentCompressed(
             strategy="tool_result_summarization",
             trigger="pressure",
             outcome="failed" if answer.failed else "rejected" if reason else "accepted",
             tokens_before=block.tokens,
-            tokens_after=tokens,
+            tokens_after=short.tokens,
             removed=(block.id,),
-            results=tuple(result.id for result in results),
+            results=() if reason else (short.id,),
             removed_by_component={"tool_results": block.tokens},
             model_calls=1,
             duration_seconds=core.timer() - started,
             method=core.settings.model,
             reason=reason,
         ),
-        results,
+        () if reason else (short,),
     )
     if answer.failed and core.breaker.failed():
         tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
     if reason:
         return 0
-    finding = core.payloads.get(block.id)
-    core.forget([block])
-    if finding is not None:
-        core.payloads[stand_in.id] = finding
-    core.assess([block], [stand_in], recoverable=handle is not None, facts=None, of=event.event_id)
-    return block.tokens - tokens
+    core.hand_over(block, short)
+    core.assess([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
+    return block.tokens - short.tokens
+
+
+def _refusal(answer: Answer, said: str, *, smaller: bool) -> str:
+    """Why a summary is not used; empty where it is."""
+    if answer.failed:
+        return f"model failed: {type(answer.error).__name__}"
+    if not said:
+        return "empty"
+    return "" if smaller else "not smaller"

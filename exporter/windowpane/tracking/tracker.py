@@ -158,6 +158,25 @@ class SessionTracker(Turns):
             handle=handle,
         )
 
+    def shorter(
+        self, block: Block, text: str, tokens: int, *, count_source: CountSource, handle: str | None
+    ) -> Block:
+        """Make the block that will say less in *block*'s place: of its kind and age, in its group and tool call.
+
+        Pass it to `compress`. A call stays known by the digest of all its arguments.
+        """
+        return replace(
+            block,
+            id=self._new_id(),
+            tokens=tokens,
+            digest=block.digest if block.content_type == "tool_call" else self._digest(text),
+            chars=len(text),
+            count_source=count_source,
+            text=text,
+            replaces=block.id,
+            handle=handle,
+        )
+
     def refer(self, block_ids: Sequence[str], by: str, at: float | None = None) -> None:
         """Later content used something that only these blocks hold; their lifetimes begin again."""
         known = tuple(block_id for block_id in block_ids if self.window.refer(block_id, self.turn))
@@ -210,7 +229,7 @@ class SessionTracker(Turns):
             left = self.window.replace(compression.removed, results)
         self._depart(left, "compression", event_id(self.info.stream_id, event.n, event.at))
         for block in results:
-            self.record(BlockAdded(block), at)
+            self._tell_of(block, at)
         self._trend.compressions += 1
         self.accounts.reduced()
         if window_tokens is not None or compression.scope == "window" or compression.method == "agent":
@@ -258,10 +277,14 @@ class SessionTracker(Turns):
 
     def _carry(self, block: Block, at: float | None) -> Block:
         self.window.add(block)
+        self._tell_of(block, at)
+        return block
+
+    def _tell_of(self, block: Block, at: float | None) -> None:
+        """A block stands for another; what comes back for a tool call finds it under its new id."""
         self.record(BlockAdded(block), at)
         if block.content_type == "tool_call" and block.tool_call_id is not None:
             self._call_blocks[block.tool_call_id] = block
-        return block
 
     def _notice_return(self, block: Block, at: float | None) -> None:
         departure = self._departures.returned(block.digest, self.turn)
