@@ -13,6 +13,7 @@ from typing import Any
 
 from windowpane.control.budget import Ruling
 from windowpane.control.eviction.placeholders import finding_of
+from windowpane.control.outputs import read_output
 from windowpane.control.payloads import Payload
 from windowpane.control.replies import ReplyPart
 from windowpane.control.requests import KeepOriginals, Program
@@ -126,7 +127,8 @@ class Core(SessionState):
 
         An *interim* one stands for the result of a call that goes on, until that comes.
         """
-        text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+        read = read_output(output)
+        text, flat = read.text, len(read.media) * self.settings.image_tokens
         source, tokens = self.counter.source, self.counter.count(text)
         finding = finding_of(text)
         handle = None
@@ -147,6 +149,7 @@ class Core(SessionState):
         if call_id in self.answered:
             self.tracker.record(HistoryRepaired("duplicate_result", 1))
             return
+        tokens += flat
         self._watch("tool_results", tokens)
         if call_id is None:
             self.tracker.record(HistoryRepaired("unmatched_result", 1))
@@ -156,11 +159,18 @@ class Core(SessionState):
             self.answered.add(call_id)
             name = name or (call.name if call else "")
         block = self.tracker.add(
-            "tool_result", text, tokens, count_source=source, tool_call_id=call_id, tool_name=name, handle=handle
+            "tool_result",
+            text,
+            tokens,
+            count_source=source,
+            digest=self.digest(f"{text}\0{json.dumps(read.media, default=str)}") if read.media else "",
+            tool_call_id=call_id,
+            tool_name=name,
+            handle=handle,
         )
         self._index(block)
-        if finding:
-            self.payloads[block.id] = Payload(finding=finding)
+        if finding or read.media:
+            self.payloads[block.id] = Payload(finding=finding, media=read.media)
 
     def reindex(self) -> None:
         """Track references to the blocks of a new window."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -17,10 +18,12 @@ from windowpane.control.compression.subagent import Returned, Subtask
 from windowpane.control.decisions import Decision
 from windowpane.control.delegating import delegate
 from windowpane.control.finishing import Completion, complete
+from windowpane.control.histories import take_history
 from windowpane.control.replies import read_reply
 from windowpane.control.requests import Answer, AskModel, AskSubagent, Program
 from windowpane.control.tasking import TaskSession
 from windowpane.exceptions import IrreducibleContextError
+from windowpane.window.groups import Unanswered
 
 T = TypeVar("T")
 
@@ -101,6 +104,14 @@ class ContextWindowManager(TaskSession):
         An *interim* output stands for the result of a call that goes on; its group never leaves until that comes.
         """
         self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id, interim=interim))
+
+    def add_messages(self, messages: Iterable[object], *, unanswered: Unanswered = "answer") -> dict[str, int]:
+        """Go on with a conversation that began elsewhere, in OpenAI's chat or Anthropic's shape; ends no turn.
+
+        A broken one is mended: a result without its call goes, and a call without a result is answered by a
+        stand-in or goes with its answers (*unanswered* "answer" or "drop"). Says how often each was done.
+        """
+        return self._drive("add_messages", take_history(self._core, messages, unanswered=unanswered)) or {}
 
     def delegate(self, subtask: Subtask) -> Returned | None:
         """Have a sub-agent do *subtask* in a window of its own; its result is bounded, and yours to add.
@@ -202,6 +213,12 @@ class AsyncContextWindowManager(TaskSession):
     ) -> None:
         """As `ContextWindowManager.on_tool_result`."""
         await self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id, interim=interim))
+
+    async def add_messages(
+        self, messages: Iterable[object], *, unanswered: Unanswered = "answer"
+    ) -> dict[str, int]:
+        """As `ContextWindowManager.add_messages`."""
+        return await self._drive("add_messages", take_history(self._core, messages, unanswered=unanswered)) or {}
 
     async def delegate(self, subtask: Subtask) -> Returned | None:
         """As `ContextWindowManager.delegate`."""

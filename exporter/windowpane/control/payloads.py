@@ -15,5 +15,7 @@ class Payload:
     """The content part as it came: an image, or thinking with its signature."""
     finding: str = ""
     """One line of what a tool result found, taken when it came in."""
+    media: tuple[Mapping[str, Any], ...] = ()
+    """Images and documents in a tool's output, as they came."""
     joined: bool = False
     """Part of the same message as the block before it."""

@@ -47,7 +47,7 @@ def openai_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload]) ->
     for unit in _units(blocks, payloads):
         first = unit.blocks[0]
         if first.content_type in REPLY_TYPES:
-            messages.extend(_openai_reply(unit))
+            messages.extend(_openai_reply(unit, payloads))
         elif first.content_type == "system_prompt":
             messages.append({"role": "system", "content": first.text or ""})
         else:
@@ -69,7 +69,7 @@ def anthropic_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload])
             content = _anthropic_reply(unit, ids, payloads)
             if content:
                 _append(turns, "assistant", content)
-            results = _anthropic_results(unit, ids)
+            results = _anthropic_results(unit, ids, payloads)
             if results:
                 _append(turns, "user", results)
         else:
@@ -116,7 +116,7 @@ def _owner(unit: _Unit | None, result: Block) -> Block | None:
     )
 
 
-def _openai_reply(unit: _Unit) -> list[Message]:
+def _openai_reply(unit: _Unit, payloads: Mapping[str, Payload]) -> list[Message]:
     texts = [block.text or "" for block in unit.blocks if block.content_type == "assistant_response"]
     calls = [block for block in unit.blocks if block.content_type == "tool_call"]
     if not calls and not texts:
@@ -136,7 +136,18 @@ def _openai_reply(unit: _Unit) -> list[Message]:
     results = [
         {"role": "tool", "tool_call_id": call.tool_call_id, "content": _result(unit, call)} for call in calls
     ]
-    return [message, *results]
+    shown = [
+        {"role": "user", "content": [_text(f"[Output of {call.tool_name or 'a tool'}]"), *map(dict, media)]}
+        for call in calls
+        if (media := _media(unit, call, payloads))
+    ]
+    return [message, *results, *shown]
+
+
+def _media(unit: _Unit, call: Block, payloads: Mapping[str, Payload]) -> tuple[Mapping[str, Any], ...]:
+    """Images in the result of a call; the chat API takes them in the user's messages only."""
+    result = unit.results.get(call.tool_call_id or "")
+    return () if result is None else payloads.get(result.id, _NOTHING).media
 
 
 def _result(unit: _Unit, call: Block) -> str:
@@ -166,12 +177,14 @@ def _anthropic_reply(unit: _Unit, ids: Mapping[str, str], payloads: Mapping[str,
     return content
 
 
-def _anthropic_results(unit: _Unit, ids: Mapping[str, str]) -> list[Message]:
-    return [
-        {"type": "tool_result", "tool_use_id": ids[block.id], "content": _result(unit, block)}
-        for block in unit.blocks
-        if block.content_type == "tool_call"
-    ]
+def _anthropic_results(unit: _Unit, ids: Mapping[str, str], payloads: Mapping[str, Payload]) -> list[Message]:
+    results: list[Message] = []
+    for call in unit.blocks:
+        if call.content_type == "tool_call":
+            said, media = _result(unit, call), _media(unit, call, payloads)
+            content = [_text(said), *map(dict, media)] if media else said
+            results.append({"type": "tool_result", "tool_use_id": ids[call.id], "content": content})
+    return results
 
 
 def _unused(unit: _Unit, used: set[str]) -> dict[str, str]:

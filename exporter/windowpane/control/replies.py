@@ -157,7 +157,7 @@ def _anthropic(reply: object, blocks: Iterable[object]) -> Reply:
             if _get(block, "text"):
                 parts.append(ReplyPart("assistant_response", _get(block, "text")))
         elif kind in ("thinking", "redacted_thinking"):
-            raw = _plain(block)
+            raw = plain(block)
             parts.append(ReplyPart("thinking", str(raw.get("thinking") or raw.get("data") or ""), raw=raw))
         elif kind == "tool_use":
             parts.append(_call(_get(block, "id"), _get(block, "name"), _get(block, "input")))
@@ -180,10 +180,9 @@ def _text(content: object) -> str:
     return ""
 
 
-def _plain(block: object) -> dict[str, Any]:
-    """A provider's block as the dictionary it was read from."""
-    if isinstance(block, Mapping):
-        return dict(block)
-    dump = getattr(block, "model_dump", None)
-    plain = dump(exclude_none=True) if callable(dump) else vars(block)
-    return dict(plain)
+def plain(value: object) -> dict[str, Any]:
+    """A provider's block or message as the dictionary it was read from."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    dump = getattr(value, "model_dump", None)
+    return dict(dump(exclude_none=True) if callable(dump) else vars(value))
