@@ -80,8 +80,10 @@ def _replace(core: Core, aged: Aged, draft: _Draft) -> Program[int]:
     handle = yield from keep_original(core, block, root=aged.root, text=aged.original)
     if block.id not in tracker.window:
         return 0
+    with_handle = f"{draft.text} [original: {handle}]"
     named = handle is not None and aged.max_tokens >= HANDLE_TOKENS
-    text = f"{draft.text} [original: {handle}]" if named else draft.text
+    named = named and core.counter.count(with_handle) < block.tokens
+    text = with_handle if named else draft.text
     reason = accepts(aged, text, core.counter)
     stand_in = tracker.shorter(
         block, text, core.counter.count(text), count_source=core.counter.source, handle=handle
