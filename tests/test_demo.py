@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.demo import load
+from windowpane.events import BlockAdded, BlocksEvicted, ContentCompressed, ContentRegretted, FidelityEvaluated
 from windowpane.redaction import redact
 from windowpane.store.base import SessionFilter
 from windowpane.store.reads import SqliteReader
@@ -32,6 +33,8 @@ QUERIES = (
     "context_window_turns_until_red",
 )
 NOW = 1_790_000_000.0
+EVENT_OF = {"eviction": "blocks.evicted", "compression": "content.compressed"}
+"""The event behind each cause of a regret."""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,35 @@ class TestWhatIsLoaded:
         assert long.turns == 453
         assert long.input_tokens == 1_049 + 43_229_469 + 4_296_232
         assert long.cost_dollars == pytest.approx(30.33, abs=0.01)
+
+    def test_every_reference_between_events_resolves(self, demo: SqliteReader) -> None:
+        """A regret names the event that took its block out, a fidelity its compression, and blocks are known."""
+        events = [stored.event for batch in demo.scan() for stored in batch]
+        by_id = {(event.context.session_id, event.event_id): event.type for event in events}
+        blocks = {
+            (event.context.session_id, event.data.block.id)
+            for event in events
+            if isinstance(event.data, BlockAdded)
+        }
+        causes: set[str] = set()
+        for event in events:
+            session, data = event.context.session_id, event.data
+            if isinstance(data, ContentRegretted):
+                causes.add(by_id[session, data.cause_event_id])
+                assert by_id[session, data.cause_event_id] == EVENT_OF[data.cause]
+                named = {data.block_id, data.by}
+            elif isinstance(data, FidelityEvaluated):
+                assert data.of is None or by_id[session, data.of] == "content.compressed"
+                named = set()
+            elif isinstance(data, ContentCompressed):
+                named = {*data.removed, *data.results}
+            elif isinstance(data, BlocksEvicted):
+                named = {block.block_id for block in data.blocks}
+                named |= {block.replacement for block in data.blocks if block.replacement}
+            else:
+                continue
+            assert {(session, name) for name in named} <= blocks
+        assert causes == set(EVENT_OF.values())
 
     def test_playing_it_twice_gives_the_same_bytes(self, demo: SqliteReader, tmp_path: Path) -> None:
         """The same recordings at the same time give the same events, ids and alerts."""

@@ -204,6 +204,23 @@ def test_scenario_023_what_must_stay_and_does_not_fit_is_an_error_with_numbers()
     assert sink.of(OverflowDetected)[-1].outcome == "failed"
 
 
+def test_an_overflow_tells_the_size_that_did_not_fit() -> None:
+    """Not what was left of it afterwards: the alert says that so many tokens did not fit."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384) as window:
+        for n in range(5):
+            window.add_user(f"question {n}")
+            window.on_turn_end(chat_reply(words(4_000, tag=f"a{n}x")))
+        window.add_user("and now?")
+        window.on_turn_start()
+        after, levels = window.status().used_tokens, window._core.levels
+    overflow = sink.of(OverflowDetected)[-1]
+    before = next(event.used_tokens for event in reversed(sink.of(PressureMeasured)) if event.phase == "before")
+
+    assert levels is not None
+    assert overflow.used_tokens == before > levels.ceiling > after
+
+
 def test_scenario_102_a_large_system_prompt_alone_starts_no_reduction() -> None:
     """Where what is sent with every call is over the threshold by itself, nothing is attempted for it."""
     sink = RecordingSink()

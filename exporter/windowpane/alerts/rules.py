@@ -162,7 +162,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "overflow", "Window overflowed", "critical", "occurrence", "overflow.detected", "occurs", "tokens",
-        "{value} tokens did not fit the window of {limit}",
+        "{value} tokens did not fit the window of {limit} with room for the reply",
         "See what was reduced and whether the retry went through; lower the compaction threshold.",
         metric="context_window_overflows_total",
     ),

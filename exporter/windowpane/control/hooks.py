@@ -51,7 +51,7 @@ def turn_start(core: Core) -> Program[Decision]:
     yield from checkpoint_if_due(core, levels, before.used_tokens)
     if core.standing() <= levels.ceiling:
         yield from climb(core, limits, levels, tally)
-    return _settle(core, levels, tally, overflowed=before.used_tokens > levels.ceiling)
+    return _settle(core, levels, tally, before=before.used_tokens)
 
 
 def turn_end(core: Core, reply: Reply, reported_remaining: int | None = None) -> None:
@@ -135,17 +135,20 @@ def _shrink(core: Core, limits: WindowLimits, levels: Levels, tally: Tally, *, t
         tally.note("evict", (yield from cut_within_turn(core, target_used=target_used)))
 
 
-def _settle(core: Core, levels: Levels, tally: Tally, *, overflowed: bool) -> Decision:
-    """Measure again after a reduction; raises where what must stay does not fit."""
+def _settle(core: Core, levels: Levels, tally: Tally, *, before: int) -> Decision:
+    """Measure again after a reduction; raises where what must stay does not fit.
+
+    An overflow is told with the size *before* it, tokens: that is what did not fit.
+    """
     used = core.used()
     limits = core.limits
     assert limits is not None, "nothing is reduced in a window of unknown size"
     if tally.done:
         core.measured = core.tracker.measure("after")
     failed = used > levels.ceiling
-    if overflowed or failed:
+    if before > levels.ceiling or failed:
         outcome = "failed" if failed else "rolled" if tally.action == "roll" else "reduced"
-        core.tracker.record(OverflowDetected("proactive", outcome, used, limits.limit_tokens))
+        core.tracker.record(OverflowDetected("proactive", outcome, max(before, used), limits.limit_tokens))
     if failed:
         raise IrreducibleContextError(
             required_tokens=used, usable_tokens=limits.usable_tokens, limit_tokens=limits.limit_tokens

@@ -193,6 +193,7 @@ class OverflowDetected:
     outcome: str
     """`reduced`, `retried`, `rolled` or `failed`."""
     used_tokens: int
+    """What did not fit: the size before anything was done about it."""
     limit_tokens: int | None
 
 
