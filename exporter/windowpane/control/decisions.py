@@ -8,6 +8,7 @@ from typing import Final, Literal
 from windowpane.control.pressure import Levels
 from windowpane.events import PressureMeasured
 from windowpane.protocols import CountSource
+from windowpane.records import record
 from windowpane.vocabulary import Component, Zone
 
 Action = Literal["none", "prepare", "evict", "compact", "roll"]
@@ -49,7 +50,7 @@ class ComponentStatus:
         return urgency_of(self.turns_until_exhausted)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Status:
     """The window at the last measurement; None is unknown."""
 
@@ -98,7 +99,7 @@ class Status:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     """What a hook did."""
 

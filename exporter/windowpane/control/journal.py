@@ -30,6 +30,10 @@ class Journal:
     def __init__(self) -> None:
         self._records: list[SourceRecord] = []
 
+    def __bool__(self) -> bool:
+        """Whether any wait."""
+        return bool(self._records)
+
     def note(self, name: str, text: str, **fields: object) -> None:
         """Add a record, unless too many wait already."""
         if len(self._records) < MAXIMUM_RECORDS:

@@ -10,9 +10,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 
 from windowpane.control.auditing import AUDITED, AUDITED_EVENTS
 from windowpane.control.checkpoint import Found
@@ -51,6 +51,8 @@ Listener = Callable[[Event], object]
 Adviser = Callable[[Proposal], object]
 """Told of a compaction before it is made; False stops it."""
 RecordListener = Callable[[SourceRecord], object]
+
+_UNTRACED: Final = nullcontext()
 
 _log = logging.getLogger(__name__)
 
@@ -244,6 +246,8 @@ class ManagedSession:
 
     def _tell(self) -> None:
         """Call the listeners, without the lock."""
+        if not self._heard and not self._core.journal:
+            return
         with self._lock:
             heard, self._heard = self._heard, []
             records = self._core.journal.take()
@@ -306,7 +310,8 @@ class ManagedSession:
 
     def _spanned(self) -> AbstractContextManager[None]:
         """Around a hook: its events carry the current span's ids, and the span is told about the window."""
-        return spanned(self._seams.spans, self._core, self._lock, self._contain)
+        link = self._seams.spans
+        return _UNTRACED if link is None else spanned(link, self._core, self._lock, self._contain)
 
     def _contain(self, hook: str, error: Exception) -> None:
         """The one boundary: what fails in here is logged once a hook and never reaches the agent."""

@@ -42,7 +42,7 @@ class SpanLink(Protocol):
 
 @contextmanager
 def spanned(
-    link: SpanLink | None,
+    link: SpanLink,
     core: Core,
     lock: AbstractContextManager[Any],
     contain: Callable[[str, Exception], None],
@@ -51,9 +51,6 @@ def spanned(
 
     Whatever fails in tracing goes to *contain* and no further; what the hook raises passes.
     """
-    if link is None:
-        yield
-        return
     try:
         ids = link.current()
         with lock:
