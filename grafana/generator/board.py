@@ -146,6 +146,13 @@ def _links() -> list[builders.DashboardLink]:
     return [boards, link("Sessions in the browser", "${dashboard_url}"), link("Runbook", "${runbook_url}")]
 
 
+def data_link(title: str, url: str) -> models.DashboardLink:
+    """A link from a value; unlike a dashboard's it has no place in a menu."""
+    built = link(title, url).build()
+    built.placement = None
+    return built
+
+
 def link(title: str, url: str) -> builders.DashboardLink:
     """A link to another page, in a new tab."""
     built = builders.DashboardLink(title).type(models.DashboardLinkType.LINK).url(url).icon("external link")

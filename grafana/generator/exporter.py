@@ -30,11 +30,12 @@ def exporter() -> models.Dashboard:
 
 def _now() -> list[Any]:
     small: dict[str, Any] = {"width": 6, "height": 5}
-    up = Look(
-        "Targets up",
-        "Targets that answered the last scrape.\n\nMetric: up",
+    down = Look(
+        "Targets down",
+        "Targets that did not answer the last scrape, of those that Prometheus knows.\n\nMetric: up",
         "short",
-        steps=[models.Threshold(color=SEVERITY_COLOURS["critical"]), models.Threshold(value=1, color=CALM)],
+        steps=[models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLOURS["critical"])],
+        no_value="no target",
         **small,
     )
     old = next(rule for rule in TIMED_RULES if rule.name == "events_old")
@@ -44,7 +45,7 @@ def _now() -> list[Any]:
     ]
     lost = [models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLOURS["warning"])]
     return [
-        figure(up, Query(f"sum (up{{{TARGET}}})")),
+        figure(down, Query(f"sum (1 - up{{{TARGET}}})")),
         figure(
             about(c.LAST_EVENT_AGE, "Last event age", "Of the quietest process.", steps=age_steps, **small),
             Query(gauge(c.LAST_EVENT_AGE)),
@@ -62,7 +63,7 @@ def _now() -> list[Any]:
 def _time() -> list[Any]:
     return [
         lines(
-            about(c.HOOK_SECONDS, "Hooks, 99th percentile", "By hook.", no_value="no managed agent"),
+            about(c.HOOK_SECONDS, "Hooks, 99th percentile", "By hook."),
             Query(quantile(0.99, c.HOOK_SECONDS, "hook"), "{{hook}}"),
         ),
         lines(
@@ -75,6 +76,7 @@ def _time() -> list[Any]:
                 "Duration of scrapes",
                 "How long Prometheus waited for each target.\n\nMetric: scrape_duration_seconds",
                 "s",
+                no_value="no target",
             ),
             Query(f"max by (instance) (scrape_duration_seconds{{{TARGET}}})", WHERE),
         ),
@@ -94,7 +96,6 @@ def _events() -> list[Any]:
                 c.NOTIFICATIONS,
                 "Notifications a minute",
                 "By channel and outcome.",
-                no_value="no channel",
                 **small,
             ),
             Query(per_minute(c.NOTIFICATIONS, "channel", "outcome"), "{{channel}} {{outcome}}"),
@@ -104,6 +105,7 @@ def _events() -> list[Any]:
                 "Series a scrape",
                 "Samples each target gave.\n\nMetric: scrape_samples_scraped",
                 "short",
+                no_value="no target",
                 **small,
             ),
             Query(f"max by (instance) (scrape_samples_scraped{{{TARGET}}})", WHERE),

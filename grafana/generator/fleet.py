@@ -6,10 +6,10 @@ from typing import Any
 
 from grafana_foundation_sdk.models import dashboard as models
 
-from generator.board import Row, board, link
+from generator.board import Row, board, data_link
 from generator.look import SEVERITY_COLOURS
 from generator.panels import Look, Query, about, bars, figure, lines, rows, states, total, unit_override
-from generator.queries import gauge, grown, per_minute, rate
+from generator.queries import forecast, gauge, grown, per_minute, rate
 from windowpane.metrics import catalog as c
 
 UID = "windowpane-fleet"
@@ -34,7 +34,9 @@ def fleet() -> models.Dashboard:
 
 def _now() -> list[Any]:
     median = 'bound="p50"'
-    firing = about(c.ALERTS_FIRING, "Alerts firing", "All severities.", width=4, height=5, no_value="0")
+    firing = about(
+        c.ALERTS_FIRING, "Alerts firing", "Warnings and critical ones.", width=4, height=5, no_value="0"
+    )
     firing.steps.append(models.Threshold(value=1, color=SEVERITY_COLOURS["warning"]))
     small = {"width": 4, "height": 5}
     return [
@@ -43,7 +45,7 @@ def _now() -> list[Any]:
             about(c.TURNS_UNTIL_RED, "Turns until red", "The nearest of all; infinite when flat.", **small),
             Query(gauge(c.TURNS_UNTIL_RED, matching=median)),
         ),
-        figure(firing, Query(gauge(c.ALERTS_FIRING))),
+        figure(firing, Query(gauge(c.ALERTS_FIRING, matching='severity=~"warning|critical"'))),
         figure(about(c.SESSIONS, "Live sessions", no_value="0", **small), Query(gauge(c.SESSIONS))),
         figure(about(c.CACHE_HIT, "Prompt cache", **small), Query(gauge(c.CACHE_HIT))),
         total(about(c.COST, "Cost in this range", **small), Query(grown(c.COST))),
@@ -52,10 +54,10 @@ def _now() -> list[Any]:
 
 def _agents() -> Any:
     utilization, forecast = about(c.UTILIZATION, "Utilization"), about(c.TURNS_UNTIL_RED, "Turns until red")
-    page = link("Sessions of this agent", "${dashboard_url}/?agent=${__data.fields.agent}").build()
-    drill = link(
+    page = data_link("Sessions of this agent", "${dashboard_url}/?agent=${__data.fields.agent}")
+    drill = data_link(
         "Session drill-down", "/d/windowpane-session?var-agent=${__data.fields.agent}&${__url_time_range}"
-    ).build()
+    )
     look = Look(
         "Agents",
         "One row an agent and model: the fullest window, the nearest red, sessions and alerts. A click on the "
@@ -63,6 +65,7 @@ def _agents() -> Any:
         "short",
         width=24,
         height=9,
+        no_value="no live session",
     )
     both = ("agent", "model")
     panel = rows(
@@ -87,14 +90,14 @@ def _windows() -> list[Any]:
             Query(gauge(c.UTILIZATION, *both), WHO),
         ),
         lines(
-            about(c.TURNS_UNTIL_RED, "Turns until red, median", "Infinite where nothing grows: no line."),
-            Query(gauge(c.TURNS_UNTIL_RED, *both, matching='bound="p50"'), WHO),
+            about(c.TURNS_UNTIL_RED, "Turns until red, median", "No line where nothing grows."),
+            Query(forecast(c.TURNS_UNTIL_RED, *both, matching='bound="p50"'), WHO),
         ),
         lines(
             about(
                 c.TURNS_UNTIL_RED, "Turns until red, band of the nearest", "The 10 to 90 band: narrow is steady."
             ),
-            Query(gauge(c.TURNS_UNTIL_RED, "bound"), "{{bound}}"),
+            Query(forecast(c.TURNS_UNTIL_RED, "bound"), "{{bound}}"),
         ),
         lines(about(c.SESSIONS, "Sessions by zone"), Query(gauge(c.SESSIONS, "zone"), "{{zone}}"), stacked=True),
         lines(
@@ -118,16 +121,14 @@ def _windows() -> list[Any]:
         ),
         lines(
             about(c.TURNS_UNTIL_EXHAUSTED, "Turns until exhausted"),
-            Query(gauge(c.TURNS_UNTIL_EXHAUSTED, *both), WHO),
+            Query(forecast(c.TURNS_UNTIL_EXHAUSTED, *both), WHO),
         ),
     ]
 
 
 def _alerts() -> list[Any]:
-    guide = link("Runbook", "${runbook_url}").build()
-    look = about(
-        c.ALERTS_FIRING, "Firing now", "A click on the alert opens the runbook.", no_value="nothing fires"
-    )
+    guide = data_link("Runbook", "${runbook_url}#${__data.fields.alert}")
+    look = about(c.ALERTS_FIRING, "Firing now", "A click on the alert opens its section of the runbook.")
     panel = rows(
         look,
         Query(f"{gauge(c.ALERTS_FIRING, 'alert', 'severity', 'agent', 'model')} > 0", "sessions"),

@@ -11,6 +11,8 @@ from windowpane.metrics.metric import Metric
 from windowpane.palette import ACCENT, COMPONENT_TONES, SEVERITY_TONES, ZONE_TONES
 from windowpane.vocabulary import Severity
 
+OWN_PREFIX: Final = "windowpane_"
+
 CALM: Final = ACCENT.dark
 SEVERITY_COLOURS: Final[dict[Severity, str]] = {severity: tone.dark for severity, tone in SEVERITY_TONES.items()}
 SERIES_COLOURS: Final[dict[str, str]] = {
@@ -27,6 +29,27 @@ SERIES_COLOURS: Final[dict[str, str]] = {
 _UNITS: Final = {"1": "percentunit", "s": "s", "{USD}": "currencyUSD"}
 _NO_SHARES: Final = {"context_window_compression_ratio"}
 """Ratios that are factors: 3 means a third, not 300%."""
+
+
+_NOTHING: Final = {
+    "context_window_fidelity_ratio": "no compression judged",
+    "context_window_compression_ratio": "no compression",
+    "context_window_cache_hit_ratio": "no usage reported",
+    "context_window_estimate_error_ratio": "no usage reported",
+    "context_window_alerts_firing": "nothing fires",
+    "windowpane_hook_seconds": "no managed agent",
+    "windowpane_last_event_age_seconds": "no event yet",
+    "windowpane_notifications_total": "no message yet",
+}
+
+
+def nothing_of(metric: Metric) -> str:
+    """What a panel says where the metric has no value: why there is none."""
+    if metric.name in _NOTHING:
+        return _NOTHING[metric.name]
+    if metric.name.startswith(OWN_PREFIX):
+        return "no process scraped"
+    return "no live session" if metric.kind == "gauge" else "none in this range"
 
 
 def unit_of(metric: Metric) -> str:

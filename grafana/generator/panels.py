@@ -20,11 +20,15 @@ from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from generator.look import CALM, SERIES_COLOURS, thresholds_of, unit_of
+from generator.look import CALM, SERIES_COLOURS, SEVERITY_COLOURS, nothing_of, thresholds_of, unit_of
 from windowpane.metrics import catalog
 from windowpane.metrics.metric import Metric
 
 DATASOURCE: Final = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
+FLAT: Final = models.RangeMap(
+    models.DashboardRangeMapOptions(from_val=1e300, result=models.ValueMappingResult(text="flat", index=0))
+)
+"""A forecast that never comes true is infinite."""
 LETTERS: Final = "ABCDEFGHIJKLMNOP"
 
 
@@ -47,7 +51,9 @@ class Look:
     height: int = 7
     steps: list[models.Threshold] = field(default_factory=lambda: [models.Threshold(color=CALM)])
     maximum: float | None = None
-    no_value: str = "none"
+    no_value: str = "no data"
+    turns: bool = False
+    """Whether the values are forecasts in turns: one decimal, and infinity is a word."""
 
 
 def about(metric: Metric, title: str, note: str = "", **changed: Any) -> Look:
@@ -58,6 +64,8 @@ def about(metric: Metric, title: str, note: str = "", **changed: Any) -> Look:
         "unit": unit_of(metric),
         "steps": thresholds_of(metric),
         "maximum": 1 if share else None,
+        "no_value": nothing_of(metric),
+        "turns": metric.unit == "{turn}" and metric.kind == "gauge",
     }
     return Look(title, f"{text}\n\nMetric: {metric.name}", **(given | changed))
 
@@ -66,7 +74,7 @@ def lines(look: Look, *drawn: Query, stacked: bool = False) -> timeseries.Panel:
     """Series over time; the alert's thresholds as dashed lines."""
     panel = _common(timeseries.Panel(), look, drawn)
     panel.fill_opacity(60 if stacked else 8).line_width(1).show_points(options.VisibilityMode.NEVER)
-    panel.legend(_legend()).tooltip(_tooltip()).min(0)
+    panel.legend(_legend(drawn)).tooltip(_tooltip()).min(0)
     if look.maximum is not None:
         panel.axis_soft_max(look.maximum)
     panel.color_scheme(builders.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
@@ -105,7 +113,10 @@ def bars(look: Look, query: Query) -> bargauge.Panel:
 def states(look: Look, query: Query) -> statetimeline.Panel:
     """When each series was above zero."""
     panel = _common(statetimeline.Panel(), look, (query,))
-    panel.show_value(options.VisibilityMode.NEVER).legend(_legend())
+    panel.show_value(options.VisibilityMode.NEVER).legend(_legend(()))
+    for severity, colour in SEVERITY_COLOURS.items():
+        fixed = {"mode": "fixed", "fixedColor": colour}
+        panel.override_by_regexp(f"^{severity} .*", [models.DynamicConfigValue(id_val="color", value=fixed)])
     return panel
 
 
@@ -118,8 +129,12 @@ def heat(look: Look, query: Query) -> heatmap.Panel:
 
 
 def rows(look: Look, *columns: Query, links: dict[str, models.DashboardLink] | None = None) -> table.Panel:
-    """A table: instant queries joined by their labels; a query's legend is its column's heading."""
+    """A table: instant queries joined by their labels; a query's legend is its column's heading.
+
+    The first column's largest values come first.
+    """
     panel = _common(table.Panel(), look, ())
+    panel.sort_by([common.TableSortByFieldState().display_name(columns[0].legend).desc(True)])
     panel.targets([_target(i, one, instant=True, form=PromQueryFormat.TABLE) for i, one in enumerate(columns)])
     panel.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
     # Grafana numbers the value columns only where there are several.
@@ -142,6 +157,14 @@ def unit_override(panel: Any, column: str, look: Look) -> None:
                 id_val="thresholds", value=models.ThresholdsConfig(models.ThresholdsMode.ABSOLUTE, look.steps)
             ),
             models.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-text"}),
+            *(
+                [
+                    models.DynamicConfigValue(id_val="decimals", value=1),
+                    models.DynamicConfigValue(id_val="mappings", value=[FLAT]),
+                ]
+                if look.turns
+                else []
+            ),
         ],
     )
 
@@ -152,6 +175,8 @@ def _common(panel: Any, look: Look, drawn: tuple[Query, ...], *, instant: bool =
     panel.thresholds(builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(look.steps))
     if look.maximum is not None and not isinstance(panel, timeseries.Panel):
         panel.max(look.maximum)
+    if look.turns:
+        panel.decimals(1).mappings([FLAT])
     if drawn:
         panel.targets([_target(i, one, instant=instant) for i, one in enumerate(drawn)])
     return panel
@@ -178,13 +203,13 @@ def _coloured(panel: Any, drawn: tuple[Query, ...]) -> Any:
     return panel
 
 
-def _legend() -> common.VizLegendOptions:
-    return (
-        common.VizLegendOptions()
-        .display_mode(options.LegendDisplayMode.LIST)
-        .placement(options.LegendPlacement.BOTTOM)
-        .show_legend(True)
-    )
+def _legend(drawn: tuple[Query, ...]) -> common.VizLegendOptions:
+    """Names below the chart; where there may be one line an agent, a table with the last value, largest first."""
+    legend = common.VizLegendOptions().placement(options.LegendPlacement.BOTTOM).show_legend(True)
+    if not any(label in one.legend for one in drawn for label in ("{{agent}}", "{{session}}", "{{instance}}")):
+        return legend.display_mode(options.LegendDisplayMode.LIST)
+    legend.display_mode(options.LegendDisplayMode.TABLE).calcs(["lastNotNull", "max"])
+    return legend.sort_by("Last *").sort_desc(True)
 
 
 def _tooltip() -> common.VizTooltipOptions:

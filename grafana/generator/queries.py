@@ -33,6 +33,11 @@ def gauge(metric: Metric, *by: str, matching: str = "") -> str:
     return _over(_OPERATORS[metric.aggregate or "max"], by, series)
 
 
+def forecast(metric: Metric, *by: str, matching: str = "") -> str:
+    """A forecast in turns, to be drawn: what is flat has no line, since infinity has no place on an axis."""
+    return f"{gauge(metric, *by, matching=matching)} < Inf"
+
+
 def _weighted(by: tuple[str, ...], series: str) -> str:
     """The mean, each process's value weighing as many tokens as it has in use."""
     on = ", ".join(("job", "instance", *IDENTITY))

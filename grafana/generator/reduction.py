@@ -41,7 +41,7 @@ def _summary() -> list[Any]:
         "Regret",
         f"Share of the evicted blocks that were needed again in this range. {rule.todo}\n\n"
         f"Metrics: {c.REGRETS.name}, {c.EVICTED_BLOCKS.name}",
-        "percentunit", steps=steps([rule]), maximum=1, **small,
+        "percentunit", steps=steps([rule]), maximum=1, no_value="nothing evicted", **small,
     )  # fmt: skip
     evictions = grown(c.REGRETS, matching='cause="eviction"')
     return [

@@ -9,9 +9,9 @@ from typing import Any
 
 from grafana_foundation_sdk.models import dashboard as models
 
-from generator.board import Row, board, choice, link
+from generator.board import Row, board, choice, data_link, link
 from generator.panels import Look, Query, about, lines, rows, unit_override
-from generator.queries import SESSIONS, TARGET, gauge
+from generator.queries import SESSIONS, TARGET, forecast, gauge
 from windowpane.metrics import catalog as c
 
 UID = "windowpane-session"
@@ -35,7 +35,7 @@ def session() -> models.Dashboard:
 
 def _sessions() -> list[Any]:
     by = ("session", "agent", "model")
-    page = link("Open the session", "${dashboard_url}/session?session=${__value.raw:percentencode}").build()
+    page = data_link("Open the session", "${dashboard_url}/session?session=${__value.raw:percentencode}")
     column = about(c.SESSION_UTILIZATION, "Utilization", steps=about(c.UTILIZATION, "").steps)
     look = Look("Sessions", f"{OPT_IN}\n\nA click on a session opens its page.", "short", width=24, no_value=OFF)
     panel = rows(
@@ -71,7 +71,7 @@ def _agents() -> list[Any]:
     return [
         lines(
             about(c.TURNS_UNTIL_RED, "Turns until red", "Early end, median and late end of the forecast."),
-            Query(gauge(c.TURNS_UNTIL_RED, "bound"), "{{bound}}"),
+            Query(forecast(c.TURNS_UNTIL_RED, "bound"), "{{bound}}"),
         ),
         lines(about(c.VELOCITY, "Velocity"), Query(gauge(c.VELOCITY, *both), who)),
         lines(

@@ -275,6 +275,56 @@ def test_annotations_tell_alerts_compactions_and_rolls() -> None:
         assert marked == ["Alerts", "Compactions", "Window rolls"]
 
 
+def test_a_firing_alert_links_to_its_section_of_the_runbook() -> None:
+    """The label is the anchor, so one link serves every alert, and each anchor is in the page that is served."""
+    (panel,) = (one for one in panels(BOARDS["windowpane-fleet"]) if one["title"] == "Firing now")
+    (links,) = (one for one in panel["fieldConfig"]["overrides"] if one["matcher"]["options"] == "alert")
+
+    assert links["properties"][0]["value"][0]["url"] == "${runbook_url}#${__data.fields.alert}"
+    assert all(f'<section id="{rule.name}">' in html() for rule in RULES)
+
+
+@pytest.mark.parametrize("panel", list(each_panel()))
+def test_an_empty_panel_says_why(panel: dict[str, Any]) -> None:
+    """Nothing is left to Grafana's own words where there is no value."""
+    said = panel["fieldConfig"]["defaults"]["noValue"]
+
+    assert said == "0" or len(said.split()) >= 2
+    assert said != "no data"
+
+
+@pytest.mark.parametrize("panel", list(each_panel()))
+def test_axes_begin_at_zero_and_shares_end_at_one(panel: dict[str, Any]) -> None:
+    """A share of 3% does not look like a full window; an error may be larger than 1 and need not reach it."""
+    defaults = panel["fieldConfig"]["defaults"]
+    if panel["type"] == "timeseries":
+        assert defaults["min"] == 0
+        if defaults["unit"] == "percentunit" and panel["title"] != "Estimate error":
+            assert defaults["custom"]["axisSoftMax"] == 1
+
+
+def test_infinity_is_a_word_and_never_on_an_axis() -> None:
+    """A flat forecast reads so in figures and tables; charts leave it out, for their axis could not bear it."""
+    forecasts = {"context_window_turns_until_red", "context_window_turns_until_exhausted"}
+    seen = set()
+    for board in BOARDS.values():
+        for panel in panels(board):
+            asked = [
+                target["expr"]
+                for target in panel["targets"]
+                if forecasts & set(re.findall(r"\w+", target["expr"]))
+            ]
+            if not asked:
+                continue
+            seen.add(panel["type"])
+            if panel["type"] == "timeseries":
+                assert all(expression.endswith("< Inf") for expression in asked), panel["title"]
+            else:
+                assert '"text": "flat"' in json.dumps(panel["fieldConfig"]), panel["title"]
+
+    assert seen == {"timeseries", "stat", "table"}
+
+
 @each_board
 def test_panels_fill_rows_without_overlap(board: dict[str, Any]) -> None:
     """No panel covers another or leaves the grid."""

@@ -84,8 +84,8 @@ class Rule:
 
     @property
     def runbook(self) -> str:
-        """Anchor of the alert's section in the runbook."""
-        return self.name.replace("_", "-")
+        """Anchor of the alert's section in the runbook: its name, so that a label is enough to link to it."""
+        return self.name
 
     def holds(self, value: float, threshold: float) -> bool:
         """Whether *value* is on the wrong side of *threshold*."""

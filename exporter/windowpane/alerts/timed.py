@@ -35,8 +35,8 @@ class TimedRule:
 
     @property
     def runbook(self) -> str:
-        """Anchor of the alert's section in the runbook."""
-        return self.name.replace("_", "-")
+        """Anchor of the alert's section in the runbook: its name, so that a label is enough to link to it."""
+        return self.name
 
 
 def _grew(metric: str, *, matching: str = "") -> str:
