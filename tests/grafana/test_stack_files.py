@@ -87,6 +87,29 @@ def test_services_have_health_checks_restart_and_known_volumes(compose: dict[str
                 assert source in compose["volumes"]
 
 
+def test_nothing_is_mounted_inside_a_volume(compose: dict[str, Any]) -> None:
+    """A folder made for a mount would be root's in a volume whose owner is the image's user."""
+    for name, service in compose["services"].items():
+        targets = {volume.split(":")[1]: volume.split(":")[0] for volume in service.get("volumes", ())}
+        kept = [target for target, source in targets.items() if not source.startswith("./")]
+        inside = [one for one in targets for folder in kept if one.startswith(f"{folder}/")]
+        assert inside == [], name
+
+
+def test_every_health_check_runs_what_the_image_has(compose: dict[str, Any]) -> None:
+    """Python where the image is Python's, the servers' own tools, and BusyBox in Grafana's Alpine."""
+    tools = {name: service["healthcheck"]["test"][1] for name, service in compose["services"].items()}
+
+    assert tools == {
+        "agent": "python",
+        "dashboard": "python",
+        "inbox": "python",
+        "prometheus": "promtool",
+        "alertmanager": "amtool",
+        "grafana": "wget",
+    }
+
+
 def test_grafana_has_no_password_to_guess(compose: dict[str, Any]) -> None:
     """There is no administrator, the form is off, and who looks is a viewer; nothing phones home."""
     settings = compose["services"]["grafana"]["environment"]
@@ -179,14 +202,22 @@ def test_each_server_runs_as_compose_runs_it(
         there = str(root / source) if source.startswith("./") else str(tmp_path / source)
         command = [re.sub(rf"={re.escape(target)}(?=/|$)", f"={there}", argument) for argument in command]
     command = [re.sub(r"0\.0\.0\.0:\d+", address, argument) for argument in command]
-    healthy = compose["services"][service]["healthcheck"]["test"][-1]
-    path = re.sub(r"^http://127\.0\.0\.1:\d+", "", healthy)
+    word, *check = compose["services"][service]["healthcheck"]["test"]
+    check = [re.sub(r"127\.0\.0\.1:\d+", address, argument) for argument in check]
+    assert word == "CMD"
 
     with process([program, *command], ready=f"http://{address}/-/ready", log=tmp_path / "log"):
-        assert get(f"http://{address}{path}") is not None
+        assert succeeds(require_server, check)
         if service == "prometheus":
             page = wait_for(lambda: get(f"http://{address}/user/runbook.html"), "the runbook")
             assert 'id="overflow"' in page
+    assert not succeeds(require_server, check), "a health check fails when nothing answers"
+
+
+def succeeds(require_server, check: list[str]) -> bool:
+    """Whether a health check says that all is well, run by the program that the image has too."""
+    command = [str(require_server(check[0])), *check[1:]]
+    return subprocess.run(command, check=False, capture_output=True, timeout=30).returncode == 0
 
 
 @pytest.mark.server
