@@ -11,15 +11,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -32,6 +27,7 @@ from windowpane.settings import WindowLimits
 from windowpane.store.base import EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane.tracking.tracker import SessionInfo, SessionTracker
+from windowpane_dashboard.background import serving
 from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.filters import FleetFilters
 from windowpane_dashboard.queries import fleet, fleet_frame, timeline
@@ -49,14 +45,6 @@ SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 CHART = ".js-plotly-plot .main-svg"
 TABLE = "[data-testid=stDataFrame] canvas"
 
-SERVE = """
-import os, sys
-from pathlib import Path
-import streamlit as st
-from windowpane_dashboard.launch import server_config
-os.environ["WINDOWPANE_STORE"] = sys.argv[3]
-st.App(Path(sys.argv[1])).run(config=server_config(int(sys.argv[2]), "127.0.0.1"))
-"""
 FLOOR = """
 import numpy as np
 import plotly.graph_objects as go
@@ -155,36 +143,6 @@ def copied(pattern: list[Event], session_id: str, agent: str, later: float) -> l
             contexts[id(event.context)] = context
         found.append(event._replace(context=context, at=None if event.at is None else event.at + later))
     return found
-
-
-@contextmanager
-def serving(app: Path, store: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(app), str(port), str(store)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 120
-        while not answers(url):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit("the server did not start")
-            time.sleep(0.1)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=15)
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as response:
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 def navigate(context: BrowserContext, address: str, drawn: str) -> float:
@@ -293,11 +251,14 @@ def in_browser(path: Path, floor: Path, turns: int) -> None:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         cold_floor = []
         for _ in range(3):
-            with serving(floor, path) as url:
+            with serving(path, app=floor) as url:
                 context = browser.new_context(viewport={"width": 1280, "height": 800})
                 cold_floor.append(navigate(context, url, CHART))
                 context.close()
-        with serving(floor, path) as floor_url, serving(app, path) as url:
+        with (
+            serving(path, app=floor) as floor_url,
+            serving(path, app=app) as url,
+        ):
             context = browser.new_context(viewport={"width": 1280, "height": 800})
             navigate(context, floor_url, CHART)
             for place, drawn in pages.values():
@@ -322,7 +283,7 @@ def in_browser(path: Path, floor: Path, turns: int) -> None:
         for name, (place, drawn) in pages.items():
             cold = []
             for _ in range(3):
-                with serving(app, path) as url:
+                with serving(path, app=app) as url:
                     context = browser.new_context(viewport={"width": 1280, "height": 800})
                     cold.append(navigate(context, f"{url}/{place}", drawn))
                     context.close()

@@ -9,14 +9,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,14 +18,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from windowpane.store.base import SessionFilter
 from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.background import serving
 
 MAXIMUM_BYTES = 300_000
-SERVE = """
-import sys
-from pathlib import Path
-from windowpane_dashboard.launch import run
-run(Path(sys.argv[1]), int(sys.argv[2]))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +83,6 @@ def chromium() -> str:
     if found is None:
         raise SystemExit("no Chromium found; on Debian: apt-get install chromium")
     return found
-
-
-@contextmanager
-def serving(store: Path) -> Iterator[str]:
-    """The dashboard's address, while it runs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen([sys.executable, "-c", SERVE, str(store), str(port)], stdin=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while not answers(url):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit("the dashboard did not start")
-            time.sleep(0.2)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(timeout=15)
-
-
-def answers(url: str) -> bool:
-    """Whether the dashboard is up."""
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as response:
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from windowpane_dashboard.background import serving
 from windowpane_dashboard.launch import APP, DEFAULT_ADDRESS, DashboardError, check_port, server_config
 
 
@@ -47,3 +50,12 @@ def test_streamlit_knows_every_setting() -> None:
 
     assert {name for name in server_config(1, "::1") if name not in config.get_config_options()} == set()
     assert APP.exists()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts the dashboard in the background is told what it said before it ended."""
+    (tmp_path / "streamlit.py").write_text("raise SystemExit('no server today')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+
+    with pytest.raises(DashboardError, match=r"did not start:\nno server today"), serving(tmp_path):
+        pytest.fail("nothing answers")
