@@ -1,8 +1,7 @@
 """Where a history may be cut, and how a broken one is mended. Numbers name the scenarios of the research page.
 
-Not here: 21, 24 and 26 (fitting by dropping whole turns is what policies and compaction do, tested with the
-manager); 61's pending approvals and 64 to 65 (reasoning that is kept or dropped apart from its tool cycle) do not
-apply: a group of this engine always holds its reasoning, and leaves with it.
+Not here: 21 to 39 (fitting and the paths), 60, 61 and 63 to 66 (what waits, and reasoning), which are tested with
+the manager, its plans and the presets.
 """
 
 from __future__ import annotations

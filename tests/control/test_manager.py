@@ -191,16 +191,19 @@ def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
 
 
 def test_scenario_023_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
-    """Where system prompt and task alone fill the window the call cannot be made, and the error says why."""
+    """A pinned turn larger than the window by itself is kept whole, and the error says why there is no call."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
-        window.add_system(words(9_000))
-        window.add_user("go")
+        for n in range(3):
+            window.add_user(f"question {n}")
+            window.on_turn_end(chat_reply(words(900, tag=f"a{n}x")))
+        window.add_user(words(9_000), pinned=True)
         with pytest.raises(IrreducibleContextError) as caught:
             window.on_turn_start()
 
         assert caught.value.required_tokens > caught.value.usable_tokens
         assert caught.value.limit_tokens == 8_192
+        assert window.messages()[-1] == {"role": "user", "content": words(9_000)}
     assert sink.of(OverflowDetected)[-1].outcome == "failed"
 
 

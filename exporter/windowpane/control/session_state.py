@@ -211,12 +211,12 @@ class SessionState:
     def hand_over(self, block: Block, shorter: Block) -> None:
         """What is kept beside a block that left stays with the block that says less in its place.
 
-        But for the provider's own form, which says as much as before.
+        But for the provider's own form, which says as much as before, and for images, which are counted no more.
         """
         payload = self.payloads.get(block.id)
         self.forget([block])
         if payload is not None:
-            self.payloads[shorter.id] = replace(payload, raw=None)
+            self.payloads[shorter.id] = replace(payload, raw=None, media=())
         if self.goal_block == block.id:
             self.goal_block = shorter.id
 

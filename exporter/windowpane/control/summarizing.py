@@ -51,9 +51,16 @@ def _largest(core: Core) -> list[Block]:
         and block.tokens > core.settings.summarize_tokens
         and not block.pinned
         and block.replaces is None
+        and not _shows_images(core, block)
         and block.group not in open_groups | current
     ]
     return sorted(found, key=lambda block: -block.tokens)
+
+
+def _shows_images(core: Core, block: Block) -> bool:
+    """What a text model would sum up without having seen it."""
+    payload = core.payloads.get(block.id)
+    return payload is not None and bool(payload.media)
 
 
 def _summarize(core: Core, block: Block) -> Program[int]:

@@ -11,7 +11,7 @@ from builders import is_valid, item, manager, snapshot, talk, tool_items, tool_t
 from windowpane.control.compression.accept import Offer, reject
 from windowpane.control.compression.compaction import Shape, plan_compaction
 from windowpane.control.compression.sections import PREAMBLE
-from windowpane.control.presets.ai_sdk_go import plan_oldest
+from windowpane.control.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, newest, plan_oldest
 from windowpane.control.snapshot import Item
 from windowpane.events import (
     BlocksEvicted,
@@ -122,6 +122,22 @@ def test_scenario_103_progress_of_less_than_a_tenth_is_not_accepted() -> None:
     assert reject(offer) == "too little progress"
     assert reject(replace(offer, target_tokens=9_100)) == ""
     assert reject(replace(offer, tokens_before=1_100)) == ""
+
+
+def test_scenario_103_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_forgotten() -> None:
+    """OpenHands' request: half of twenty are left, one of them the summary of the sixteen that are gone."""
+    items = [item(f"m{n}", "assistant_response", 100, n, pinned=n < 2) for n in range(25)]
+    gone = removed(items, shape=Shape(keeps=newest(7)))
+
+    assert gone == [f"m{n}" for n in range(2, 18)]
+    assert len(gone) == 16
+
+
+@pytest.mark.parametrize("strategy", [SlidingWindow(0), SlidingWindow(-1), Summarize(-1)])
+def test_scenario_103_a_bound_that_keeps_nothing_or_less_is_refused(strategy: Any) -> None:
+    """By its name, when the preset is made."""
+    with pytest.raises(ConfigurationError, match=r"strategy\.(messages|keep)"):
+        ai_sdk_go(strategy=strategy)
 
 
 @pytest.mark.parametrize(
@@ -257,13 +273,47 @@ def test_scenario_130_a_share_out_of_range_is_refused_instead_of_bent(share: flo
     assert caught.value.path.startswith("compression.summary")
 
 
-def test_the_breaker_s_opening_is_reported_once() -> None:
-    """Three fruitless compactions open it; later turns say nothing more."""
-    sink = RecordingSink()
-    with manager(sink, limit=16_384) as window:
-        window.add_user(words(10_700), pinned=True)
-        for n in range(8):
-            window.on_turn_start()
-            window.on_turn_end(chat_reply(f"ok {n}"))
+def attempts(sink: RecordingSink) -> list[str]:
+    return [event.outcome for event in sink.of(ContentCompressed) if event.strategy == "compaction"]
 
-    assert len(sink.of(BreakerOpened)) <= 1
+
+def test_scenario_101_after_three_attempts_without_progress_only_a_real_message_allows_another() -> None:
+    """Nothing is tried meanwhile, the opening is reported once, and the next user message resets it."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, cascade=["compaction"]) as window:
+        window.add_user(words(9_300), pinned=True)
+        for n in range(9):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(words(130, tag=f"a{n}x")))
+        window.flush()
+        stopped = attempts(sink)
+        assert window.status().breaker_open
+        window.add_user("a real message")
+        for n in range(9, 12):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(words(130, tag=f"a{n}x")))
+
+    assert stopped == ["rejected"] * 3
+    assert len(attempts(sink)) > 3
+    assert [event.reason for event in sink.of(BreakerOpened)] == ["no progress"]
+
+
+def test_scenario_132_a_window_that_refills_at_once_three_times_is_not_compacted_again() -> None:
+    """Compacted, full again in the next turn, three times over: the breaker stops it, and the calls still fit."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, cascade=["compaction"]) as window:
+        window.add_user("go")
+        for n in range(14):
+            window.on_turn_start()
+            assert window.status().used_tokens <= 16_384
+            window.on_turn_end(chat_reply(words(4_500, tag=f"a{n}x")))
+    turns = [event.context.turn for event in sink.events if event.type == "breaker.opened"]
+    compacted = [
+        event.context.turn
+        for event in sink.events
+        if isinstance(event.data, ContentCompressed) and event.data.strategy == "compaction"
+    ]
+
+    assert [event.reason for event in sink.of(BreakerOpened)] == ["refilled"]
+    assert len(compacted) >= 3
+    assert max(compacted) <= turns[0] < 14

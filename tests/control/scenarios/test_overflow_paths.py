@@ -41,11 +41,15 @@ def test_scenario_028_a_refused_call_drops_the_older_turns_and_notes_it_in_the_s
         talk(win, "second question", words(6_000, tag="b"))
         win.add_user("third question")
         win.on_turn_start()
-        before = len(win.messages())
+        before, used = win.messages(), win.status().used_tokens
         decision = win.on_overflow(OVERFLOW)
+        said = [message for message in win.messages() if "Summary of earlier" not in message["content"]]
 
         assert decision.retry
-        assert len(win.messages()) <= before
+        assert len(before) == 5
+        assert len(said) < 5
+        assert said == [before[0], *before[-len(said) + 1 :]]
+        assert win.status().used_tokens < used - 5_900
         assert words(6_000)[:200] not in sent(win)
         assert "third question" in sent(win)
         assert "We decided to use alpha" in sent(win)
@@ -86,14 +90,17 @@ def test_scenario_030_one_message_is_left_alone() -> None:
 
 
 def test_scenario_031_two_messages_that_fit_are_left_alone() -> None:
-    """A question and its answer are one turn; nothing is dropped from it."""
+    """A question and its answer are one turn; nothing is dropped from it, not even when it is forced."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         talk(win, "hello", "hi")
         before = win.messages()
         win.on_turn_start()
+        assert win.messages() == before
+        decision = win.on_overflow(OVERFLOW)
 
         assert win.messages() == before
+        assert not decision.retry
     assert records == []
 
 

@@ -112,6 +112,29 @@ def test_any_history_of_parts_is_mended_once(history: list[Any], drop: bool) -> 
     assert repair_parts(mended.messages, unanswered=policy).repairs == {}
 
 
+def test_scenario_059_two_compactions_in_a_row_leave_no_orphan() -> None:
+    """The second takes up what the first left, calls and results with it: what is sent is valid each time."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, cascade=["compaction"]) as window:
+        window.add_user("read all of it")
+        for n in range(40):
+            window.on_turn_start()
+            window.on_turn_end(
+                chat_reply(f"Decided plan_{n}.", calls=[(f"c{n}", "read", "{}"), (f"d{n}", "read", "{}")])
+            )
+            window.on_tool_result("read", words(400, tag=f"c{n}x"), f"c{n}")
+            window.on_tool_result("read", words(400, tag=f"d{n}x"), f"d{n}")
+
+            assert is_valid(window)
+        chained = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+
+        assert len(chained) >= 2
+        assert set(chained[0].results) & set(chained[1].removed)
+        calls = {block.tool_call_id for block in window.blocks() if block.content_type == "tool_call"}
+        results = {block.tool_call_id for block in window.blocks() if block.content_type == "tool_result"}
+        assert calls == results
+
+
 def test_scenario_060_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -> None:
     """The user interrupts while a tool runs, the window fills and is compacted: what is sent stays valid."""
     sink = RecordingSink()
@@ -166,8 +189,10 @@ def test_scenario_063_a_batch_of_calls_leaves_whole_and_batches_are_independent(
         snapshot(items, goal_block="goal"), 10**6, policy=POLICIES[policy], counter=COUNTER, grade=GRADES[2]
     )
     dropped = [{block.id for block in step.blocks} for step in found.steps if step.form == "drop"]
+    masked = {block.id for step in found.steps if step.form == "mask" for block in step.blocks}
 
     assert all(blocks in ({one.block.id for one in BATCH}, {"call7", "result7"}) for blocks in dropped)
+    assert masked | set().union(*dropped) >= {"result0", "result1", "result2", "result7"}
 
 
 THINKING_LOOP = [
@@ -181,12 +206,20 @@ def test_scenario_064_a_tool_cycle_with_thinking_is_atomic() -> None:
     """Compaction takes all of the reply with its reasoning and results or none of it."""
     items = [item("goal", "user_message", 10), *THINKING_LOOP, *tool_items(1, 9_000, turn=2)]
     items.append(item("said", "assistant_response", 9_000, turn=3))
-    plan = plan_compaction(snapshot(items, goal_block="goal", limit=32_768), 4_000)
+    kept_and_gone = set()
+    for target in range(0, 24_000, 500):
+        plan = plan_compaction(snapshot(items, goal_block="goal", limit=32_768), target)
+        assert plan is not None
+        ids = {block.id for block in plan.removed}
+        assert len(ids & {"think", "call", "result"}) in (0, 3)
+        assert len(ids & {"call1", "result1"}) in (0, 2)
+        kept_and_gone.add("think" in ids)
 
+    assert True in kept_and_gone
+    open_loop = snapshot(items, goal_block="goal", limit=32_768, open_calls=frozenset({"loop"}))
+    plan = plan_compaction(open_loop, 4_000)
     assert plan is not None
-    ids = {block.id for block in plan.removed}
-    assert len(ids & {"think", "call", "result"}) in (0, 3)
-    assert len(ids & {"call1", "result1"}) in (0, 2)
+    assert not {block.id for block in plan.removed} & {"think", "call", "result"}
 
 
 def test_scenario_065_reasoning_of_old_replies_leaves_with_them_and_never_in_part() -> None:
@@ -211,6 +244,7 @@ def test_scenario_065_reasoning_of_old_replies_leaves_with_them_and_never_in_par
         texts = json.dumps(shown)
 
         assert sink.of(ContentCompressed)
+        assert 0 < len(signed) < 8
         assert all(words(500, tag=f"t{sig[3:]}x") in texts and f"a{sig[3:]}x1 " in texts for sig in signed)
         assert is_valid(window)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
+import pytest
 from builders import is_valid, manager, sent, talk, words
 
+from windowpane.control.compression.accept import Offer, reject
 from windowpane.control.requests import Proposal
 from windowpane.events import ContentCompressed, PressureMeasured
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
@@ -24,8 +27,33 @@ def test_scenario_100_a_budget_that_cannot_be_reached_ends() -> None:
             assert is_valid(window)
     compactions = sink.of(ContentCompressed)
 
-    assert len(model.asked) <= 2 * len(compactions)
+    assert any(event.outcome == "accepted" for event in compactions)
+    assert 0 < len(model.asked) <= 2 * len(compactions)
     assert all(event.method == "extractive" for event in compactions if event.outcome == "accepted")
+
+
+def test_scenario_099_a_summary_that_is_too_long_is_asked_for_again_and_then_made_without_the_model() -> None:
+    """The second time for less; what is still too long gives way to the deterministic summary with its marks."""
+    sink = RecordingSink()
+    model = ScriptedModel([words(30_000, tag="long"), words(30_000, tag="longer")])
+    with manager(sink, limit=16_384, model=model) as window:
+        for n in range(8):
+            talk(window, f"question {n}", f"We decided plan_{n} because of it. " + words(1_500, tag=f"a{n}x"))
+        first, second = (int(re.findall(r"at most ([\d,]+) tokens", system)[-1]) for system, _ in model.asked[:2])
+
+        assert second < first
+        assert "Summary of earlier" in sent(window)
+        assert "long1 " not in sent(window)
+    event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
+    assert (event.method, event.model_calls, event.reason) == ("extractive", 2, "not smaller")
+
+
+@pytest.mark.parametrize(("over", "reason"), [(0, ""), (1, "too little progress")])
+def test_scenario_099_a_summary_that_meets_the_target_exactly_is_accepted(over: int, reason: str) -> None:
+    """One token more does not, where it is no tenth of the window either."""
+    offer = Offer("summary", 1_000, 500, window_before=10_000, target_tokens=9_500 - over)
+
+    assert reject(offer) == reason
 
 
 class Short(ScriptedModel):

@@ -10,6 +10,7 @@ from builders import manager, words
 from windowpane.control.decisions import due
 from windowpane.control.presets.picoclaw_budget import is_over_context_budget
 from windowpane.control.pressure import Levels
+from windowpane.events import BlocksEvicted, ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.testing import RecordingSink, chat_reply
 from windowpane.tracking.derive import zone_of
@@ -71,6 +72,42 @@ def test_scenario_083_a_window_of_unknown_size_is_never_over() -> None:
 
         assert decision.action == window.on_turn_start().action == "none"
         assert window.status().zone is None
+
+
+def test_scenario_083_where_reduction_is_switched_off_none_is_made() -> None:
+    """Without a rung nothing is done for pressure, whatever the zone; the safety net is for what does not fit."""
+    sink = RecordingSink()
+    with manager(sink, limit=100_000, cascade=[]) as window:
+        for n in range(9):
+            window.add_user(f"question {n}")
+            decision = window.on_turn_start()
+            window.on_turn_end(chat_reply(words(10_000, tag=f"a{n}x")))
+            assert decision.freed_tokens == 0
+        window.add_user("and now?")
+
+        assert window.on_turn_start().freed_tokens == 0
+        assert window.status().zone == "red"
+    assert sink.of(ContentCompressed) == []
+    assert sink.of(BlocksEvicted) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "shares"),
+    [
+        pytest.param(100_000, (0.50, 0.75, 0.90), id="scenario_086_50_75_90"),
+        pytest.param(20_000, (0.40, 0.65, 0.85), id="scenario_086_small_windows_act_earlier"),
+        pytest.param(8_192, (0.40, 0.65, 0.85), id="scenario_086_a_reserve_that_is_a_quarter_acts_earlier_still"),
+    ],
+)
+def test_a_zone_begins_exactly_at_its_threshold(limit: int, shares: tuple[float, float, float]) -> None:
+    """One token below it is the zone before."""
+    usable = WindowLimits.of(limit, "given").usable_tokens
+    for share, below, name in zip(
+        shares, ("green", "yellow", "orange"), ("yellow", "orange", "red"), strict=True
+    ):
+        at = int(min(share * limit, share / 0.90 * usable))
+
+        assert (zone(at - 1, limit), zone(at, limit)) == (below, name)
 
 
 @pytest.mark.parametrize(
