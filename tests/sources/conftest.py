@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from windowpane.sources.base import Content, FileStats, Problem, Record, SessionOpened
 from windowpane.sources.claude_code import ClaudeCodeReader
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from reads import Json, Read, read_rows  # found once its folder is on the path
+
 MODEL = "claude-sonnet-4-5"
-Json = dict[str, Any]
 
 
 class Transcript:
@@ -60,29 +62,7 @@ class Transcript:
         return self._row(kind, **more)
 
     def read(self, tmp_path: Path, *, complete: bool = True, tail: bytes = b"") -> Read:
-        path = tmp_path / "transcript.jsonl"
-        path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in self.rows) + tail)
-        return Read(path, complete=complete)
-
-
-class Read:
-    def __init__(self, path: Path, *, complete: bool = True) -> None:
-        self.stats = FileStats()
-        self.problems: list[Problem] = []
-        reader = ClaudeCodeReader(complete=complete)
-        self.records: list[Record] = list(reader.read(path, stats=self.stats, problems=self.problems))
-
-    def of(self, *kinds: type[Record]) -> list[Any]:
-        return [record for record in self.records if isinstance(record, kinds)]
-
-    @property
-    def order(self) -> list[str]:
-        """Content types and other records in order, sessions left out."""
-        return [
-            record.content_type if isinstance(record, Content) else type(record).__name__
-            for record in self.records
-            if not isinstance(record, SessionOpened)
-        ]
+        return read_rows(ClaudeCodeReader(complete=complete), tmp_path, self.rows, tail=tail)
 
 
 @pytest.fixture
@@ -93,5 +73,5 @@ def transcript() -> type[Transcript]:
 
 @pytest.fixture
 def read_transcript() -> Callable[[Path], Read]:
-    """Reads a finished file."""
-    return Read
+    """Reads a finished file of Claude Code's."""
+    return lambda path: Read(ClaudeCodeReader(complete=True), path)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
+
+from reads import Json, Read, read_rows
 
 from windowpane.sources.base import (
     Broken,
     Compacted,
     Content,
-    FileStats,
     LimitStated,
     ModelCalled,
-    Problem,
-    Record,
     SessionOpened,
 )
 from windowpane.sources.codex import CodexReader
-
-Json = dict[str, Any]
 
 
 class Rollout:
@@ -58,28 +54,7 @@ class Rollout:
         return self.row("event_msg", type="token_count", info=info)
 
     def read(self, tmp_path: Path, *, complete: bool = True, tail: bytes = b"") -> Read:
-        path = tmp_path / "rollout.jsonl"
-        path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in self.rows) + tail)
-        return Read(path, complete=complete)
-
-
-class Read:
-    def __init__(self, path: Path, *, complete: bool = True) -> None:
-        self.stats = FileStats()
-        self.problems: list[Problem] = []
-        reader = CodexReader(complete=complete)
-        self.records: list[Record] = list(reader.read(path, stats=self.stats, problems=self.problems))
-
-    def of(self, *kinds: type[Record]) -> list[Any]:
-        return [record for record in self.records if isinstance(record, kinds)]
-
-    @property
-    def order(self) -> list[str]:
-        return [
-            record.content_type if isinstance(record, Content) else type(record).__name__
-            for record in self.records
-            if not isinstance(record, SessionOpened | LimitStated)
-        ]
+        return read_rows(CodexReader(complete=complete), tmp_path, self.rows, tail=tail)
 
 
 def test_results_that_come_before_their_calls_count_belong_to_the_next_call(tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from windowpane.sources.base import Compacted, Content, FileStats, ModelCalled, Problem, Record, SessionOpened
+from reads import Json, Read, read_rows
+
+from windowpane.sources.base import Compacted, Content, ModelCalled, SessionOpened
 from windowpane.sources.pi import PiReader
 
-Json = dict[str, Any]
 HEADER: Json = {
     "type": "session",
     "id": "s",
@@ -37,22 +37,13 @@ def text(value: str) -> Json:
     return {"type": "text", "text": value}
 
 
-class Read:
-    def __init__(self, tmp_path: Path, *rows: Json) -> None:
-        path = tmp_path / "session.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        self.stats = FileStats()
-        self.problems: list[Problem] = []
-        reader = PiReader(complete=True)
-        self.records: list[Record] = list(reader.read(path, stats=self.stats, problems=self.problems))
-
-    def of(self, *kinds: type[Record]) -> list[Any]:
-        return [record for record in self.records if isinstance(record, kinds)]
+def read_pi(tmp_path: Path, *rows: Json) -> Read:
+    return read_rows(PiReader(complete=True), tmp_path, rows)
 
 
 def test_cost_latency_and_stop_reason_are_as_recorded(tmp_path: Path) -> None:
     """The message's own time is when the call began, the row's when it was over."""
-    (called,) = Read(tmp_path, HEADER, user(1, "go"), reply(2, text("a"), stop="toolUse")).of(ModelCalled)
+    (called,) = read_pi(tmp_path, HEADER, user(1, "go"), reply(2, text("a"), stop="toolUse")).of(ModelCalled)
 
     assert (called.cost_dollars, called.latency_seconds, called.stop_reason) == (0.25, 1.0, "toolUse")
     assert called.usage.input_total == 100
@@ -61,7 +52,7 @@ def test_cost_latency_and_stop_reason_are_as_recorded(tmp_path: Path) -> None:
 def test_aborted_call_has_no_usage(tmp_path: Path) -> None:
     """Zeros of an aborted call say nothing about the window."""
     zero = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "cost": {"total": 0}}
-    read = Read(tmp_path, HEADER, user(1, "go"), reply(2, stop="aborted", **zero))
+    read = read_pi(tmp_path, HEADER, user(1, "go"), reply(2, stop="aborted", **zero))
 
     (called,) = read.of(ModelCalled)
     assert (called.usage, called.cost_dollars) == (None, None)
@@ -70,7 +61,7 @@ def test_aborted_call_has_no_usage(tmp_path: Path) -> None:
 
 def test_session_begins_with_its_first_row_where_the_header_is_later(tmp_path: Path) -> None:
     """A copied session has a new header above old rows."""
-    opened = Read(tmp_path, HEADER, user(1, "go")).of(SessionOpened)[0]
+    opened = read_pi(tmp_path, HEADER, user(1, "go")).of(SessionOpened)[0]
 
     assert opened.at == 1_767_225_601.0
 
@@ -79,7 +70,7 @@ def test_change_of_model_is_told_before_the_next_content(tmp_path: Path) -> None
     """By its own row, or by the reply that another model wrote."""
     other = reply(4, text("c"))
     other["message"]["model"] = "gpt-b"
-    read = Read(
+    read = read_pi(
         tmp_path, HEADER, user(1, "go"), {"type": "model_change", "modelId": "claude-c"}, user(2, "on"), other
     )
 
@@ -91,7 +82,7 @@ def test_commands_of_the_user_are_results_without_a_call(tmp_path: Path) -> None
     """The model sees them, unless they were kept from it."""
     seen = message("bashExecution", 2, command="ls", output="a.py")
     kept = message("bashExecution", 3, command="env", output="secret", excludeFromContext=True)
-    read = Read(tmp_path, HEADER, user(1, "go"), seen, kept)
+    read = read_pi(tmp_path, HEADER, user(1, "go"), seen, kept)
 
     results = [content for content in read.of(Content) if content.content_type == "tool_result"]
     assert [(content.text, content.tool_name) for content in results] == [("ls\na.py", "bash")]
@@ -103,8 +94,8 @@ def test_compaction_keeps_what_comes_after_its_first_kept_entry(tmp_path: Path) 
     compaction = {"type": "compaction", "summary": "in short", "tokensBefore": 175_004}
     rows = [HEADER, user(1, "a") | {"id": "e1"}, reply(2, text("b")) | {"id": "e2"}, user(3, "c") | {"id": "e3"}]
 
-    (counted,) = Read(tmp_path, *rows, compaction | {"firstKeptEntryIndex": 2}).of(Compacted)
-    (named,) = Read(tmp_path, *rows, compaction | {"firstKeptEntryId": "e2"}).of(Compacted)
+    (counted,) = read_pi(tmp_path, *rows, compaction | {"firstKeptEntryIndex": 2}).of(Compacted)
+    (named,) = read_pi(tmp_path, *rows, compaction | {"firstKeptEntryId": "e2"}).of(Compacted)
 
     assert counted.kept_keys == named.kept_keys == ("entry-2", "entry-3")
     assert (counted.summary, counted.tokens_before) == ("in short", 175_004)
@@ -112,8 +103,8 @@ def test_compaction_keeps_what_comes_after_its_first_kept_entry(tmp_path: Path) 
 
 def test_file_without_header_is_read_under_a_name_of_its_own(tmp_path: Path) -> None:
     """Its name comes from its first row, so the same file has the same name."""
-    first = Read(tmp_path, user(1, "go"), reply(2, text("a")))
-    again = Read(tmp_path, user(1, "go"), reply(2, text("a")), user(3, "more"))
+    first = read_pi(tmp_path, user(1, "go"), reply(2, text("a")))
+    again = read_pi(tmp_path, user(1, "go"), reply(2, text("a")), user(3, "more"))
 
     assert first.of(SessionOpened)[0].session_key == again.of(SessionOpened)[0].session_key
     assert "no session header" in first.problems[0].problem
@@ -123,7 +114,7 @@ def test_tool_results_keep_call_and_images(tmp_path: Path) -> None:
     """Text parts are one text; images are counted."""
     parts = [text("a"), text("b"), {"type": "image", "data": "x"}]
     result = message("toolResult", 2, toolCallId="c1", toolName="read", content=parts)
-    read = Read(tmp_path, HEADER, user(1, "go"), result)
+    read = read_pi(tmp_path, HEADER, user(1, "go"), result)
 
     content = read.of(Content)[-1]
     assert (content.text, content.tool_call_id, content.tool_name, content.media) == ("ab", "c1", "read", 1)
@@ -132,7 +123,9 @@ def test_tool_results_keep_call_and_images(tmp_path: Path) -> None:
 
 def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
     """What a newer release adds does not stop the rest."""
-    read = Read(tmp_path, HEADER, message("custom", 1, content="noted"), reply(2, {"type": "video"}, text("a")))
+    read = read_pi(
+        tmp_path, HEADER, message("custom", 1, content="noted"), reply(2, {"type": "video"}, text("a"))
+    )
 
     assert [problem.severity for problem in read.problems] == ["odd", "odd"]
     assert [content.content_type for content in read.of(Content)] == ["memory_injection", "assistant_response"]
@@ -140,7 +133,7 @@ def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
 
 def test_second_header_is_left_out(tmp_path: Path) -> None:
     """One file is one session."""
-    read = Read(tmp_path, HEADER, user(1, "go"), HEADER | {"id": "other"})
+    read = read_pi(tmp_path, HEADER, user(1, "go"), HEADER | {"id": "other"})
 
     assert {record.session_key for record in read.of(SessionOpened)} == {"s"}
     assert read.stats.sessions == 1

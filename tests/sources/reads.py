@@ -1,0 +1,40 @@
+"""What a reader made of rows or of a file, shared by the tests of the readers of JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from windowpane.sources.base import Content, FileStats, LimitStated, Problem, Reader, Record, SessionOpened
+
+Json = dict[str, Any]
+
+
+class Read:
+    """The records of one file, with what was counted and complained of."""
+
+    def __init__(self, reader: Reader, path: Path) -> None:
+        self.stats = FileStats()
+        self.problems: list[Problem] = []
+        self.records: list[Record] = list(reader.read(path, stats=self.stats, problems=self.problems))
+
+    def of(self, *kinds: type[Record]) -> list[Any]:
+        return [record for record in self.records if isinstance(record, kinds)]
+
+    @property
+    def order(self) -> list[str]:
+        """Content types and other records in order; sessions and limits left out."""
+        return [
+            record.content_type if isinstance(record, Content) else type(record).__name__
+            for record in self.records
+            if not isinstance(record, SessionOpened | LimitStated)
+        ]
+
+
+def read_rows(reader: Reader, folder: Path, rows: Iterable[Json], *, tail: bytes = b"") -> Read:
+    """What *reader* makes of *rows* in a file, and of the bytes after them."""
+    path = folder / "transcript.jsonl"
+    path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows) + tail)
+    return Read(reader, path)
