@@ -8,6 +8,7 @@ WindowpaneError
 ├── VocabularyError             a tokenizer vocabulary of the package is missing or damaged
 ├── StoreError                  the event store refused or lost something
 │   ├── SchemaVersionError      the database was written by a newer release
+│   ├── OlderStoreError         the database was written by an older release and is read only
 │   └── ChainBrokenError        the audit chain does not verify
 ├── EventFormatError            stored or received bytes are not an event this release can read
 ├── WindowError                 an edit would break an invariant of the window
@@ -66,6 +67,10 @@ class StoreError(WindowpaneError):
 
 class SchemaVersionError(StoreError):
     """The database was written by a newer release than this one."""
+
+
+class OlderStoreError(StoreError):
+    """The database was written by an older release and has to be opened for writing once."""
 
 
 class ChainBrokenError(StoreError):

@@ -13,6 +13,11 @@ UNKNOWN: Final = "–"
 ESTIMATED: Final = "≈"
 
 
+def plain(text: str) -> str:
+    """*text* as nothing but visible signs: no name of an agent's can steer a terminal or turn a line around."""
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
 def tokens(value: float | None, *, estimated: bool = False) -> str:
     """Tokens in full: `12,345`."""
     if value is None or math.isnan(value):

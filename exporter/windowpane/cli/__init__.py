@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from importlib import import_module
 from typing import Final
 
@@ -55,3 +57,6 @@ def main() -> None:
 
     Start with `windowpane demo`, or with `windowpane import` on sessions of your own.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a sign the terminal does not know is no reason to stop

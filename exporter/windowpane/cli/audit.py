@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from windowpane import formats
 from windowpane.cli.options import (
     EXIT_FAILED,
     json_option,
+    open_existing,
     open_to_read,
-    open_to_write,
     pick_session,
     plain_errors,
     print_json,
@@ -46,7 +47,7 @@ def verify(
     Example:
       windowpane audit verify --heads heads.jsonl
     """
-    with open_to_write(store_path) as store:
+    with open_existing(store_path) as store:
         chosen = None if session is None else pick_session(store, session).session_id
         result = store.verify(chosen, heads_file=heads)
     if as_json:
@@ -57,9 +58,8 @@ def verify(
         if result.explained_gaps:
             click.echo(f"{result.explained_gaps} gaps, each explained by a telemetry.dropped event")
         for link in result.broken:
-            click.echo(
-                f"broken: session {link.session_id} revision {link.revision}, event {link.seq}: {link.problem}"
-            )
+            where = f"session {link.session_id} revision {link.revision}, event {link.seq}"
+            click.echo(formats.plain(f"broken: {where}: {link.problem}"))
         click.echo("chain intact" if result.intact else f"chain BROKEN in {len(result.broken)} places")
     if not result.intact:
         ctx.exit(EXIT_FAILED)
@@ -79,7 +79,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> Non
     Example:
       windowpane audit heads --output heads.jsonl
     """
-    with open_to_write(store_path) as store:
+    with open_existing(store_path) as store:
         if output is not None:
             click.echo(f"wrote {store.export_heads(output)} heads to {output}")
             return
@@ -88,7 +88,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> Non
         print_json([asdict(entry) for entry in entries])
         return
     for entry in entries:
-        click.echo("  ".join(str(value) for value in asdict(entry).values()))
+        click.echo(formats.plain("  ".join(str(value) for value in asdict(entry).values())))
 
 
 @command.command("export")

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from windowpane import formats
 from windowpane.cli.options import (
     EXIT_ALERTS,
     json_option,
@@ -51,8 +52,10 @@ def command(ctx: click.Context, session: str, fail_on: str, *, as_json: bool, st
         )
     else:
         for alert in failing:
-            click.echo(f"{alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}  {alert.summary}")
+            summary = formats.plain(alert.summary)
+            click.echo(f"{alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}  {summary}")
         verdict = f"{len(failing)} of {len(alerts)} alerts at {fail_on} or worse"
-        click.echo(f"{row.session_id}: {verdict}" if failing else f"{row.session_id}: passed; {verdict}")
+        name = formats.plain(row.session_id)
+        click.echo(f"{name}: {verdict}" if failing else f"{name}: passed; {verdict}")
     if failing:
         ctx.exit(EXIT_ALERTS)

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import click
 
-from windowpane.cli.options import open_to_write, plain_errors
+from windowpane.cli.options import open_to_write, plain_errors, print_table
 from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
 from windowpane.config import load_config
@@ -91,9 +91,7 @@ def _fresh_store(path: Path | None, *, once: bool) -> Iterator[SqliteStore]:
 
 
 def _report(store: SqliteStore) -> None:
-    from rich.console import Console
-
-    Console().print(session_table(store.sessions(SessionFilter(limit=20))))
+    print_table(session_table(store.sessions(SessionFilter(limit=20))))
     alerts = [alert for alert in store.alerts(limit=10_000) if alert.severity != "info"]
     alerts.sort(key=lambda alert: alert.severity != "critical")
     click.echo(f"\n{len(alerts)} warnings and critical alerts fired, the critical ones first:")

@@ -20,11 +20,12 @@ from windowpane.cli.options import (
     open_to_write,
     plain_errors,
     print_json,
+    print_table,
     store_option,
 )
 from windowpane.config import load_config
 from windowpane.intake import JudgedStore, make_ingest
-from windowpane.sources.discover import default_places
+from windowpane.sources.discover import SUFFIXES, default_places
 from windowpane.sources.importer import FileReport, import_paths
 from windowpane.sources.registry import all_readers
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROBLEMS_SHOWN = 20
+ENDINGS = sorted(SUFFIXES)
 
 
 @click.command("import")
@@ -88,6 +90,9 @@ def command(
         while store.index_text():
             progress.refresh()
         store.flush()
+    if not reports:
+        named = ", ".join(str(path) for path in chosen)
+        raise click.ClickException(f"no recording in {named}; expected files that end in {', '.join(ENDINGS)}")
     if as_json:
         print_json([report_document(report) for report in reports])
     else:
@@ -127,22 +132,21 @@ def _bar(*, quiet: bool) -> Progress:
 
 
 def _print(reports: Sequence[FileReport]) -> None:
-    console = Console()
     found = [report for report in reports if not (report.unknown and not report.error)]
     if found:
-        console.print(report_table(found))
+        print_table(report_table(found))
     problems = [str(problem) for report in reports for problem in report.problems]
     problems += [f"{report.path}: {report.error}" for report in reports if report.error]
     problems += [f"{report.path}: left out: {report.left_out}" for report in reports if report.left_out]
     for problem in problems[:PROBLEMS_SHOWN]:
-        click.echo(problem, err=True)
+        click.echo(formats.plain(problem), err=True)
     if len(problems) > PROBLEMS_SHOWN:
         click.echo(f"and {len(problems) - PROBLEMS_SHOWN} more; --json lists them all", err=True)
     sessions = sum(len(report.outcomes) for report in reports)
     new = sum(outcome.appended for report in reports for outcome in report.outcomes)
     revised = sum(outcome.revised for report in reports for outcome in report.outcomes)
     said = f"{sessions} session{'' if sessions == 1 else 's'}, {new:,} new events"
-    console.print(said + (f", {revised} with a changed past (kept as a new revision)" if revised else ""))
+    click.echo(said + (f", {revised} with a changed past (kept as a new revision)" if revised else ""))
 
 
 def report_table(reports: Sequence[FileReport]) -> Table:
@@ -156,7 +160,7 @@ def report_table(reports: Sequence[FileReport]) -> Table:
     for report in reports:
         stats = report.stats
         table.add_row(
-            Text(report.path.name), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
+            Text(formats.plain(report.path.name)), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
             f"{stats.api_calls:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",
             formats.tokens_short(stats.peak_context) if stats.peak_context else formats.UNKNOWN,
             f"{stats.bad_lines}", f"{sum(outcome.appended for outcome in report.outcomes):,}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import sys
@@ -12,19 +13,24 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from windowpane.exceptions import WindowpaneError
+from windowpane import formats
+from windowpane.exceptions import OlderStoreError, WindowpaneError
 from windowpane.redaction import redact
 from windowpane.store.chain import key_in
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from windowpane.config import StoreConfig
     from windowpane.store.base import EventReader, SessionRow
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+WIDEST = 1_000
+"""Columns of a table, at most."""
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_PARTIAL = 3
@@ -51,6 +57,11 @@ def plain_errors(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except WindowpaneError as error:
             raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # the reader of our output has seen enough; click ends quietly
+            where = "" if error.filename is None else f"{error.filename}: "
+            raise click.ClickException(f"{where}{error.strerror or error}") from error
 
     return wrapped
 
@@ -68,14 +79,35 @@ def _stored_by() -> StoreConfig:
 
 @contextmanager
 def open_to_read(path: Path | None) -> Iterator[SqliteReader]:
-    """The store, read only. Raises a message that says what to do when there is none."""
+    """The store, read only; one of an older release is brought up to this one first.
+
+    Raises a message that says what to do when there is none.
+    """
+    chosen = _existing(path)
+    try:
+        reader = SqliteReader(chosen)
+    except OlderStoreError:
+        with open_to_write(chosen):
+            click.echo(f"brought {chosen} up to this release", err=True)
+        reader = SqliteReader(chosen)
+    with closing(reader):
+        yield reader
+
+
+@contextmanager
+def open_existing(path: Path | None) -> Iterator[SqliteStore]:
+    """As `open_to_write`, but a store that is not there is an error: nothing was ever recorded in it."""
+    with open_to_write(_existing(path)) as store:
+        yield store
+
+
+def _existing(path: Path | None) -> Path:
     chosen = chosen_store(path)
     if not chosen.exists():
         raise click.ClickException(
             f"no store at {chosen}; make one with `windowpane import PATH` or look around with `windowpane demo`"
         )
-    with closing(SqliteReader(chosen)) as reader:
-        yield reader
+    return chosen
 
 
 @contextmanager
@@ -109,14 +141,23 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
         return found[0]
     if not found:
         raise click.ClickException(f"no session begins with {prefix!r}; `windowpane sessions` lists them")
-    names = "\n".join(f"  {row.session_id}" for row in found)
+    names = "\n".join(f"  {formats.plain(row.session_id)}" for row in found)
     raise click.ClickException(f"{prefix!r} could be any of:\n{names}")
 
 
 def print_json(value: Any) -> None:
     """Write one JSON document to standard output."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False, default=str)
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=not can_draw(), default=str)
     sys.stdout.write("\n")
+
+
+def print_table(table: Table) -> None:
+    """Write a table as wide as it is: a narrow terminal wraps its lines, and no figure loses its end."""
+    from rich.console import Console  # slow to load, and few commands draw a table
+
+    console = Console()
+    wide = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+    Console(width=max(console.width, wide)).print(table)
 
 
 def can_draw() -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from windowpane.cli.options import open_to_write, plain_errors, store_option
+from windowpane.cli.options import open_existing, plain_errors, store_option
 from windowpane.config import load_config
 from windowpane.limits import PriceCatalogue
 from windowpane.metrics.labels import LabelPolicy, catalogue_model
@@ -28,7 +28,7 @@ def command(older_than: int, max_bytes: int | None, *, store_path: Path | None) 
     Example:
       windowpane prune --older-than 14
     """
-    with open_to_write(store_path) as store:
+    with open_existing(store_path) as store:
         labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
         upkeep = Upkeep(store, rules=load_config().alert_rules(), labels=labels)
         deleted = upkeep.prune(days=older_than, max_bytes=max_bytes or sys.maxsize)

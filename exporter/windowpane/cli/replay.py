@@ -23,6 +23,7 @@ from windowpane.cli.options import (
     pick_session,
     plain_errors,
     print_json,
+    print_table,
     store_option,
 )
 from windowpane.replay import (
@@ -169,18 +170,17 @@ def _document(stored: StoredReplay) -> dict[str, Any]:
 
 
 def _print(matrix: Matrix, stored: StoredReplay) -> None:
-    console = Console()
     found = summaries(matrix.runs)
     if found:
-        console.print(replay_table(found))
+        print_table(replay_table(found))
         click.echo(f"\n{LEGEND}")
         sessions = formats.count(stored.row.sessions, "session")
-        console.print(f"{sessions}, stored as replay {stored.row.id}", highlight=False)
+        click.echo(f"{sessions}, stored as replay {stored.row.id}")
     if any(run.note for run in matrix.runs):
         note = next(run.note for run in matrix.runs if run.note)
-        console.print(f"some sessions: {note}", highlight=False, markup=False)
+        click.echo(f"some sessions: {note}")
     for line in stored.row.notes[:NOTES_SHOWN]:
-        click.echo(f"not replayed: {line}", err=True)
+        click.echo(formats.plain(f"not replayed: {line}"), err=True)
     if len(stored.row.notes) > NOTES_SHOWN:
         click.echo(f"and {len(stored.row.notes) - NOTES_SHOWN} more; --json lists them all", err=True)
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from windowpane import formats
-from windowpane.cli.options import json_option, open_to_read, plain_errors, print_json, store_option
+from windowpane.cli.options import json_option, open_to_read, plain_errors, print_json, print_table, store_option
 from windowpane.signs import zone_label
 from windowpane.store.base import SessionFilter
 
@@ -45,7 +44,7 @@ def command(order: str, limit: int, *, as_json: bool, store_path: Path | None) -
     if not rows:
         click.echo("The store is empty. Fill it with `windowpane import PATH`.")
         return
-    Console().print(session_table(rows))
+    print_table(session_table(rows))
 
 
 def session_table(rows: Sequence[SessionRow]) -> Table:
@@ -58,7 +57,7 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     for row in rows:
         table.add_row(
-            zone_label(row.zone), short_id(row), Text(row.agent), f"{row.turns:,}",
+            zone_label(row.zone), short_id(row), Text(formats.plain(row.agent)), f"{row.turns:,}",
             formats.percent(row.utilization), formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
             f"{row.compressions:,}", f"{row.regrets:,}", formats.dollars(row.cost_dollars),
         )  # fmt: skip
@@ -67,4 +66,4 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
 
 def short_id(row: SessionRow) -> Text:
     """The first characters of a session's id, without the format it may begin with."""
-    return Text(row.session_id.removeprefix(f"{row.source}:")[:ID_CHARACTERS])
+    return Text(formats.plain(row.session_id.removeprefix(f"{row.source}:")[:ID_CHARACTERS]))

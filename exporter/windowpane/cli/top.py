@@ -81,7 +81,7 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
             formats.turns_until(row.turns_until_red), formats.tokens_short(row.velocity, signed=True),
             formats.dollars(row.cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
-        table.add_row(Text(level), short_id(row)[:8], Text(row.agent), *cells)
+        table.add_row(Text(level), short_id(row)[:8], Text(formats.plain(row.agent)), *cells)
     return Group(head, table)
 
 

@@ -16,6 +16,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from windowpane import formats
 from windowpane.cli.options import can_draw, open_to_write, plain_errors, store_option
 from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config import load_config
@@ -148,7 +149,7 @@ def _screen(live: Sequence[Seen], *, unicode: bool) -> Group:
 
 
 def _line(seen: Seen, *, unicode: bool) -> str:
-    name = "".join(sign if sign.isprintable() else "?" for sign in f"{seen.agent} {seen.session_id}")
+    name = formats.plain(f"{seen.agent} {seen.session_id}")
     return f"{name[:NAME_CHARACTERS]:<{NAME_CHARACTERS}} {gauge_line(seen.pressure, unicode=unicode)}"
 
 

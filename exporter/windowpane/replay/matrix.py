@@ -127,7 +127,7 @@ def _work(task: _Task) -> _Done:
 def _impossible(prepared: Prepared, setup: Setup) -> str | None:
     """Why a session cannot be replayed under a setup, or None."""
     if setup.reads_content and not prepared.recording.has_content:
-        return "it reads content, which was not captured"
+        return "it reads content, which was not captured; import with --capture, or name the recording's file"
     standing = prepared.standing_tokens
     if standing > setup.limits.usable_tokens:
         return f"system prompt and tools alone take {standing:,} of {setup.limits.usable_tokens:,} usable tokens"

@@ -47,14 +47,10 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _cost(report),
     ]
     text = (
-        "\n\n".join("\n".join(_safe(line)[:WIDTH] for line in section) for section in sections if section) + "\n"
+        "\n\n".join("\n".join(formats.plain(line)[:WIDTH] for line in section) for section in sections if section)
+        + "\n"
     )
     return text if unicode else text.replace("–", "-").encode("ascii", "replace").decode()
-
-
-def _safe(line: str) -> str:
-    """Nothing an agent was called can steer the terminal or turn the text around."""
-    return line if line.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in line)
 
 
 def _head(report: SessionReport, *, unicode: bool) -> list[str]:

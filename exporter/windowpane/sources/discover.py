@@ -22,6 +22,7 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
     """The files to read, each once: those named, and those below the folders named, sorted.
 
     Hidden files and folders below a named folder are left out, and symbolic links to folders are not followed.
+    Neither are pipes, sockets and devices read.
     """
     seen: set[Path] = set()
     for path in paths:
@@ -42,6 +43,8 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
 
     Raises `SourceError` when it cannot be read and `UnknownFormatError` when no reader recognises it.
     """
+    if _is_device(path):
+        raise SourceError(str(path), "not a regular file; save it as one first")
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -62,8 +65,13 @@ def _below(folder: Path) -> Iterator[Path]:
             folders.clear()
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         for file in sorted(files):
-            if not file.startswith(".") and Path(file).suffix in SUFFIXES:
+            if not file.startswith(".") and Path(file).suffix in SUFFIXES and not _is_device(here / file):
                 yield here / file
+
+
+def _is_device(path: Path) -> bool:
+    """Whether reading *path* could wait for ever or never end: a pipe, a socket, a device."""
+    return path.exists() and not path.is_file()
 
 
 def _seems(head: bytes) -> str:

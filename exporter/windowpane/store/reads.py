@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.exceptions import StoreError
+from windowpane.exceptions import OlderStoreError, StoreError
 from windowpane.protocols import Digester
 from windowpane.store import contents, export, migrations, registry, rows, search
 from windowpane.store import replays as stored_replays
@@ -72,7 +72,7 @@ class SqliteReader:
             raise StoreError(f"{self.path}: is not a Windowpane store; nothing was changed. Name another file")
         missing = [step.name for step in migrations.available() if step.name not in done]
         if missing:
-            raise StoreError(
+            raise OlderStoreError(
                 f"{self.path}: was written by an older release (it lacks {missing[0]}); "
                 "open it once for writing, for example with `windowpane serve`"
             )

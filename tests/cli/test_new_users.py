@@ -1,0 +1,181 @@
+"""What a person meets who is new to the commands: wrong paths, old stores, hostile names, odd terminals."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from windowpane.cli import main
+from windowpane.cli.options import EXIT_FAILED
+
+Run = Callable[..., Result]
+
+HOSTILE = "\x1b]0;owned\x07\x1b[31m\u202egro"
+
+
+def conversation() -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "content": "Find out why the service does not start."},
+        {"role": "assistant", "content": "The port is taken."},
+    ]
+
+
+def transcript(session_id: str) -> str:
+    """A Claude Code transcript of one call."""
+    ask = {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "Fix it"}}
+    usage = {"input_tokens": 900, "output_tokens": 5}
+    said = {"id": "m1", "role": "assistant", "model": "claude-sonnet-4-5", "usage": usage}
+    reply = {
+        "type": "assistant", "uuid": "a1", "parentUuid": "u1", "requestId": "r1",
+        "message": {**said, "type": "message", "content": [{"type": "text", "text": "Done."}]},
+    }  # fmt: skip
+    shared = {"sessionId": session_id, "timestamp": "2026-01-01T00:00:00Z", "cwd": "/app", "version": "2.0.0"}
+    return "\n".join(json.dumps({**row, **shared}) for row in (ask, reply)) + "\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "windowpane.db"
+
+
+@pytest.fixture
+def run(store: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command against a store of the test's own."""
+    monkeypatch.setenv("WINDOWPANE_STORE", str(store))
+
+    def invoke(*arguments: str | Path, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def imported(run: Run, tmp_path: Path) -> Path:
+    """A store with one session."""
+    file = tmp_path / "conversation.json"
+    file.write_text(json.dumps(conversation()), encoding="utf-8")
+    run("import", file)
+    return file
+
+
+@pytest.mark.parametrize("arguments", [("audit", "verify"), ("audit", "heads"), ("prune",), ("sessions",)])
+def test_a_store_that_is_not_there_is_an_error_and_none_is_made(
+    run: Run, store: Path, arguments: tuple[str, ...]
+) -> None:
+    """A store that was deleted is never called intact, nor replaced by an empty one."""
+    result = run(*arguments, code=EXIT_FAILED)
+
+    assert f"no store at {store}" in result.output
+    assert not store.exists()
+
+
+def test_a_report_that_cannot_be_written_says_where(run: Run, imported: Path, tmp_path: Path) -> None:
+    """A folder that does not exist is one line that names the file, and no traceback."""
+    target = tmp_path / "missing" / "report.html"
+    session = json.loads(run("sessions", "--json").stdout)[0]["session_id"]
+
+    result = run("report", session, "--html", target, code=EXIT_FAILED)
+
+    assert result.output == f"Error: {target}: No such file or directory\n"
+
+
+def test_a_folder_without_recordings_says_what_was_expected(run: Run, tmp_path: Path) -> None:
+    """Nothing found is told apart from nothing new."""
+    result = run("import", tmp_path, code=EXIT_FAILED)
+
+    assert f"no recording in {tmp_path}; expected files that end in .json, .jsonl, .traj" in result.output
+
+
+def test_a_named_file_of_no_known_format_fails_however_it_was_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is as much named as an absolute one."""
+    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    result = run("import", "notes.txt", code=EXIT_FAILED)
+
+    assert "neither JSON nor JSON Lines" in result.output
+    assert "left out" not in result.output
+
+
+def test_pipes_and_devices_are_not_read(run: Run, imported: Path, tmp_path: Path) -> None:
+    """A pipe below a folder is passed over, and one that is named is refused: neither waits for a writer."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+
+    assert "1 session, 0 new events" in run("import", tmp_path).output
+    assert "not a regular file" in run("import", tmp_path / "pipe.jsonl", code=EXIT_FAILED).output
+
+
+def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(
+    run: Run, imported: Path, store: Path
+) -> None:
+    """After an upgrade the first command works; it says on standard error what it did."""
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM migrations WHERE name = 'm002_add_replays'")
+        for name in ("replay_runs", "replays"):
+            connection.execute(f"DROP TABLE {name}")
+
+    first, second = run("sessions"), run("sessions")
+
+    assert first.stderr == f"brought {store} up to this release\n"
+    assert second.stderr == ""
+    assert first.stdout == second.stdout
+
+
+def test_names_of_agents_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
+    """Escape sequences and direction marks of a session's id or agent are shown as question marks."""
+    (tmp_path / "session.jsonl").write_text(transcript(HOSTILE), encoding="utf-8")
+    run("import", tmp_path / "session.jsonl", "--agent", HOSTILE)
+    session = json.loads(run("sessions", "--json").stdout)[0]["session_id"]
+
+    for command in (("sessions",), ("top", "--all", "--once"), ("check", session), ("report", session)):
+        output = run(*command).output
+        assert "owned" in output
+        assert output.replace("\n", "").isprintable()
+    assert run("audit", "heads").output.replace("\n", "").isprintable()
+
+
+def test_a_table_in_a_pipe_keeps_every_figure(
+    run: Run, imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty columns cut neither a column nor the end of a number."""
+    monkeypatch.setenv("COLUMNS", "40")
+    other = tmp_path / "a-rather-long-name-of-a-recording.json"
+    other.write_text(json.dumps(conversation() * 40), encoding="utf-8")
+
+    lines = run("import", other).stdout.splitlines()
+    new = json.loads(run("import", other, "--json").stdout)
+    header, row = lines[0].split(), lines[1].split()
+
+    assert header[-1] == "new"
+    assert lines[2] == f"1 session, {row[-1]} new events"
+    assert new[0]["sessions"][0]["appended"] == 0
+    assert run("sessions").stdout.splitlines()[0].split()[-1] == "cost"
+
+
+def test_a_terminal_without_the_signs_gets_question_marks(imported: Path, store: Path) -> None:
+    """An encoding that lacks the shapes of the zones ends no command, and JSON stays lossless."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "WINDOWPANE_STORE": str(store)}
+    command = [sys.executable, "-m", "windowpane", "sessions"]
+
+    shown = subprocess.run(command, env=environment, capture_output=True, check=False)
+    as_json = subprocess.run([*command, "--json"], env=environment, capture_output=True, check=False)
+
+    assert shown.returncode == as_json.returncode == 0, shown.stderr
+    assert b"session" in shown.stdout
+    assert json.load(io.BytesIO(as_json.stdout))[0]["turns"] == 1
