@@ -50,8 +50,6 @@ class ModelInfo:
     """The catalogue's name of the model, safe as a metric label."""
     limit_tokens: int | None
     """Size of the context window; None when the catalogue does not say."""
-    max_output_tokens: int | None = None
-    """Largest output the model accepts; None when unknown."""
     provider: str = ""
 
 

@@ -85,16 +85,9 @@ class Runtime:
         """Take a list of events; never blocks, never raises."""
         self.pipeline.put(batch)
 
-    @property
-    def recorder(self) -> Runtime:
-        """Where managers report their hooks."""
-        return self
-
-    def hook(self, name: str, seconds: float, *, failed: bool = False) -> None:
-        """Note how long a hook kept the agent waiting; one that failed is logged, at most once a minute."""
+    def hook(self, name: str, seconds: float) -> None:
+        """Note how long a hook kept the agent waiting."""
         self._metrics.hook(name, seconds)
-        if failed:
-            self._boundary.say(f"hook {name}", "hook %s failed and was contained", name)
 
     def listen(self, event_type: str, listener: Callable[[Event], object]) -> None:
         """Call *listener* with every event of a type, off the agent's thread."""

@@ -11,6 +11,7 @@ from builders import is_valid, manager, sent, talk, tool_turn, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windowpane.control.budget import PROFILES
 from windowpane.control.eviction.policies import HYBRID_WEIGHTS
 from windowpane.control.presets import PRESETS, preset_named
 from windowpane.control.presets.ai_sdk_go import (
@@ -22,7 +23,7 @@ from windowpane.control.presets.ai_sdk_go import (
     ai_sdk_go,
 )
 from windowpane.control.presets.baseagent import BASEAGENT
-from windowpane.control.presets.cascade import CASCADE, CASCADE_MAP, PROFILES, profile_named
+from windowpane.control.presets.cascade import BUDGET, CASCADE, CASCADE_MAP
 from windowpane.control.presets.pruning import CLEARED
 from windowpane.events import BlocksEvicted, ContentCompressed, SessionStarted
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
@@ -108,7 +109,7 @@ def test_the_cascade_has_its_source_s_numbers() -> None:
     assert dict(CASCADE.control.policy.weights) == HYBRID_WEIGHTS
     assert sum(HYBRID_WEIGHTS.values()) == pytest.approx(1)
     assert list(CASCADE_MAP) == [0.75, 0.85, 0.92, 0.95]
-    for shares in PROFILES.values():
+    for shares in (BUDGET, *(shares for name, shares in PROFILES.items() if name != "default")):
         assert sum(shares.values()) + 0.05 == pytest.approx(1)
 
 
@@ -128,7 +129,7 @@ def test_the_cascade_evicts_from_75_percent_and_compacts_only_from_92() -> None:
 def test_an_unknown_profile_names_the_choices() -> None:
     """So does an unknown preset."""
     with pytest.raises(ConfigurationError, match="code_review"):
-        profile_named("cooking")
+        manager(RecordingSink(), preset="cascade", budget="cooking")
     with pytest.raises(ConfigurationError, match="cascade, baseagent, picoclaw, ai_sdk_go"):
         preset_named("opencode")
     with pytest.raises(ConfigurationError, match="preset"):

@@ -12,11 +12,7 @@ from windowpane.records import record
 from windowpane.vocabulary import Component, Zone
 
 Action = Literal["none", "prepare", "evict", "compact", "roll"]
-
-ACTIONS: Final[tuple[Action, ...]] = ("none", "prepare", "evict", "compact", "roll")
-"""Mildest first."""
-
-
+"""What is done before a call, mildest first."""
 Urgency = Literal["unknown", "normal", "warning", "critical"]
 CRITICAL_TURNS: Final = 3
 WARNING_TURNS: Final = 10

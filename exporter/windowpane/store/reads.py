@@ -40,7 +40,6 @@ _TURNS: Final = (
 _TURN_AT: Final = (
     "SELECT turn, first_seq, call_seq FROM turns WHERE session = ? AND turn <= ? ORDER BY turn DESC LIMIT 1"
 )
-_LAST_TURN: Final = "SELECT max(turn) FROM turns WHERE session = ?"
 _FIRST_SEQ: Final = "SELECT first_seq FROM turns WHERE session = ? AND turn >= ? ORDER BY turn LIMIT 1"
 _BLOCKS: Final = f"SELECT {rows.BLOCK_COLUMNS} FROM blocks AS b JOIN events AS e ON e.seq = b.event_seq "  # noqa: S608
 _BLOCKS_AT: Final = (

@@ -201,11 +201,6 @@ class SqliteStore(SqliteReader):
         with self._writing() as writer:
             replays.save(writer.connection, replay)
 
-    def save_metric_base(self, base: bytes) -> None:
-        """Keep what the metric fold knows of sessions that are gone."""
-        with self._writing() as writer:
-            writer.connection.execute("UPDATE store SET metric_base = ?", (base,))
-
     def admit_agent(self, name: str) -> str:
         """The metric label of an agent: its own for the first 50 distinct names of this store, else `other`."""
         label = registry.label_of(name)

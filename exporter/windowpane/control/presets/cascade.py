@@ -1,7 +1,8 @@
 """The cascade: six subsystems at fixed thresholds, ordered by the cost of a token freed.
 
 Zones at 50%, 75% and 90% of the window whatever its size, one set of weights, a budget table that sums to 1
-without a margin, and the map from utilization to strategy. Profiles shift the budget for other kinds of work.
+without a margin, and the map from utilization to strategy. A budget profile beside it shifts
+the shares for other kinds of work.
 """
 
 from __future__ import annotations
@@ -9,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from windowpane.control import budget
 from windowpane.control.cascade import cascade_ladder
 from windowpane.control.eviction.policies import HYBRID_WEIGHTS, Policy
 from windowpane.control.presets.preset import Preset
 from windowpane.control.pressure import Levels
 from windowpane.control.settings import ControlSettings
-from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import LimitSource
 from windowpane.settings import Thresholds, WindowLimits
 from windowpane.vocabulary import Component, ContentType
@@ -54,18 +53,6 @@ BUDGET: Final[Mapping[Component, float]] = {
     "memory_injection": 0.08,
 }
 """With 5% for output these sum to 1."""
-
-PROFILES: Final[Mapping[str, Mapping[Component, float]]] = {**budget.PROFILES, "default": BUDGET}
-"""Budgets by kind of work; each sums to 1 with 5% for output."""
-
-
-def profile_named(name: str) -> Mapping[Component, float]:
-    """The budget of a profile. Raises `ConfigurationError` naming the choices."""
-    if name not in PROFILES:
-        raise ConfigurationError(
-            "budget.profile", f"{name!r} is no profile", expected=f"one of {', '.join(PROFILES)}"
-        )
-    return PROFILES[name]
 
 
 def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
