@@ -117,6 +117,18 @@ def test_the_newest_common_events_are_read_from_the_end(plans):
     assert not any("events_type" in detail for detail in found), found
 
 
+def test_a_few_events_of_a_session_are_found_by_their_type(plans):
+    """Reading a session's rare events does not walk over all its others; a page of common ones need not sort."""
+    store, found = plans
+
+    store.events(EventFilter(session_id="s7", types=("checkpoint.saved", "blocks.evicted")))
+    assert any("events_type (type=? AND session=?)" in detail for detail in found), found
+
+    found.clear()
+    store.events(EventFilter(session_id="s7", types=("block.added",), limit=1))
+    assert not any("events_type" in detail for detail in found), found
+
+
 def test_a_range_of_turns_holds_late_events_too(store, make_session):
     """An event stored after its turn is past, such as an alert, is shown with its turn."""
     events = make_session(turns=5)

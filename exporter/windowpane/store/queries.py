@@ -94,7 +94,7 @@ class EventScope:
     types: Mapping[int, int]
     """Ids of the wanted types, and how many events each has; empty for all."""
     total: int
-    """Events in the store."""
+    """Events in the session, else in the store."""
 
 
 def event_query(query: EventFilter, scope: EventScope, columns: str) -> tuple[str, list[Value]]:
@@ -103,7 +103,8 @@ def event_query(query: EventFilter, scope: EventScope, columns: str) -> tuple[st
     direction = "DESC" if query.newest_first else "ASC"
     sql = (
         f"SELECT {columns} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # values are bound
-        f"WHERE e.seq IN (SELECT seq FROM events AS e WHERE {statement.clause} ORDER BY seq {direction} LIMIT ?) "
+        f"WHERE e.seq IN (SELECT seq FROM events AS e{_hint(query, scope)} WHERE {statement.clause} "
+        f"ORDER BY seq {direction} LIMIT ?) "
         f"ORDER BY e.seq {direction}"
     )
     return sql, [*statement.values, query.limit]
@@ -112,13 +113,21 @@ def event_query(query: EventFilter, scope: EventScope, columns: str) -> tuple[st
 def event_count(query: EventFilter, scope: EventScope) -> tuple[str, list[Value]]:
     """How many match."""
     statement = _event_conditions(query, scope, counting=True)
-    return f"SELECT count(*) FROM events AS e WHERE {statement.clause}", statement.values  # noqa: S608
+    hint = _hint(query, scope, counting=True)
+    return f"SELECT count(*) FROM events AS e{hint} WHERE {statement.clause}", statement.values  # noqa: S608
+
+
+def _hint(query: EventFilter, scope: EventScope, *, counting: bool = False) -> str:
+    """Without statistics SQLite would walk the whole session for a handful of events of one type."""
+    if scope.session is None or scope.turns is not None or not scope.types:
+        return ""
+    return " INDEXED BY events_type" if counting or _rare(query, scope) else ""
 
 
 def _event_conditions(query: EventFilter, scope: EventScope, *, counting: bool = False) -> Statement:
     """The conditions, with a `+` before what must not choose the index."""
     statement = Statement()
-    by_type = bool(scope.types) and (scope.session is not None or counting or _rare(query, scope))
+    by_type = bool(scope.types) and (counting or _rare(query, scope))
     if scope.types:
         marks = ", ".join("?" * len(scope.types))
         statement.where(f"{'' if by_type else '+'}e.type IN ({marks})", *scope.types)
@@ -140,5 +149,5 @@ def _event_conditions(query: EventFilter, scope: EventScope, *, counting: bool =
 
 def _rare(query: EventFilter, scope: EventScope) -> bool:
     """Whether collecting and sorting the types' events is less work than walking until enough were met."""
-    wanted = sum(scope.types.values())
+    wanted = min(sum(scope.types.values()), scope.total)
     return wanted * wanted < query.limit * max(scope.total, 1)

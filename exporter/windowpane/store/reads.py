@@ -29,6 +29,7 @@ from windowpane.vocabulary import Severity
 MAXIMUM_FOUND_SESSIONS: Final = 20
 
 _KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
+_EXTENT: Final = "SELECT key, events FROM sessions WHERE session_id = ? AND current = 1"
 _SESSION: Final = f"SELECT {rows.SESSION_COLUMNS} FROM sessions WHERE session_id = ? AND current = 1"  # noqa: S608
 _FIND: Final = (
     f"SELECT {rows.SESSION_COLUMNS} FROM sessions WHERE session_id >= ? AND session_id < ? "  # noqa: S608
@@ -269,11 +270,12 @@ def _block_rows(connection: sqlite3.Connection, statement: str, values: tuple[in
 
 def _scope(connection: sqlite3.Connection, query: EventFilter) -> EventScope | None:
     """The filter in the database's own numbers; None when it can match nothing."""
-    key = None
+    key = total = None
     if query.session_id is not None:
-        key = _key(connection, query.session_id)
-        if not key:
+        found = connection.execute(_EXTENT, (query.session_id,)).fetchone()
+        if found is None:
             return None
+        key, total = found
     counts = {
         name: (type_id, n) for type_id, name, n in connection.execute("SELECT id, name, events FROM event_types")
     }
@@ -285,7 +287,7 @@ def _scope(connection: sqlite3.Connection, query: EventFilter) -> EventScope | N
         first = query.turn_from if query.turn_from is not None else 0
         last = query.turn_to if query.turn_to is not None else IN_WINDOW
         turns = (first, last, *_sequence(connection, key, first, last))
-    return EventScope(key, turns, types, sum(n for _, n in counts.values()))
+    return EventScope(key, turns, types, sum(n for _, n in counts.values()) if total is None else total)
 
 
 def _sequence(connection: sqlite3.Connection, key: int | None, first: int, last: int) -> tuple[int, int]:
