@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import socket
 import tomllib
@@ -13,6 +15,17 @@ from windowpane.exceptions import WindowpaneError
 
 APP: Final = Path(__file__).with_name("app.py")
 CONFIGURATION: Final = Path(__file__).parent / ".streamlit" / "config.toml"
+WARM: Final = (
+    "pandas.io.formats.style",
+    "plotly.tools",
+    "pyarrow.pandas_compat",
+    "streamlit.material_icon_names",
+    "windowpane.alerts.wording",
+    "windowpane.store.sqlite",
+    "windowpane_dashboard.charts",
+    "windowpane_dashboard.window_queries",
+)
+"""Modules that the first page would load while somebody waits."""
 DEFAULT_PORT: Final = 8501
 DEFAULT_ADDRESS: Final = "127.0.0.1"
 
@@ -35,7 +48,22 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
         ) from error
     check_port(port, address)
     os.environ["WINDOWPANE_STORE"] = str(store_path)
+    warm_up()
     st.App(APP).run(config=server_config(port, address))
+
+
+def warm_up() -> None:
+    """Load what the pages need before the first page is asked for, and keep it out of garbage collection.
+
+    Streamlit collects all garbage after every script run, which takes longer than drawing a small page as long as
+    the libraries' own objects are looked through each time.
+    """
+    for name in WARM:
+        importlib.import_module(name)
+    charts = importlib.import_module("windowpane_dashboard.charts")
+    charts.facts_bar({"kept": 1}, importlib.import_module("windowpane_dashboard.theme").LIGHT).to_json()
+    gc.collect()
+    gc.freeze()
 
 
 def server_config(port: int, address: str) -> dict[str, object]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,3 +61,16 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest
 
     with pytest.raises(DashboardError, match=r"did not start:\nno server today"), serving(tmp_path):
         pytest.fail("nothing answers")
+
+
+def test_the_server_is_warm_before_the_first_page() -> None:
+    """The libraries are loaded, and what they keep is no longer looked through for garbage."""
+    script = (
+        "import gc, sys; from windowpane_dashboard.launch import WARM, warm_up; warm_up(); "
+        "print(set(WARM) <= set(sys.modules), gc.get_freeze_count() > 100_000)"
+    )
+
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+
+    assert said.stdout.split() == ["True", "True"]
+    assert said.stderr == ""
