@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import streamlit as st
 
 from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
 from windowpane.paths import default_store
+from windowpane.store.base import SessionFilter, SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard import alert_queries, queries, window_queries
 from windowpane_dashboard.filters import AlertFilters, FleetFilters
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 READ_ERRORS: Final = (WindowpaneError, sqlite3.Error, OSError)
 REFRESH_SECONDS: Final = 5
+Drawing = TypeVar("Drawing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +111,50 @@ def _identity(snapshot: Snapshot) -> tuple[str, int]:
     return snapshot.path, snapshot.version
 
 
+def _place(snapshot: Snapshot) -> str:
+    return snapshot.path
+
+
 @st.cache_data(show_spinner=False, max_entries=32, hash_funcs={Snapshot: _identity})
 def fleet(snapshot: Snapshot, filters: FleetFilters) -> queries.Fleet:
     """`queries.fleet`, cached while the store does not change."""
     return queries.fleet(snapshot.store, filters)
 
 
-@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _identity})
-def timeline(snapshot: Snapshot, session_id: str) -> queries.Timeline:
-    """`queries.timeline`, cached while the store does not change."""
-    return queries.timeline(snapshot.store, session_id)
+def _state(row: SessionRow) -> str:
+    return repr(row)  # with its number of events and its last moment: another event makes another row
 
 
-@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _identity})
-def compressions(snapshot: Snapshot, session_id: str) -> tuple[window_queries.Compression, ...]:
-    """`window_queries.compressions`, cached while the store does not change."""
-    return window_queries.compressions(snapshot.store, session_id)
+@st.cache_data(show_spinner=False, max_entries=4, hash_funcs={Snapshot: _identity})
+def recent(snapshot: Snapshot, limit: int) -> list[SessionRow]:
+    """The most recent sessions, cached while the store does not change."""
+    return list(snapshot.store.sessions(SessionFilter(order="recent", limit=limit)))
+
+
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _place, SessionRow: _state})
+def timeline(snapshot: Snapshot, row: SessionRow) -> queries.Timeline:
+    """`queries.timeline`, cached while this session does not change; shared, so not to be changed."""
+    return queries.timeline(snapshot.store, row.session_id)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _place, SessionRow: _state})
+def compressions(snapshot: Snapshot, row: SessionRow) -> tuple[window_queries.Compression, ...]:
+    """`window_queries.compressions`, cached while this session does not change."""
+    return window_queries.compressions(snapshot.store, row.session_id)
+
+
+def drawn(snapshot: Snapshot, row: SessionRow, what: str, draw: Callable[[], Drawing]) -> Drawing:
+    """What *draw* makes of this session, cached while the session does not change.
+
+    *what* names the drawing and all that it depends on beside the session, such as the palette.
+    """
+    found: Drawing = _drawn((snapshot.path, _state(row), what), draw)
+    return found
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _drawn(key: tuple[str, str, str], _draw: Callable[[], Any]) -> Any:  # noqa: ARG001  # the cache's key
+    return _draw()
 
 
 @st.cache_data(show_spinner=False, max_entries=16, hash_funcs={Snapshot: _identity})

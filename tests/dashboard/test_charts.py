@@ -20,7 +20,7 @@ from windowpane_dashboard import queries, window_queries
 from windowpane_dashboard.charts import cache_chart, cost_chart, facts_bar, session_picture, window_strip
 from windowpane_dashboard.charts.layout import CONFIG, plain
 from windowpane_dashboard.charts.picture import STACKING, natural_scale
-from windowpane_dashboard.charts.strip import MAXIMUM_BLOCKS, segments
+from windowpane_dashboard.charts.strip import MAXIMUM_BLOCKS, segments, ticks
 from windowpane_dashboard.filters import FleetFilters
 from windowpane_dashboard.queries import Timeline
 from windowpane_dashboard.reduction import MAXIMUM_POINTS, kept_rows
@@ -135,6 +135,19 @@ def _synthetic_turns(number: int) -> pd.DataFrame:
     return turns.fillna(dict.fromkeys(STACKING, 0.0) | {"added_tokens": 0.0})
 
 
+def test_a_saw_keeps_its_teeth() -> None:
+    """Extremes that fall on the same turns leave room for more of them: every tooth of 160 is drawn."""
+    turns = _synthetic_turns(10_000)
+    turns["used"] = turns["tool_results"] = 1_000.0 + 1_000 * (np.arange(10_000) % 60)
+    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
+
+    figure = session_picture(turns, (), marks, LIGHT, selected=None)
+
+    results = next(trace for trace in figure.data if trace.name == "tool results")
+    assert (np.asarray(results.y) == 60_000).sum() == 10_000 // 60
+    assert len(results.y) <= MAXIMUM_POINTS
+
+
 def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> None:
     """A window that is almost empty would be a flat line at the limit's scale."""
     assert natural_scale(queries.timeline(small_store, "short").turns) == "content"
@@ -144,10 +157,24 @@ def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> 
 def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteStore) -> None:
     """Segments follow one another without gap and sum to the blocks' tokens."""
     blocks = window_queries.window_at(small_store, "refactor-api", 12)
-    bar = window_strip(blocks, LIGHT, limit_tokens=20_000).data[0]
+    strip = window_strip(blocks, LIGHT, limit_tokens=20_000)
 
-    assert sum(bar.x) == blocks["tokens"].sum()
-    assert np.allclose(np.asarray(bar.base[1:]), np.cumsum(bar.x)[:-1])
+    assert sum(strip.sizes) == blocks["tokens"].sum()
+    assert strip.colours == [LIGHT.components[name] for name in blocks["component"]]
+    assert strip.end == 20_000
+
+
+@given(st.floats(1, 1e9))
+def test_the_ticks_of_the_strip_are_few_round_and_within_it(end: float) -> None:
+    """From 0 in even steps of 1, 2 or 5 times a power of ten."""
+    places = ticks(end)
+
+    assert 1 <= len(places) <= 10
+    assert places[0] == 0
+    assert max(places) <= end * 1.000_001
+    if len(places) > 1:
+        assert np.allclose(np.diff(places), places[1])
+        assert f"{places[1]:e}"[0] in "125"
 
 
 def test_a_crowded_strip_joins_small_neighbours() -> None:

@@ -24,7 +24,7 @@ _PARTS: Final = (
 SMALL_POINTS: Final = 600
 """Points a trace: these figures are half as wide as the picture."""
 MAXIMUM_BARS: Final = 300
-"""Turns drawn as bars; beyond, as an area."""
+"""Turns drawn as bars; beyond, where a bar would be thinner than a pixel or two, as an area."""
 
 
 def cache_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
@@ -91,7 +91,7 @@ def carried_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
 def _add_area(
     figure: go.Figure, turn: pd.Series, values: np.ndarray, word: str, colour: str, *, stacked: bool
 ) -> None:
-    if len(turn) <= MAXIMUM_BARS:
+    if turn.iloc[-1] - turn.iloc[0] < MAXIMUM_BARS:
         figure.add_bar(x=turn.to_numpy(), y=values, name=word, hoverinfo="skip", marker={"color": colour})
         return
     figure.add_scatter(
@@ -103,8 +103,8 @@ def _add_area(
 
 def _add_touch(figure: go.Figure, turn: pd.Series, heights: pd.Series, texts: list[str]) -> None:
     figure.add_scatter(
-        x=turn.to_numpy(), y=heights.to_numpy(dtype=float), mode="markers", showlegend=False,
-        marker={"size": 6, "opacity": 0}, hovertext=texts, hovertemplate="%{hovertext}<extra></extra>",
+        x=turn.to_numpy(), y=heights.to_numpy(dtype=float), mode="lines", showlegend=False,
+        line={"width": 0}, hovertext=texts, hovertemplate="%{hovertext}<extra></extra>",
     )  # fmt: skip
 
 

@@ -21,13 +21,23 @@ CONFIG: Final[dict[str, Any]] = {
 
 def plain(text: str, *, width: int = 90) -> str:
     """Text for a label or a hover box: nothing in it is markup, long lines are wrapped."""
-    lines = [part for line in text.split("\n") for part in textwrap.wrap(line, width) or [""]]
-    return "<br>".join(html.escape(line) for line in lines)
+    return "<br>".join(html.escape(part) for line in text.split("\n") for part in _wrapped(line, width))
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    if len(line) <= width and line.isprintable():
+        return [line]
+    return textwrap.wrap(line, width) or [""]
 
 
 def styled(figure: go.Figure, palette: Palette, *, height: int, **layout: Any) -> go.Figure:
-    """Give *figure* the look that all share."""
+    """Give *figure* the look that all share.
+
+    Without Plotly's template: all that it would set is set here, it is half of a small figure's size, and its
+    automatic margins lay out every figure twice.
+    """
     figure.update_layout(
+        template="none",
         height=height,
         font={"family": FONT, "size": 12, "color": palette.text},
         paper_bgcolor="rgba(0,0,0,0)",

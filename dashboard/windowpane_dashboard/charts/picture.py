@@ -7,9 +7,9 @@ pane can be hovered and selected, so that a click anywhere in a turn's column se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -153,17 +153,21 @@ def _add_drops(figure: go.Figure, turns: pd.DataFrame, palette: Palette) -> None
 
 
 def _add_touch(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
-    """The invisible points that carry the hover text and take the clicks of the upper pane."""
+    """The points that carry the hover text and take the clicks of the upper pane; one alone is an element."""
     unseen = {"marker": {"opacity": 0}}
     shown = shown.iloc[kept_rows(shown[["used"]].to_numpy(dtype=float), TOUCH_POINTS)]
     figure.add_scatter(
         x=shown["turn"].to_numpy(), y=shown["used"].to_numpy(), mode="markers", name="turn", showlegend=False,
-        marker={"size": 9, "opacity": 0, "color": palette.text}, selected=unseen, unselected=unseen,
-        hovertext=[turn_text(turn) for _, turn in shown.iterrows()], hovertemplate="%{hovertext}<extra></extra>",
+        marker={"size": 9, "opacity": 0, "color": palette.text, "maxdisplayed": 1},
+        selected=unseen, unselected=unseen, hovertemplate="%{hovertext}<extra></extra>",
+        hovertext=[turn_text(turn) for turn in shown[_SAID].to_dict("records")],
     )  # fmt: skip
 
 
-def turn_text(turn: pd.Series) -> str:
+_SAID: Final = ["turn", "used", "count_source", "utilization", "zone", "added_tokens", *STACKING]
+
+
+def turn_text(turn: Mapping[Hashable, Any]) -> str:
     """A turn in the lines of a hover box."""
     size = tokens(turn["used"], estimated=turn["count_source"] == "estimate")
     lines = [f"turn {turn['turn']}: {size} tokens"]

@@ -1,4 +1,8 @@
-"""The window at one turn as a strip: every block in the order the model saw it, as wide as its tokens."""
+"""The window at one turn as a strip: every block in the order the model saw it, as wide as its tokens.
+
+Not a Plotly figure: it is drawn anew at every step of the turn slider, and a row of rectangles is there many
+times sooner. What is here is its data; `sections/block_strip.py` draws them.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +12,51 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
-from windowpane.formats import tokens
+from windowpane.formats import tokens, tokens_short
 from windowpane.vocabulary import Component
-from windowpane_dashboard.charts.layout import axis, plain, styled
 from windowpane_dashboard.theme import Palette
 
 MAXIMUM_BLOCKS: Final = 800
 """Segments drawn; beyond, the smallest neighbours of one component are joined."""
+TICKS: Final = 8
+"""Ticks of the axis, about."""
 
 
-def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float | None) -> go.Figure:
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The rectangles of a strip, from left to right without gaps; sizes and places in tokens."""
+
+    sizes: list[int]
+    colours: list[str]
+    texts: list[str]
+    """What each is, in lines; an agent's text, so never markup."""
+    end: float
+    """Where the axis ends."""
+    limit_tokens: float | None
+    """Where the outline ends; None while the limit is unknown."""
+    ticks: list[tuple[float, str]]
+
+
+def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float | None) -> Strip:
     """The strip of the blocks of `window_frame`; the room up to *limit_tokens* stays empty."""
     shown = segments(blocks)
-    sizes = np.array([segment.tokens for segment in shown], dtype=float)
-    starts = np.concatenate([[0.0], np.cumsum(sizes)[:-1]]) if len(sizes) else sizes
-    total = float(sizes.sum())
-    end = max(total, limit_tokens or 0.0, 1.0)
-    colours = [palette.components[segment.component] for segment in shown]
-    figure = go.Figure()
-    figure.add_bar(
-        x=sizes, base=starts, y=np.zeros(len(sizes)), orientation="h", width=0.9,
-        marker={
-            "color": colours, "line": {"color": palette.background, "width": 0.6 if len(shown) < 250 else 0}
-        },
-        hovertext=[plain(segment.text) for segment in shown], hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
-    if limit_tokens:
-        figure.add_shape(
-            type="rect", x0=0, x1=limit_tokens, y0=-0.45, y1=0.45,
-            line={"color": palette.outline, "width": 1.2},
-        )  # fmt: skip
-    styled(figure, palette, height=92, margin={"l": 8, "r": 8, "t": 4, "b": 26}, hovermode="closest", bargap=0)
-    figure.update_layout(
-        xaxis=axis(palette, range=(0, end * 1.002), tickformat="~s", showgrid=False, ticksuffix=" tokens"),
-        yaxis=axis(palette, visible=False, range=(-0.5, 0.5)),
+    end = max(float(sum(segment.tokens for segment in shown)), limit_tokens or 0.0, 1.0)
+    return Strip(
+        sizes=[segment.tokens for segment in shown],
+        colours=[palette.components[segment.component] for segment in shown],
+        texts=[segment.text for segment in shown],
+        end=end,
+        limit_tokens=limit_tokens,
+        ticks=[(at, f"{tokens_short(at)} tokens") for at in ticks(end)],
     )
-    return figure
+
+
+def ticks(end: float) -> list[float]:
+    """Round numbers from 0 to *end*, evenly spaced: steps of 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(end / TICKS))
+    step = next((size * power for size in (1, 2, 5) if end / (size * power) <= TICKS), 10 * power)
+    return [float(at) for at in np.arange(0, end + step / 1e6, max(step, 1.0))]
 
 
 @dataclass(frozen=True, slots=True)

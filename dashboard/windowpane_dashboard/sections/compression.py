@@ -28,7 +28,7 @@ CAPTURE_COMMAND = "WINDOWPANE_CAPTURE=1 windowpane import"
 
 def compression_section(snapshot: access.Snapshot, row: SessionRow, turn: int) -> None:
     """Draw the compression of the selected turn, else the last one before it; nothing where there is none."""
-    found = access.compressions(snapshot, row.session_id)
+    found = access.compressions(snapshot, row)
     if not found:
         return
     st.subheader("Compressions", anchor=False, divider="grey")

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from windowpane.formats import dollars, percent, tokens
-from windowpane_dashboard import elements
+from windowpane.store.base import SessionRow
+from windowpane_dashboard import access, elements
 from windowpane_dashboard.charts import cache_chart, carried_chart, cost_chart
 from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.sections.when_seen import when_seen
+from windowpane_dashboard.theme import Palette
+
+PIXELS: Final = 600
+"""About the height of the pictures, so that the page does not jump when they are drawn."""
 
 _CARRIED = {
     "turn": "turn",
@@ -43,9 +53,24 @@ def carried_sentence(turns: pd.DataFrame) -> str:
     )
 
 
-def _carried(turns: pd.DataFrame) -> None:
-    st.text(carried_sentence(turns))
-    figure = carried_chart(turns, elements.current_palette())
+def cost_section(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
+    """Draw what was paid again, input by cache state and dollars; says so where nothing was reported."""
+    st.subheader("Cost and cache", anchor=False, divider="grey")
+    st.text(access.drawn(snapshot, row, "carried", lambda: carried_sentence(timeline.turns)))
+    when_seen(lambda: _pictures(snapshot, row, timeline), key="cost_pictures", pixels=PIXELS)
+
+
+def _pictures(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
+    turns, palette = timeline.turns, elements.current_palette()
+
+    def made(chart: Callable[[pd.DataFrame, Palette], go.Figure | None]) -> go.Figure | None:
+        return access.drawn(snapshot, row, f"{chart.__name__}, {palette.name}", lambda: chart(turns, palette))
+
+    _carried(made(carried_chart), turns)
+    _paid(made(cache_chart), made(cost_chart), turns)
+
+
+def _carried(figure: go.Figure | None, turns: pd.DataFrame) -> None:
     if figure is None:
         return
     elements.picture(figure, key="carried", alt="Tokens of each call that were fresh, stale or duplicate")
@@ -61,13 +86,7 @@ def _carried(turns: pd.DataFrame) -> None:
     )
 
 
-def cost_section(timeline: Timeline) -> None:
-    """Draw what was paid again, input by cache state and dollars; says so where nothing was reported."""
-    st.subheader("Cost and cache", anchor=False, divider="grey")
-    _carried(timeline.turns)
-    palette = elements.current_palette()
-    cache = cache_chart(timeline.turns, palette)
-    cost = cost_chart(timeline.turns, palette)
+def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) -> None:
     if cache is None and cost is None:
         st.text("The recording holds no usage reports, so neither cost nor cache is known.")
         return
@@ -82,7 +101,7 @@ def cost_section(timeline: Timeline) -> None:
         st.caption("The price of this model is not known.")
     elements.folded_table(
         "Cost and cache as a table",
-        lambda: timeline.turns[list(_COLUMNS)].rename(columns=_COLUMNS),
+        lambda: turns[list(_COLUMNS)].rename(columns=_COLUMNS),
         key="cost_data",
         alt="Input, output, dollars and seconds of each call",
     )

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from windowpane.formats import percent, tokens
 from windowpane.signs import COMPONENT_WORDS, zone_label
 from windowpane.store.base import SessionRow
 from windowpane.vocabulary import COMPONENTS
-from windowpane_dashboard import elements
+from windowpane_dashboard import access, elements
 from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.charts.picture import Scale, natural_scale
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import LANE_EVENTS, Timeline
 from windowpane_dashboard.sections.turn_line import turn_line
+from windowpane_dashboard.theme import Palette
 
 PICTURE = "picture"
 TURN = "turn"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
-def timeline_section(row: SessionRow, timeline: Timeline, place: SessionPlace) -> None:
+def timeline_section(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline, place: SessionPlace) -> None:
     """Draw the picture, and settle which turn is selected."""
     first, last = turns_of(timeline)
     shown_for = f"{TURN}_of"
@@ -33,7 +35,7 @@ def timeline_section(row: SessionRow, timeline: Timeline, place: SessionPlace) -
     elif place.turn is None:
         st.session_state[TURN] = last
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
-    _picture(row, timeline)
+    _picture(snapshot, row, timeline)
 
 
 def turns_of(timeline: Timeline) -> tuple[int, int]:
@@ -41,13 +43,12 @@ def turns_of(timeline: Timeline) -> tuple[int, int]:
     return int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
 
 
-def _picture(row: SessionRow, timeline: Timeline) -> None:
+def _picture(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
     scale = _scale(row, timeline)
-    figure = session_picture(
-        timeline.turns, timeline.spans, timeline.marks, elements.current_palette(), selected=None, scale=scale,
-        regrets=timeline.regrets,
-    )  # fmt: skip
-    figure.update_layout(uirevision=row.session_id)  # a zoom survives new turns, not another session
+    palette = elements.current_palette()
+    figure = access.drawn(
+        snapshot, row, f"picture, {palette.name}, {scale}", lambda: _figure(row, timeline, palette, scale)
+    )
     elements.chart(
         figure,
         key=PICTURE,
@@ -63,6 +64,15 @@ def _picture(row: SessionRow, timeline: Timeline) -> None:
         )
     if timeline.marks_cut:
         st.caption(f"The event lane shows the first {LANE_EVENTS:,} marked events; all are on the audit page.")
+
+
+def _figure(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -> go.Figure:
+    figure = session_picture(
+        timeline.turns, timeline.spans, timeline.marks, palette, selected=None, scale=scale,
+        regrets=timeline.regrets,
+    )  # fmt: skip
+    figure.update_layout(uirevision=row.session_id)  # a zoom survives new turns, not another session
+    return figure
 
 
 def _scale(row: SessionRow, timeline: Timeline) -> Scale:

@@ -11,6 +11,7 @@ from windowpane.store.base import EventReader, SessionRow
 from windowpane_dashboard import elements
 from windowpane_dashboard.charts import window_strip
 from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.sections.block_strip import block_strip
 from windowpane_dashboard.window_queries import LEFT_ROWS, left_by, window_at
 
 TABLE_PIXELS = 360
@@ -33,9 +34,10 @@ def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn
             "The window as this call sent it: every block in order, from the start of the prompt on the left, "
             "as wide as its tokens. Point at a block to see what it is."
         )
-        elements.picture(
-            window_strip(blocks, elements.current_palette(), limit_tokens=limit),
-            key="strip",
+        palette = elements.current_palette()
+        block_strip(
+            window_strip(blocks, palette, limit_tokens=limit),
+            palette,
             alt=f"{count(len(blocks), 'block')} of the window in order, listed in the table below",
         )
     left, right = st.columns(2, gap="medium")

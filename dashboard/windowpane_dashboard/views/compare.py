@@ -51,7 +51,7 @@ def main() -> None:
 
 def _side(snapshot: access.Snapshot, row: SessionRow) -> Side:
     alerts = snapshot.store.alerts(session_id=row.session_id, limit=ALERTS)
-    return Side(row, access.timeline(snapshot, row.session_id), tuple(alerts))
+    return Side(row, access.timeline(snapshot, row), tuple(alerts))
 
 
 def chosen_sessions(snapshot: access.Snapshot) -> list[SessionRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from windowpane.answers import session_answer
-from windowpane.store.base import SessionFilter, SessionRow
+from windowpane.store.base import SessionRow
 from windowpane_dashboard import access, elements
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import Timeline
@@ -27,7 +27,7 @@ def main() -> None:
     place = SessionPlace.from_query(st.query_params.to_dict())
     with access.contained("This session cannot be read", "Other sessions may still open from the fleet page."):
         row = chosen_session(snapshot, place)
-        timeline = access.timeline(snapshot, row.session_id)
+        timeline = access.timeline(snapshot, row)
         identity_line(row, timeline)
         parent_link(row)
         elements.answer(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
@@ -35,11 +35,11 @@ def main() -> None:
         if timeline.turns.empty:
             st.text("No model call has been measured yet, so there is no picture of the window.")
         else:
-            timeline_section(row, timeline, place)
+            timeline_section(snapshot, row, timeline, place)
             at_turn(snapshot, row, timeline)
             regrets_section(snapshot.store, row, timeline)
             children_section(snapshot.store, row)
-            cost_section(timeline)
+            cost_section(snapshot, row, timeline)
     access.follow(snapshot)
 
 
@@ -55,7 +55,7 @@ def at_turn(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> N
 
 def chosen_session(snapshot: access.Snapshot, place: SessionPlace) -> SessionRow:
     """The session of the address, else the most recent; the selection offers the others."""
-    recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
+    recent = access.recent(snapshot, OFFERED)
     if not recent:
         access.show_empty("The store is there, but it holds no sessions yet.")
     rows = {row.session_id: row for row in recent}
