@@ -113,12 +113,12 @@ def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
     long = session_events(LONGEST, turns, now - 4.0 * turns)
     for at in range(0, len(long), BATCH):
         store.append(long[at : at + BATCH])
-    left = max(0, events - len(long))
-    each = max(20, left // max(1, sessions - 1))
-    pattern = session_events("pattern", max(2, each // 8), now - 90_000.0)[:each]
+    each, over = divmod(max(0, events - len(long)), sessions - 1)
+    pattern = session_events("pattern", each, now - 90_000.0)[: each + 1]
     batch: list[Event] = []
     for number in range(sessions - 1):
-        batch += copied(pattern, f"session-{number:05}", f"agent-{number % 40}", 31.0 * (number % 2_000))
+        events_of = pattern[: each + (number < over)]
+        batch += copied(events_of, f"session-{number:05}", f"agent-{number % 40}", 31.0 * (number % 2_000))
         if len(batch) >= BATCH:
             store.append(batch)
             batch = []
