@@ -1,0 +1,146 @@
+"""What each term of an eviction score says of a block: its formula, at its ends and in between."""
+
+from __future__ import annotations
+
+import pytest
+from builders import item, snapshot, tool_items, words
+
+from windowpane.control.eviction.engine import plan_eviction
+from windowpane.control.eviction.policies import TERMS, Policy
+from windowpane.control.snapshot import Item
+from windowpane.testing import CharacterCounter
+from windowpane.vocabulary import ContentType
+
+TURN = 50
+
+
+def rate(term: str, *items: Item, **more: object) -> list[float | None]:
+    """What *term* says of each of the items."""
+    taken = snapshot(list(items), turn=TURN, **more)
+    return list(TERMS[term](taken.items, taken))
+
+
+def used(one: Item, turn: int, *, times: int = 1) -> Item:
+    """The item, referred to last in *turn*."""
+    return one._replace(referenced_turn=turn, references=times)
+
+
+def test_recency_halves_every_ten_turns() -> None:
+    """1 in the current turn, then by age alone, whatever was referred to meanwhile."""
+    old = item("old", "tool_result", 100, TURN - 20)
+
+    assert rate(
+        "recency", item("new", "tool_result", 100, TURN), item("mid", "tool_result", 100, TURN - 10), old
+    ) == [
+        1.0,
+        0.5,
+        0.25,
+    ]
+    assert rate("recency", used(old, TURN)) == [0.25]
+
+
+def test_lifetime_is_the_share_that_is_left() -> None:
+    """It falls evenly to 0 at the end of the type's lifetime, and begins again with a reference."""
+    ages = [0, 2, 8, 20]
+    results = [item(f"r{age}", "tool_result", 100, TURN - age) for age in ages]
+
+    assert rate("lifetime", *results) == [1.0, 0.75, 0.0, 0.0]
+    assert rate("lifetime", used(results[-1], TURN - 4)) == [0.5]
+    assert rate("lifetime", item("said", "user_message", 100, 1)) == [1.0]
+
+
+def test_references_count_up_to_five() -> None:
+    """Out of five; unknown, and not nought, where nothing tracks them."""
+    items = [used(item(f"r{times}", "tool_result", 100, 1), 2, times=times) for times in (0, 1, 4, 5, 9)]
+
+    assert rate("references", *items, references_known=True) == [0.0, 0.2, 0.8, 1.0, 1.0]
+    assert rate("references", *items, references_known=False) == [None] * 5
+
+
+def test_similarity_counts_what_stands_nearly_the_same_later() -> None:
+    """Only the older of two that are alike is worth less, only among its own kind, and only if long enough."""
+    text = words(200)
+    twins = [item(f"t{n}", "tool_result", 200, n, text=text + f" {n}") for n in (1, 2)]
+    other = item("o", "tool_result", 200, 3, text=words(200, tag="other"))
+    reply = item("a", "assistant_response", 200, 4, text=text)
+    short = [item(f"s{n}", "tool_result", 10, n, text="the same few words") for n in (5, 6)]
+    first, second, different, said, *few = rate("similarity", *twins, other, reply, *short)
+
+    assert first is not None
+    assert first < 0.15
+    assert (second, different, said) == (1.0, 1.0, 1.0)
+    assert few == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [("user_message", "assistant_response"), ("tool_call", "tool_result"), ("summary", "thinking")],
+)
+def test_priority_ranks_the_types(more: ContentType, less: ContentType) -> None:
+    """What a person said is worth more than what a tool printed."""
+    high, low = rate("priority", item("m", more, 100, 1), item("l", less, 100, 1))
+
+    assert high is not None
+    assert low is not None
+    assert high > low
+
+
+def test_priority_favours_results_that_tell_of_a_failure() -> None:
+    """A little more than another result, so that it is not tried again."""
+    findings = {"failed": "3 tests failed", "fine": "42 lines"}
+    failed, fine = rate(
+        "priority",
+        item("failed", "tool_result", 100, 1),
+        item("fine", "tool_result", 100, 1),
+        findings=findings,
+    )
+
+    assert failed == pytest.approx(0.5)
+    assert fine == pytest.approx(0.3)
+
+
+def test_a_term_that_cannot_rate_a_block_has_no_weight_in_its_score() -> None:
+    """The score is the weighted mean of the terms that know something."""
+    known = item("known", "tool_result", 200, TURN - 10, text=words(200))
+    unknown = item("unknown", "tool_result", 20, TURN - 10, text="short")
+    policy = Policy("two", {"recency": 1.0, "similarity": 3.0})
+    items = [item("goal", "user_message", 5, 1, exchange=1), known, unknown]
+    taken = snapshot(items, turn=TURN)
+    scores = {
+        candidate.block_id: candidate.score
+        for candidate in plan_eviction(
+            taken, 0, policy=policy, counter=CharacterCounter(), grade="open_cycle"
+        ).candidates
+    }
+
+    assert scores["known"] == pytest.approx((0.5 + 3.0) / 4)
+    assert scores["unknown"] == pytest.approx(0.5)
+
+
+def test_a_groups_score_weighs_its_blocks_by_their_tokens() -> None:
+    """A large recent result keeps its group though the call is small and old."""
+    heavy = [
+        item("c1", "tool_call", 10, TURN - 40, group="g1"),
+        item("r1", "tool_result", 1_000, TURN - 10, group="g1"),
+    ]
+    light = [
+        item("c2", "tool_call", 1_000, TURN - 40, group="g2"),
+        item("r2", "tool_result", 10, TURN - 10, group="g2"),
+    ]
+    policy = Policy("age", {"recency": 1.0}, masks=False, drops="any")
+    taken = snapshot([item("goal", "user_message", 5, 1), *heavy, *light, *tool_items(9, 10, TURN)], turn=TURN)
+    found = plan_eviction(taken, 500, policy=policy, counter=CharacterCounter(), grade="open_cycle")
+
+    assert [block.id for step in found.steps for block in step.blocks] == ["c2", "r2"]
+
+
+def test_the_cache_cost_counts_what_stays_behind_the_first_edit() -> None:
+    """Everything after the first block that leaves has to be read again, but not what leaves itself."""
+    results = [item(f"r{n}", "tool_result", 1_000, n + 1, text=words(1_000, tag=f"t{n}")) for n in range(4)]
+    items = [item("goal", "user_message", 7, 1), *results, item("end", "assistant_response", 40, TURN - 1)]
+    policy = Policy("age", {"recency": 1.0})
+    taken = snapshot(items, turn=TURN)
+    found = plan_eviction(taken, 1_500, policy=policy, counter=CharacterCounter(), grade="open_cycle")
+
+    assert [block.id for step in found.steps for block in step.blocks] == ["r0", "r1"]
+    assert found.cache_cost_tokens == 2_040
