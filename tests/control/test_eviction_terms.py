@@ -144,3 +144,15 @@ def test_the_cache_cost_counts_what_stays_behind_the_first_edit() -> None:
 
     assert [block.id for step in found.steps for block in step.blocks] == ["r0", "r1"]
     assert found.cache_cost_tokens == 2_040
+
+
+def test_what_turns_out_not_to_be_needed_stays() -> None:
+    """A small old result is let off where the larger one that follows it frees enough alone."""
+    small = item("small", "tool_result", 100, 1, text=words(100, tag="s"))
+    large = item("large", "tool_result", 1_000, 2, text=words(1_000, tag="l"))
+    taken = snapshot([item("goal", "user_message", 5, 1), small, large], turn=TURN)
+    policy = Policy("age", {"recency": 1.0})
+    found = plan_eviction(taken, 900, policy=policy, counter=CharacterCounter(), grade="open_cycle")
+
+    assert [block.id for step in found.steps for block in step.blocks] == ["large"]
+    assert found.shortfall_tokens == 0
