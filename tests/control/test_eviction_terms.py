@@ -156,3 +156,17 @@ def test_what_turns_out_not_to_be_needed_stays() -> None:
 
     assert [block.id for step in found.steps for block in step.blocks] == ["large"]
     assert found.shortfall_tokens == 0
+
+
+def test_a_call_without_a_result_is_not_dropped_as_expired() -> None:
+    """Calls never expire; only what came back for them does."""
+    lone = item("lone", "tool_call", 500, 1, group="g1")
+    spent = [
+        item("c", "tool_call", 50, 1, group="g2"),
+        item("r", "thinking", 500, 1, group="g2")._replace(stale=True),
+    ]
+    taken = snapshot([item("goal", "user_message", 5, 1), lone, *spent], turn=TURN)
+    policy = Policy("age", {"recency": 1.0}, masks=False)
+    found = plan_eviction(taken, 5_000, policy=policy, counter=CharacterCounter(), grade="open_cycle")
+
+    assert [block.id for step in found.steps for block in step.blocks] == ["c", "r"]
