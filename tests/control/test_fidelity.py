@@ -80,6 +80,13 @@ def test_another_value_under_the_same_key_contradicts() -> None:
     assert found["timeout=30"] == "contradicted"
 
 
+def test_several_other_values_under_the_key_are_no_contradiction() -> None:
+    """Where what is visible does not agree with itself, the fact is only lost."""
+    visible = block("timeout: 60\ntimeout: 90", "summary")
+
+    assert outcomes(evaluate([block(HISTORY)], [visible], digest=digest))["timeout=30"] == "lost"
+
+
 def test_a_counter_is_no_fact_to_contradict() -> None:
     """A key that took several values states nothing that a later value could contradict."""
     removed = block("step: 1\nstep: 2\nretries: 3")

@@ -91,6 +91,17 @@ class TestForecast:
         assert forecast(-5, growth([0] * 3)) == (0, 0, 0)
         assert forecast(10, growth([0] * 3)) == (math.inf, math.inf, math.inf)
 
+    def test_its_ends_are_where_a_tenth_of_the_sums_have_arrived(self) -> None:
+        """At `early` the upper tenth of the sums reaches what is left, at `late` the lower tenth."""
+        recent = growth([100, 300, 200, 400, 100, 300])
+        ahead = forecast(5_000, recent)
+
+        assert ahead is not None
+        for turns, sign in ((ahead.early, 1), (ahead.late, -1)):
+            reached = turns * recent.mean + sign * 1.2816 * recent.deviation * math.sqrt(turns)
+            assert reached == pytest.approx(5_000)
+        assert ahead.early < ahead.median < ahead.late
+
     @given(added=st.lists(st.integers(0, 100_000), min_size=3, max_size=20), remaining=st.integers(-10, 10**7))
     def test_the_band_is_in_order(self, added: list[int], remaining: int) -> None:
         """Early, median, late; none negative and none undefined."""
@@ -199,7 +210,7 @@ class TestSpikes:
 
     def test_one_spike_does_not_hide_the_next(self, session: Make) -> None:
         """A burst counts as an ordinary turn in the baseline of what follows."""
-        assert len(self.spikes(session, *[2000] * 5, 15_000, 2000, 15_000)) == 2
+        assert len(self.spikes(session, *[2000] * 5, 60_000, 2000, 15_000)) == 2
 
 
 class TestEvictionRate:
