@@ -124,12 +124,15 @@ class TestCalibration:
     def test_it_does_not_learn_across_a_reduction(self, session: Make) -> None:
         """A difference that mixes growth and reduction teaches nothing."""
         play = session(100_000)
-        block = play.say(5000)
-        play.turn(0, 0, total=5000)
+        play.say(5000)
+        block = play.say(300)
+        play.turn(0, 0, total=5300)
         play.evict(block)
-        play.turn(1000, 0, total=4000)
-
+        play.turn(2000, 0, total=8700)
         assert play.tracker.accounts.calibration == 1.0
+
+        play.turn(2000, 0, total=12_100)
+        assert play.tracker.accounts.calibration > 1.0
 
     def test_small_differences_are_not_learnt_from(self) -> None:
         """Below two hundred tokens it is mostly rounding."""
@@ -229,6 +232,13 @@ class TestComponents:
         assert sum(parts.values()) == used
         assert set(parts) == set(COMPONENTS)
         assert min(parts.values()) >= 0
+
+    def test_what_rounding_leaves_over_goes_to_the_history(self) -> None:
+        """Or, where there is none, to the largest of the visible components."""
+        raw = {**dict.fromkeys(COMPONENTS, 0), "tool_results": 2, "system_prompt": 1, "unattributed": 50}
+
+        assert apportion(55, raw)["tool_results"] == 4
+        assert apportion(55, {**raw, "message_history": 1})["message_history"] == 2
 
     def test_an_exact_count_is_said_to_be_exact(self, session: Make) -> None:
         """Only while every block is, and before any provider's count."""

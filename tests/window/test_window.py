@@ -95,6 +95,18 @@ def test_a_block_is_stale_after_its_types_lifetime(content_type: ContentType, li
     assert held.stale_tokens == 10
 
 
+def test_a_stale_duplicate_counts_as_stale_once_it_stands_alone() -> None:
+    """While its equal stands earlier it is a duplicate, and counted as nothing else."""
+    held = window(block("a", digest="d"), block("b", "thinking", digest="d"))
+    for turn in range(2, 6):
+        held.enter_turn(turn)
+    assert (held.duplicate_tokens, held.stale_tokens) == (10, 0)
+
+    held.replace(["a"], ())
+
+    assert (held.duplicate_tokens, held.stale_tokens) == (0, 10)
+
+
 def test_a_reference_brings_a_stale_block_back() -> None:
     """Used again, it lives for its lifetime from that turn."""
     held = window(block("a", "thinking"))
