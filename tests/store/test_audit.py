@@ -88,6 +88,14 @@ def test_changed_moved_and_deleted_rows_are_found(filled, statement, seq):
     assert (link.session_id, link.seq) == ("s1", seq)
 
 
+def test_a_changed_head_of_a_session_is_found(filled):
+    """What a session says its last hash is has to be the hash of its last event."""
+    edit(filled, "UPDATE sessions SET head_hash = zeroblob(32) WHERE key = 1")
+
+    (link,) = filled.verify().broken
+    assert link.session_id == "s1"
+
+
 def test_swapped_events_are_found(filled):
     """Order is part of the chain."""
     edit(filled, "UPDATE events SET seq = -5 WHERE seq = 5")
@@ -171,6 +179,30 @@ def test_a_recomputed_chain_passes_without_a_key_and_fails_with_one(tmp_path, ma
         store.close()
 
 
+def test_a_recomputed_chain_is_found_by_the_head_that_was_recorded(tmp_path, make_session):
+    """Without a key as well, what a session's end recorded of its chain cannot be computed anew in place."""
+    store = SqliteStore(tmp_path / "w.db")
+    store.append(make_session("s1", turns=2))
+    change_body(store, 3, lambda body: body.replace(b"reviewer", b"revi3wer"))
+    recompute_without_key(store)
+
+    (link,) = store.verify().broken
+    assert "differs from a head that was recorded" in link.problem
+    store.close()
+
+
+def test_a_chain_cannot_lose_its_key(tmp_path, make_session):
+    """Rewritten as one that never had a key, it is found by the head that was recorded with it."""
+    store = SqliteStore(tmp_path / "w.db", audit_key=KEY)
+    store.append(make_session("s1", turns=2))
+    recompute_without_key(store)
+    edit(store, "UPDATE sessions SET keyed_by = ''")
+
+    (link,) = store.verify().broken
+    assert "key was changed after its head was recorded" in link.problem
+    store.close()
+
+
 def recompute_without_key(store: SqliteStore) -> None:
     """What someone who can write the file but has no key would do."""
     link, previous = link_with(None), genesis("s1", 1)
@@ -210,6 +242,23 @@ def test_gaps_that_were_reported_are_explained_and_others_are_cuts(tmp_path, mak
     store.append([report])
     assert store.verify().intact
     assert store.verify().explained_gaps == 1
+    store.close()
+
+
+def test_each_gap_is_explained_by_its_own_report(tmp_path, make_session):
+    """A stream that dropped twice and said so twice is whole; a report of one gap is none of another."""
+    events = make_session("s1", turns=3, end=False)
+    reports = [
+        events[-1]._replace(n=len(events) + at, data=TelemetryDropped(first, last, "queue full"))
+        for at, (first, last) in enumerate([(3, 4), (10, 14)])
+    ]
+    store = SqliteStore(tmp_path / "w.db")
+    store.append([*events[:3], *events[5:10], *events[15:], reports[0]])
+    assert "events 10 to 14" in store.verify().broken[0].problem
+
+    store.append(reports[1:])
+    assert store.verify().intact
+    assert store.verify().explained_gaps == 2
     store.close()
 
 
