@@ -74,11 +74,16 @@ def check(options: Options, config: Config, preset: Preset) -> None:
 def control_settings(options: Options, config: Config, preset: Preset | None) -> ControlSettings:
     """How the session is managed. Raises `ConfigurationError`."""
     limits_of = window_of(options, config, preset)
-    base = ControlSettings() if preset is None else preset.control
-    changes: dict[str, Any] = {"limits_of": limits_of, "enforce": options.enforce or config.budget.enforce}
-    if preset is None or options.policy or options.weights or _names(config, "eviction", "policy", "weights"):
+    given = options.control if preset is None else preset.control
+    base = given or ControlSettings()
+    changes: dict[str, Any] = {"limits_of": limits_of}
+    if options.enforce is not None:
+        changes["enforce"] = options.enforce
+    elif given is None or is_named(config, "budget.enforce"):
+        changes["enforce"] = config.budget.enforce
+    if given is None or options.policy or options.weights or _names(config, "eviction", "policy", "weights"):
         changes["policy"] = _policy(options, config)
-    ladder = _ladder(options, config, preset)
+    ladder = _ladder(options, config, preset, given)
     if ladder is not None:
         changes["ladder"] = ladder
     if options.embedder is not None:
@@ -94,7 +99,7 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
         ),
         "checkpoint_ratio": ("cross_window.auto_save_threshold", config.cross_window.auto_save_threshold),
     }
-    changes |= {field: value for field, (key, value) in named.items() if preset is None or is_named(config, key)}
+    changes |= {field: value for field, (key, value) in named.items() if given is None or is_named(config, key)}
     return replace(base, **changes, **_background(options, config, base))
 
 
@@ -116,6 +121,9 @@ def tracker_settings(options: Options, config: Config, preset: Preset | None) ->
 
 def window_of(options: Options, config: Config, preset: Preset | None) -> LimitsOf:
     """How a window is shared out, whether its size is known now or learnt later."""
+    own = None if options.control is None else options.control.limits_of
+    if preset is None and own is not None and own != WindowLimits.of:
+        return own
     allots_output = preset is None or is_named(config, "budget.allocations.output_reserved")
     output_share = config.budget.allocations.output_reserved if allots_output else 0.0
     thresholds = options.thresholds or config.thresholds()
@@ -144,6 +152,8 @@ def _is_allotted(config: Config, component: Component) -> bool:
 
 def _policy(options: Options, config: Config) -> Policy:
     name = options.policy or config.eviction.policy
+    if isinstance(name, Policy):
+        return name
     if options.weights is not None or name != HYBRID:
         return policy_named(name, weights=options.weights)
     weights = config.eviction.weights
@@ -159,19 +169,21 @@ def _policy(options: Options, config: Config) -> Policy:
     )
 
 
-def _ladder(options: Options, config: Config, preset: Preset | None) -> tuple[str | Rung, ...] | None:
-    """The rungs as said; None for the base's own."""
+def _ladder(
+    options: Options, config: Config, preset: Preset | None, given: ControlSettings | None
+) -> tuple[str | Rung, ...] | None:
+    """The rungs as said; None for those of the settings that were given."""
     if options.cascade is not None:
-        for name in options.cascade:
-            if name not in RUNGS:
-                raise ConfigurationError("cascade", f"{name!r} is no rung", expected=", ".join(RUNGS))
-        return (*(name for name in options.cascade if name not in SAFETY_NET), *SAFETY_NET)
+        for step in options.cascade:
+            if not isinstance(step, Rung) and step not in RUNGS:
+                raise ConfigurationError("cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
+        return (*(step for step in options.cascade if step not in SAFETY_NET), *SAFETY_NET)
     if config.compression.cascade:
         return cascade_ladder({STRATEGIES[name]: ratio for ratio, name in config.compression.cascade.items()})
     if preset is not None and preset.name == CASCADE.name and is_named(config, COMPACT_RATIO):
         begins = {name: ratio for ratio, name in CASCADE_MAP.items()}
         return cascade_ladder({**begins, "compaction": config.compression.compaction_utilization_threshold})
-    return LADDER if preset is None else None
+    return LADDER if given is None else None
 
 
 def _background(options: Options, config: Config, base: ControlSettings) -> dict[str, Any]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict
 
+from windowpane.control.cascade import Rung
+from windowpane.control.eviction.policies import Policy
 from windowpane.control.judging.sampling import SampledJudge
 from windowpane.control.presets import Preset
 from windowpane.control.seams import Seams
+from windowpane.control.settings import ControlSettings
 from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import Embedder
 from windowpane.settings import Thresholds
@@ -32,7 +35,8 @@ class ManagerOptions(TypedDict, total=False):
     requested_output_tokens: int
     thresholds: Thresholds | None
     preset: str | Preset | None
-    policy: str | None
+    policy: str | Policy | None
+    control: ControlSettings | None
     weights: Mapping[str, float] | None
     budget: Mapping[Component, float] | str | None
     enforce: Literal["global", "component"] | None
@@ -40,7 +44,7 @@ class ManagerOptions(TypedDict, total=False):
     parent_session_id: str | None
     source: str
     background: bool | None
-    cascade: Sequence[str] | None
+    cascade: Sequence[str | Rung] | None
     language_model: Callable[[str, str], Any] | None
     subagent: Callable[[str], Any] | None
     embedder: Embedder | None
@@ -68,7 +72,10 @@ class Options:
     preset: str | Preset | None = None
     """Another system's numbers, order and words; what is said beside it stands, or is refused where the source
     leaves no choice."""
-    policy: str | None = None
+    policy: str | Policy | None = None
+    control: ControlSettings | None = None
+    """How the session is managed, for what no other option says: a summarizer, an evaluator or a ladder of your
+    own, or None for one of them. Without a preset."""
     weights: Mapping[str, float] | None = None
     budget: Mapping[Component, float] | str | None = None
     """Shares by component, or a profile by name: default, code_review, research, customer_support. A preset has
@@ -80,9 +87,9 @@ class Options:
     source: str = "live"
     background: bool | None = None
     """Whether the conversation is compacted after a turn, off the agent's path, before a call waits for it."""
-    cascade: Sequence[str] | None = None
-    """The rungs that are taken, in order, by name; see `windowpane.control.cascade`. What makes a call possible
-    that otherwise is not comes after them in any case."""
+    cascade: Sequence[str | Rung] | None = None
+    """The rungs that are taken, in order, by name or your own; see `windowpane.control.cascade`. What makes a
+    call possible that otherwise is not comes after them in any case."""
     language_model: Callable[[str, str], Any] | None = None
     subagent: Callable[[str], Any] | None = None
     """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
@@ -110,4 +117,8 @@ def options_of(given: ManagerOptions) -> Options:
         )
     if options.enforce not in (None, "global", "component"):
         raise ConfigurationError("enforce", f"{options.enforce!r}", expected="global or component")
+    if options.control is not None and options.preset is not None:
+        raise ConfigurationError("control", "a preset brings settings of its own", expected="one of the two")
+    if isinstance(options.policy, Policy) and options.weights is not None:
+        raise ConfigurationError("weights", "the policy has weights of its own", expected="one of the two")
     return options

@@ -200,6 +200,19 @@ def test_what_the_model_says_of_its_budget_corrects_the_count_where_there_is_no_
     assert (final.used_tokens, final.count_source) == (12_000, "reported")
 
 
+@pytest.mark.parametrize("limit", [100_000, None])
+def test_what_the_model_says_it_used_corrects_the_count_too(limit: int | None) -> None:
+    """Also in a window of unknown size; where both are said the used tokens hold."""
+    sink = RecordingSink()
+    with manager(sink, limit=limit) as window:
+        window.add_user(words(10_000))
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("ok"), reported_used=12_500, reported_remaining=88_000)
+
+        assert window.status().used_tokens == 12_500
+    assert sink.of(TurnEnded)[0].count_source == "reported"
+
+
 @pytest.mark.parametrize("remaining", [99_900, 1_000, -5, 200_000])
 def test_a_report_far_from_what_is_known_is_not_believed(remaining: int) -> None:
     """It is counted as rejected, and the estimate stands."""

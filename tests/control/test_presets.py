@@ -22,8 +22,10 @@ from windowpane.control.presets.ai_sdk_go import (
     Summarize,
     ai_sdk_go,
 )
-from windowpane.control.presets.baseagent import BASEAGENT
+from windowpane.control.presets.baseagent import BASEAGENT, baseagent, truncated
 from windowpane.control.presets.cascade import BUDGET, CASCADE, CASCADE_MAP
+from windowpane.control.presets.picoclaw import picoclaw
+from windowpane.control.presets.preset import CharacterEstimate
 from windowpane.control.presets.pruning import CLEARED
 from windowpane.events import BlocksEvicted, ContentCompressed, SessionStarted
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
@@ -59,12 +61,74 @@ def test_baseagent_prunes_its_worked_example_from_150k_to_60k() -> None:
         handle = results[0].removeprefix(CLEARED).strip()
         assert window.retrieve(handle) == words(50_000, tag="t0x")
     assert sink.of(ContentCompressed) == []
-    assert texts(records)[-4:-1] == [
+    assert texts(records)[-5:-1] == [
         "[compaction] Context: 150000 tokens (89.3% of 168000)",
+        "[compaction] Context overflow detected, managing...",
         "[compaction] Prune scan: 114000 total tokens, 90000 prunable",
         "[compaction] Pruning 2 tool outputs, recovering ~90000 tokens",
     ]
     assert texts(records)[-1].startswith("[compaction] Pruning sufficient: 150000 -> 600")
+
+
+def test_baseagent_cuts_a_result_middle_out_around_its_own_marker() -> None:
+    """4,950 characters of both ends and the marker, with the original's handle; a tiny cap never grows it."""
+    text = words(9_000, tag="r")
+    with manager(RecordingSink(), limit=200_000, preset="baseagent") as window:
+        window.add_user("go")
+        tool_turn(window, 0, result=text)
+        shown = window.messages()[-1]["content"]
+        head, middle, tail = shown.split("\n\n")
+
+        assert (head, tail) == (text[:4_950], text[-4_950:])
+        assert middle.startswith("[...truncated...] ")
+        assert window.retrieve(middle.removeprefix("[...truncated...] ")) == text
+    for cap in range(60):
+        assert len(truncated(text, cap, CharacterEstimate(4), "wp:x")) <= cap * 4
+
+
+def test_the_presets_take_other_numbers_under_their_sources_names() -> None:
+    """The source's own advice for long tasks and for complex ones; picoclaw's two thresholds."""
+    long, complex_ = (
+        baseagent(auto_compact_threshold=0.70, prune_protect=30_000),
+        baseagent(auto_compact_threshold=0.90, prune_protect=60_000),
+    )
+    acts = [
+        one.control.levels_of(one.limits(200_000, "given"), 0.85).evict for one in (long, BASEAGENT, complex_)
+    ]
+
+    assert acts == [int(share * 168_000) + 1 for share in (0.70, 0.85, 0.90)]
+    assert baseagent(output_token_max=8_000).limits(200_000, "given").usable_tokens == 192_000
+    assert baseagent(max_output_tokens=500).control.result_tokens == 500
+    sink, records = RecordingSink(), []
+    with manager(sink, limit=40_000, preset=picoclaw(summarize_message_threshold=4), background=False) as window:
+        window.on_record(records.append)
+        for n in range(3):
+            talk(window, f"question {n}: " + words(60), f"answer {n}: " + words(60))
+    assert [record.name for record in records] == ["session_summarize"]
+
+
+@pytest.mark.parametrize(
+    ("make", "numbers"),
+    [
+        (baseagent, {"auto_compact_threshold": 0}),
+        (baseagent, {"auto_compact_threshold": 1.1}),
+        (baseagent, {"prune_protect": -1}),
+        (baseagent, {"prune_minimum": -1}),
+        (baseagent, {"output_token_max": -1}),
+        (baseagent, {"max_output_tokens": 0}),
+        (baseagent, {"model_context_limit": 32_000}),
+        (picoclaw, {"summarize_message_threshold": 0}),
+        (picoclaw, {"summarize_token_percent": 101}),
+        (ai_sdk_go, {"max_token_ratio": 0}),
+        (ai_sdk_go, {"max_response_tokens": -1}),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_its_name(make: Any, numbers: dict[str, Any]) -> None:
+    """When the preset is made."""
+    with pytest.raises(ConfigurationError) as error:
+        make(**numbers)
+
+    assert error.value.path == next(iter(numbers))
 
 
 def test_baseagent_acts_strictly_above_85_percent_of_what_is_usable() -> None:

@@ -54,13 +54,16 @@ def turn_start(core: Core) -> Program[Decision]:
     return _settle(core, levels, tally, before=before.used_tokens)
 
 
-def turn_end(core: Core, reply: Reply, reported_remaining: int | None = None) -> None:
+def turn_end(
+    core: Core, reply: Reply, reported_remaining: int | None = None, reported_used: int | None = None
+) -> None:
     """The reply enters the window, its usage becomes the truth, the turn closes.
 
-    *reported_remaining* is what the model said is left of its window; without usage it corrects the count.
+    What the model said is used, or left, of its window corrects the count where there is no usage. What it said
+    is used holds also where the window's size is unknown, and where both are said.
     """
-    reported = None
-    if reported_remaining is not None and core.limits is not None:
+    reported = reported_used
+    if reported is None and reported_remaining is not None and core.limits is not None:
         reported = core.limits.limit_tokens - reported_remaining
     core.add_reply(reply.parts)
     cost = reply.cost_dollars

@@ -48,14 +48,19 @@ class ContextWindowManager(TaskSession):
         with self._spanned():
             return self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
 
-    def on_turn_end(self, reply: object, *, reported_remaining: int | None = None) -> None:
+    def on_turn_end(
+        self, reply: object, *, reported_remaining: int | None = None, reported_used: int | None = None
+    ) -> None:
         """After each model call: the reply enters the window and the provider's usage becomes the truth.
 
-        Where the model itself was told and says how many tokens of its window are left, *reported_remaining*
-        corrects the count of a provider that reports no usage.
+        Where the model itself was told and says how many tokens of its window are left, or used, that corrects
+        the count of a provider that reports no usage; one far from what is known is not believed.
         """
         with self._spanned():
-            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining))
+            self._quick(
+                "on_turn_end",
+                lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining, reported_used),
+            )
         self._after_turn()
 
     def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
@@ -172,10 +177,15 @@ class AsyncContextWindowManager(TaskSession):
         with self._spanned():
             return await self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
 
-    async def on_turn_end(self, reply: object, *, reported_remaining: int | None = None) -> None:
+    async def on_turn_end(
+        self, reply: object, *, reported_remaining: int | None = None, reported_used: int | None = None
+    ) -> None:
         """As `ContextWindowManager.on_turn_end`."""
         with self._spanned():
-            self._quick("on_turn_end", lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining))
+            self._quick(
+                "on_turn_end",
+                lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining, reported_used),
+            )
         await self._after_turn()
 
     async def settle(self) -> None:

@@ -9,7 +9,7 @@ a history of one turn is reduced inside instead of losing all but its request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from windowpane.control.cascade import Rung, compact_unless_stopped
@@ -31,6 +31,7 @@ from windowpane.control.reduction import Outcome
 from windowpane.control.requests import Program
 from windowpane.control.settings import SAFETY_NET, ControlSettings
 from windowpane.control.snapshot import Group, Snapshot, groups_of
+from windowpane.exceptions import ConfigurationError
 from windowpane.protocols import LimitSource
 from windowpane.settings import WindowLimits
 
@@ -113,16 +114,20 @@ def _over(core: Core, levels: Levels) -> bool:
     return core.used() >= levels.evict
 
 
-def _summary_due(core: Core, levels: Levels) -> bool:
+def _summary_due(messages: int, percent: int) -> Callable[[Core, Levels], bool]:
     """The turn is complete and there are too many messages, or too much in them."""
-    del levels
-    limits = core.limits
-    if limits is None or core.open_calls:
-        return False
-    history = core.used() - core.standing()
-    if history * 100 > limits.limit_tokens * SUMMARIZE_PERCENT:
-        return True
-    return len(core.tracker.window) > SUMMARIZE_MESSAGES and len(_said(core, limits)) > SUMMARIZE_MESSAGES
+
+    def due(core: Core, levels: Levels) -> bool:
+        del levels
+        limits = core.limits
+        if limits is None or core.open_calls:
+            return False
+        history = core.used() - core.standing()
+        if history * 100 > limits.limit_tokens * percent:
+            return True
+        return len(core.tracker.window) > messages and len(_said(core, limits)) > messages
+
+    return due
 
 
 def _summarize(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
@@ -142,21 +147,37 @@ def _summarize(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outc
     return outcome
 
 
-PICOCLAW: Final = Preset(
-    name="picoclaw",
-    window=window,
-    control=ControlSettings(
-        ladder=(_forced("proactive_budget"), *SAFETY_NET),
-        after_turn=(Rung("compact", _summary_due, _summarize),),
-        after_overflow=(_forced("llm_retry"),),
-        levels_of=levels,
-        image_tokens=MEDIA_TOKENS,
-    ),
-    counter=CharacterEstimate(CHARACTERS, TOKENS, MESSAGE_CHARACTERS),
-    fixed={
-        "compression.cascade": "its three paths are after a turn, before a call, and after an overflow",
-        "compression.compaction_utilization_threshold": "it summarises above 20 messages or 75% of the window",
-        "compression.summarization_threshold_tokens": "it summarises no single result",
-        "embedder": "it merges nothing",
-    },
-)
+def picoclaw(
+    *,
+    summarize_message_threshold: int = SUMMARIZE_MESSAGES,
+    summarize_token_percent: int = SUMMARIZE_PERCENT,
+) -> Preset:
+    """The preset with other bounds, under the source's names. Raises `ConfigurationError`."""
+    if summarize_message_threshold < 1:
+        problem = f"{summarize_message_threshold} messages"
+        raise ConfigurationError("summarize_message_threshold", problem, expected=">= 1")
+    if not 0 < summarize_token_percent <= 100:
+        problem = f"{summarize_token_percent} percent"
+        raise ConfigurationError("summarize_token_percent", problem, expected="above 0 to 100")
+    due = _summary_due(summarize_message_threshold, summarize_token_percent)
+    return Preset(
+        name="picoclaw",
+        window=window,
+        control=ControlSettings(
+            ladder=(_forced("proactive_budget"), *SAFETY_NET),
+            after_turn=(Rung("compact", due, _summarize),),
+            after_overflow=(_forced("llm_retry"),),
+            levels_of=levels,
+            image_tokens=MEDIA_TOKENS,
+        ),
+        counter=CharacterEstimate(CHARACTERS, TOKENS, MESSAGE_CHARACTERS),
+        fixed={
+            "compression.cascade": "its three paths are after a turn, before a call, and after an overflow",
+            "compression.compaction_utilization_threshold": "choose it with picoclaw(summarize_token_percent=…)",
+            "compression.summarization_threshold_tokens": "it summarises no single result",
+            "embedder": "it merges nothing",
+        },
+    )
+
+
+PICOCLAW: Final = picoclaw()

@@ -1,0 +1,142 @@
+"""Parts of the user's own through the public manager, or none: policy, rungs, summarizer, evaluator, stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import is_valid, manager, sent, talk, tool_turn, words
+
+from windowpane.control.cascade import Rung
+from windowpane.control.eviction.policies import Policy
+from windowpane.control.reduction import NOTHING
+from windowpane.control.settings import ControlSettings
+from windowpane.events import BlocksEvicted, CheckpointSaved, ContentCompressed, FidelityEvaluated
+from windowpane.exceptions import ConfigurationError
+from windowpane.settings import WindowLimits
+from windowpane.testing import RecordingSink, in_memory_seams
+
+
+def busy(window: Any, turns: int = 14) -> None:
+    """Tool turns and talk until the window had to be reduced several times."""
+    window.add_user("go")
+    for n in range(turns):
+        tool_turn(window, n, result=words(1_500, tag=f"r{n}x"), text=f"Decided plan_{n} because of it.")
+        assert is_valid(window)
+    for n in range(turns):
+        talk(window, f"question {n}", words(900, tag=f"a{n}x"))
+        assert is_valid(window)
+
+
+def accepted(sink: RecordingSink) -> list[ContentCompressed]:
+    return [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+
+
+def test_a_policy_of_one_s_own_decides_what_leaves() -> None:
+    """Named in every eviction, with its terms alone."""
+    sink = RecordingSink()
+    mine = Policy("mine", {"recency": 1.0, "references": 0.5})
+    with manager(sink, limit=16_384, policy=mine) as window:
+        busy(window)
+    evictions = [event for event in sink.of(BlocksEvicted) if event.policy == "mine"]
+
+    assert evictions
+    assert all(set(block.terms) <= {"recency", "references"} for event in evictions for block in event.blocks)
+
+
+def test_a_policy_of_one_s_own_takes_no_weights_beside_it() -> None:
+    """Which of the two would hold is not guessed."""
+    with pytest.raises(ConfigurationError, match="weights"):
+        manager(RecordingSink(), policy=Policy("mine", {"recency": 1.0}), weights={"recency": 1.0})
+
+
+def test_a_rung_of_one_s_own_is_taken_in_its_place() -> None:
+    """Asked before every call that is too full, and the next rung does what it left."""
+    seen: list[int] = []
+
+    def run(core: Any, limits: Any, levels: Any) -> Any:
+        seen.append(core.used())
+        yield from ()
+        return NOTHING
+
+    mine = Rung("evict", lambda core, levels: core.used() >= levels.evict, run)
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, cascade=[mine, "compaction"]) as window:
+        busy(window)
+
+    assert seen
+    assert {event.strategy for event in accepted(sink)} <= {"compaction", "truncation"}
+
+
+def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
+    """It is given the facts and the room, and the gate judges it as any other."""
+
+    def mine(facts: Any, *, goal: str, max_tokens: int, **_more: Any) -> str:
+        return f"## Goal and constraints\n{goal}\n" + "\n".join(fact.text for fact in facts)[: max_tokens * 3]
+
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, control=ControlSettings(summarizer=mine), task_goal="Port it") as window:
+        busy(window)
+
+        assert "## Goal and constraints\\nPort it" in sent(window)
+    assert any(event.strategy == "compaction" for event in accepted(sink))
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        {"policy": None},
+        {"summarizer": None},
+        {"evaluate": None},
+        {"policy": None, "summarizer": None, "evaluate": None},
+        {"archive": False},
+        {"checkpoint": False},
+        {"references": False},
+    ],
+)
+def test_a_part_that_is_left_out_is_not_missed(without: dict[str, Any]) -> None:
+    """The session goes on, stays valid and within its window, and the part leaves no events."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, control=ControlSettings(**without)) as window:
+        busy(window)
+
+        assert window.status().used_tokens <= 16_384
+        assert not window._logged, "a hook failed"
+    if "policy" in without:
+        assert {event.policy for event in sink.of(BlocksEvicted)} <= {"superseded"}
+    if "summarizer" in without:
+        assert not [event for event in accepted(sink) if event.strategy == "compaction"]
+    if "evaluate" in without:
+        assert sink.of(FidelityEvaluated) == []
+    if "checkpoint" in without:
+        assert sink.of(CheckpointSaved) == []
+
+
+@pytest.mark.parametrize("seam", ["archive", "checkpoints", "environment", "notes"])
+def test_a_store_that_is_left_out_is_not_missed(seam: str) -> None:
+    """Nothing is kept there, and nothing fails for it."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, seams=replace(in_memory_seams(sink), **{seam: None})) as window:
+        busy(window)
+        window.note("worth knowing")
+
+        assert not window._logged, "a hook failed"
+
+
+def test_settings_of_one_s_own_go_with_options_and_not_with_a_preset() -> None:
+    """An option beside them wins; a preset is settings itself."""
+    control = ControlSettings(
+        policy=Policy("mine", {"recency": 1.0}),
+        result_tokens=700,
+        enforce="component",
+        limits_of=lambda limit, source: WindowLimits(limit, source, 1_000, 0),
+    )
+    with manager(RecordingSink(), control=control, policy="lru") as window:
+        settings, limits = window._core.settings, window._core.limits
+        assert settings.policy is not None
+        assert (settings.policy.name, settings.result_tokens, settings.enforce) == ("lru", 700, "component")
+        assert limits is not None
+        assert limits.usable_tokens == 99_000
+    with pytest.raises(ConfigurationError, match="preset"):
+        manager(RecordingSink(), control=control, preset="cascade")
