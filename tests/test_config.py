@@ -160,6 +160,17 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         ),
         ("eviction:\n  policy: newest", ":2: eviction.policy", "one of fifo"),
         ("eviction:\n  policy: lru\n  weights: {recency: 0.30}", ":1: eviction", "policy is 'lru'"),
+        (
+            "compression: {compaction_utilization_threshold: 0.6}",
+            ":1: compression.compaction_utilization_threshold",
+            "0.6 is below orange, 0.65",
+        ),
+        (
+            "pressure: {thresholds: {yellow: 0.5, orange: 0.8, red: 0.9}}\n\n\ncross_window: {auto_save_threshold: 0.75}",
+            ":4: cross_window.auto_save_threshold",
+            "0.75 is below orange, 0.8",
+        ),
+        ("compression:\n  cascade: {0.5: progressive}", ":2: compression.cascade", "progressive at 0.5"),
         ("budget:\n  enforce: both", ":2: budget.enforce", "component"),
         ("compression:\n  background: later", ":2: compression.background", "boolean"),
         (

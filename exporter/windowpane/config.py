@@ -350,18 +350,22 @@ def load_config(
     """The settings of *arguments*, then the environment, then a YAML file (*file*, else `WINDOWPANE_CONFIG`).
 
     Raises `ConfigurationError` naming where the setting came from, its key and what was expected; a file that is
-    named and missing is an error, and so is a key that the chosen preset decides itself.
+    named and missing is an error, and so is a key that contradicts another or that the preset decides itself.
     """
     from windowpane.config_layers import Layers
 
     layers = Layers.read(file, environ=environ, arguments=arguments)
     config = layers.validated(Config)
-    if config.preset is None:
+    named = config.model_fields_set & {"compression", "cross_window"}
+    if not named and config.preset is None:
         return config
     from windowpane.control.presets import preset_named
-    from windowpane.engine_settings import conflicts
+    from windowpane.engine_settings import conflicts, contradictions
 
-    for conflict in conflicts(config, preset_named(config.preset)):
+    for conflict in contradictions(config):
+        place = layers.place(tuple(conflict.key.split(".")))
+        raise ConfigurationError(place, conflict.reason, expected="a threshold at or above it")
+    for conflict in () if config.preset is None else conflicts(config, preset_named(config.preset)):
         place = layers.place(tuple(conflict.key.split(".")))
         raise ConfigurationError(place, conflict.reason, expected="no such key beside this preset")
     return config

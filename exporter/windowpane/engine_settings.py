@@ -18,7 +18,7 @@ from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.presets.cascade import CASCADE, CASCADE_MAP
 from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
 from windowpane.exceptions import ConfigurationError
-from windowpane.settings import TrackerSettings, WindowLimits
+from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
 
 if TYPE_CHECKING:
     from windowpane.config import Config
@@ -54,6 +54,21 @@ def conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
         reason = preset.fixed.get("embedder", "")
         if reason:
             yield Conflict("eviction.policy", f"preset {preset.name!r} cannot merge: {reason}")
+
+
+def contradictions(config: Config) -> Iterator[Conflict]:
+    """Settings that could never act: below orange, where the window is first reduced."""
+    zones = config.pressure.thresholds
+    orange = Thresholds.for_limit(1).orange if zones is None else zones.orange
+    levels = {"cross_window.auto_save_threshold": config.cross_window.auto_save_threshold}
+    levels[COMPACT_RATIO] = config.compression.compaction_utilization_threshold
+    for key, ratio in levels.items():
+        if is_named(config, key) and ratio < orange:
+            yield Conflict(key, f"{ratio:g} is below orange, {orange:g}, where reductions begin")
+    for ratio, name in config.compression.cascade.items():
+        if ratio < orange:
+            reason = f"{name} at {ratio:g} is below orange, {orange:g}, where reductions begin"
+            yield Conflict("compression.cascade", reason)
 
 
 def check(options: Options, config: Config, preset: Preset) -> None:

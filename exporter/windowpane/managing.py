@@ -149,13 +149,13 @@ def _limits(model: str, options: Options, config: Config, share: LimitsOf) -> Wi
     return share(info.limit_tokens, "catalogue")
 
 
-def default_seams(model: str, *, data_folder: Path | None = None, config: Config | None = None) -> Seams:
+def default_seams(model: str, *, data_folder: str | Path | None = None, config: Config | None = None) -> Seams:
     """Every seam with the implementation that the package brings; files are where *config* says."""
     from windowpane.paths import data_folder as user_folder
     from windowpane.redaction import redact
     from windowpane.tokens import counter_for
 
-    folder = data_folder or user_folder()
+    folder = Path(data_folder or user_folder())
     notes_file = None if config is None else config.compression.notes_file
     prices = catalogue()
     running = running_pipeline()

@@ -49,7 +49,7 @@ class ManagerOptions(TypedDict, total=False):
     subagent: Callable[[str], Any] | None
     embedder: Embedder | None
     judge: SampledJudge | None
-    data_folder: Path | None
+    data_folder: str | Path | None
     seams: Seams | None
 
 
@@ -97,7 +97,8 @@ class Options:
     """Tells what is alike, for merging; without one word shingles do."""
     judge: SampledJudge | None = None
     """Asks a model about a sample of the compressions; one for all managers of a process."""
-    data_folder: Path | None = None
+    data_folder: str | Path | None = None
+    """Where the archive, checkpoints and notes are kept; by default the user's."""
     seams: Seams | None = None
 
 
@@ -108,13 +109,14 @@ def options_of(given: ManagerOptions) -> Options:
         if name not in known:
             raise ConfigurationError(name, "there is no such option", expected=f"one of {', '.join(known)}")
     options = Options(**given)
+    _check_kinds(options)
     limit = options.limit_tokens
-    if limit is not None and (
-        isinstance(limit, bool) or not isinstance(limit, int) or limit < MINIMUM_LIMIT_TOKENS
-    ):
-        raise ConfigurationError(
-            "limit_tokens", f"{limit!r} is no window size", expected=f">= {MINIMUM_LIMIT_TOKENS}"
-        )
+    if limit is not None and (not _is_count(limit) or limit < MINIMUM_LIMIT_TOKENS):
+        problem = f"{limit!r} is no window size"
+        raise ConfigurationError("limit_tokens", problem, expected=f">= {MINIMUM_LIMIT_TOKENS}")
+    if not _is_count(options.requested_output_tokens):
+        problem = f"{options.requested_output_tokens!r} is no number of tokens"
+        raise ConfigurationError("requested_output_tokens", problem, expected="0 or more")
     if options.enforce not in (None, "global", "component"):
         raise ConfigurationError("enforce", f"{options.enforce!r}", expected="global or component")
     if options.control is not None and options.preset is not None:
@@ -122,3 +124,44 @@ def options_of(given: ManagerOptions) -> Options:
     if isinstance(options.policy, Policy) and options.weights is not None:
         raise ConfigurationError("weights", "the policy has weights of its own", expected="one of the two")
     return options
+
+
+_KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "task_goal": ((str,), "a text"),
+    "task_id": ((str,), "a name"),
+    "session_id": ((str,), "a name"),
+    "parent_session_id": ((str,), "a name"),
+    "source": ((str,), "a name"),
+    "thresholds": ((Thresholds,), "a Thresholds"),
+    "preset": ((str, Preset), "a preset's name, or a Preset"),
+    "policy": ((str, Policy), "a policy's name, or a Policy"),
+    "control": ((ControlSettings,), "a ControlSettings"),
+    "weights": ((Mapping,), "weights by term"),
+    "budget": ((str, Mapping), "a profile's name, or shares by component"),
+    "judge": ((SampledJudge,), "a SampledJudge"),
+    "data_folder": ((str, Path), "a folder"),
+    "seams": ((Seams,), "a Seams"),
+}
+"""What options have to be, and how that is said; None is always the default."""
+_LISTS: Final = ("constraints", "success_criteria", "paths", "cascade")
+_CALLABLES: Final = ("language_model", "subagent", "embedder")
+
+
+def _check_kinds(options: Options) -> None:
+    """A value of the wrong kind is named here, before anything is made of it."""
+    for name, (kinds, expected) in _KINDS.items():
+        value = getattr(options, name)
+        if value is not None and not isinstance(value, kinds):
+            raise ConfigurationError(name, f"a {type(value).__name__}", expected=expected)
+    for name in _LISTS:
+        value = getattr(options, name)
+        if value is not None and (isinstance(value, str) or not isinstance(value, Sequence)):
+            raise ConfigurationError(name, f"a {type(value).__name__}", expected="a list")
+    for name in _CALLABLES:
+        value = getattr(options, name)
+        if value is not None and not callable(value):
+            raise ConfigurationError(name, f"a {type(value).__name__} cannot be called", expected="a function")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -45,6 +45,17 @@ def test_a_policy_of_one_s_own_decides_what_leaves() -> None:
     assert all(set(block.terms) <= {"recency", "references"} for event in evictions for block in event.blocks)
 
 
+def test_every_eviction_says_what_a_prompt_cache_has_to_take_in_again() -> None:
+    """The tokens behind its first edit, whether or not the provider told of a cache."""
+    sink = RecordingSink()
+    with manager(sink, limit=16_384, policy="fifo") as window:
+        busy(window)
+    evictions = [event for event in sink.of(BlocksEvicted) if event.policy == "fifo"]
+
+    assert evictions
+    assert all((event.cache_cost_tokens or 0) > 0 for event in evictions)
+
+
 def test_a_policy_of_one_s_own_takes_no_weights_beside_it() -> None:
     """Which of the two would hold is not guessed."""
     with pytest.raises(ConfigurationError, match="weights"):

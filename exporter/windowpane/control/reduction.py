@@ -147,8 +147,6 @@ def _apply_eviction(core: Core, plan: EvictionPlan, *, handles: bool) -> None:
         if stand_in is not None:
             stand_ins.append(stand_in)
         evicted.extend(_evicted(step, block, stand_in, handles=handles) for block in step.blocks)
-    usage = core.last_usage
-    cached = usage is not None and usage.cache_read_tokens > 0
     tracker.evict(
         BlocksEvicted(
             policy=plan.policy,
@@ -157,7 +155,7 @@ def _apply_eviction(core: Core, plan: EvictionPlan, *, handles: bool) -> None:
             tokens_freed=plan.freed_tokens,
             target_tokens=plan.needed_tokens,
             shortfall_tokens=plan.shortfall_tokens,
-            cache_cost_tokens=plan.cache_cost_tokens if cached else None,
+            cache_cost_tokens=plan.cache_cost_tokens,
             candidates=plan.candidates,
         ),
         stand_ins,

@@ -74,7 +74,8 @@ class BlocksEvicted:
     target_tokens: int | None = None
     shortfall_tokens: int = 0
     cache_cost_tokens: int | None = None
-    """Tokens after the first edited position: no longer served from the prompt cache; None when unknown."""
+    """Tokens after the first edited position: what a prompt cache, where there is one, has to take in again. None
+    for what the agent itself took out, whose place is not recorded."""
     candidates: tuple[Candidate, ...] = ()
     """The next at most 20 not taken."""
 
