@@ -166,9 +166,9 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
             "0.6 is below orange, 0.65",
         ),
         (
-            "pressure: {thresholds: {yellow: 0.5, orange: 0.8, red: 0.9}}\n\n\ncross_window: {auto_save_threshold: 0.75}",
-            ":4: cross_window.auto_save_threshold",
-            "0.75 is below orange, 0.8",
+            "pressure: {thresholds: {yellow: 0.5, orange: 0.8, red: 1}}\ncross_window: {auto_save_threshold: 0.7}",
+            ":2: cross_window.auto_save_threshold",
+            "0.7 is below orange, 0.8",
         ),
         ("compression:\n  cascade: {0.5: progressive}", ":2: compression.cascade", "progressive at 0.5"),
         ("budget:\n  enforce: both", ":2: budget.enforce", "component"),

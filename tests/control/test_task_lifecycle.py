@@ -156,6 +156,7 @@ def test_scenario_119_a_drift_of_the_environment_is_told(tmp_path: Path) -> None
         assert window.resumed is not None
         assert [line.split(":")[0] for line in window.resumed.drift] == ["commit", "file api.ts"]
         assert "Changed since the checkpoint" in said(window)
+        assert f"commit: was {'a' * 12}…, is {'b' * 12}…" in said(window)
     assert sink.of(CheckpointLoaded)[0].drift == 2
 
 
@@ -228,6 +229,8 @@ def test_a_completed_task_is_summed_up_archived_and_not_resumed(tmp_path: Path) 
 
     assert "[done] migrate api.ts" in completion.summary
     assert GOAL in completion.summary
+    assert "Constraint: never touch config.ts" in completion.summary
+    assert "Success: npm test passes" in completion.summary
     assert completion.unfinished == ("canary deploy",)
     assert completion.report is not None
     assert completion.report.turns == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from windowpane.control.checkpoint import goal_text
 from windowpane.control.compression.extractive import summarize
 from windowpane.control.compression.prompts import COMPACTION, SHORTER, fenced, transcript
 from windowpane.control.core import Core
@@ -47,7 +48,7 @@ def _summary(core: Core) -> Program[str]:
             return text
     return (core.settings.summarizer or summarize)(
         extract(blocks),
-        goal=core.goal,
+        goal=goal_text(core.goal, core.constraints, core.task.success_criteria),
         previous=[block.text or "" for block in blocks if block.content_type == "summary"],
         progress=core.progress(),
         max_tokens=FINAL_TOKENS,

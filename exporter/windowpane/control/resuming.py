@@ -20,6 +20,8 @@ from windowpane.exceptions import CorruptCheckpointError
 BOOTSTRAP_RATIO: Final = 0.15
 """Of usable that a bootstrap may take; goal, constraints and success criteria are whole whatever that is."""
 CHARACTERS_A_TOKEN: Final = 3
+DIGEST_CHARACTERS: Final = 12
+"""Of a digest, as it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,15 @@ def _room(core: Core) -> int:
     return min(BOOTSTRAP_CHARACTERS, int(BOOTSTRAP_RATIO * core.limits.usable_tokens * CHARACTERS_A_TOKEN))
 
 
+def _short(value: str) -> str:
+    """Digests and commits by their beginning: that they differ is all they say."""
+    return " ".join(f"{word[:DIGEST_CHARACTERS]}…" if len(word) >= 40 else word for word in value.split(" "))
+
+
 def _drift(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """The facts that no longer hold."""
     return tuple(
-        f"{name}: was {value}, is {now.get(name, 'unknown')}"
+        f"{name}: was {_short(value)}, is {_short(now.get(name, 'unknown'))}"
         for name, value in before.items()
         if now.get(name) != value
     )
