@@ -166,7 +166,7 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
             "0.6 is below orange, 0.65",
         ),
         (
-            "pressure: {thresholds: {yellow: 0.5, orange: 0.8, red: 1}}\ncross_window: {auto_save_threshold: 0.7}",
+            "pressure: {thresholds: {yellow: .5, orange: .8, red: .9}}\ncross_window: {auto_save_threshold: 0.7}",
             ":2: cross_window.auto_save_threshold",
             "0.7 is below orange, 0.8",
         ),
