@@ -105,7 +105,8 @@ def test_without_content_only_what_reads_none_is_replayed(write_loop: WriteLoop,
     names = {run.setup.name for run in matrix.runs}
 
     assert {"fifo", "type_based", "truncation", "keep last 20"} == names
-    assert {failure.reason for failure in matrix.failures} == {"it reads content, which was not captured"}
+    reasons = {failure.reason.split(";")[0] for failure in matrix.failures}
+    assert reasons == {"it reads content, which was not captured"}
     assert all(run.note and run.measures.fidelity is None for run in matrix.runs)
     truncated = next(run.measures for run in matrix.runs if run.setup.name == "truncation")
     assert (truncated.tokens_sent, truncated.removed_tokens) == (exact.tokens_sent, exact.removed_tokens)
