@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from windowpane.server import Target
+from windowpane.server import Target, host_and_port
 
 if TYPE_CHECKING:
     from windowpane.store.registry import Endpoint
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
     """The endpoints whose process is alive, as Prometheus' HTTP service discovery lists them."""
     return [
-        Target(f"{endpoint.host}:{endpoint.port}", {"job": "windowpane"})
+        Target(host_and_port(endpoint.host, endpoint.port), {"job": "windowpane"})
         for endpoint in endpoints
         if _runs(endpoint.pid)
     ]

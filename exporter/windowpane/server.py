@@ -77,6 +77,11 @@ class Routes:
     bearer_token: str | None = None
 
 
+def host_and_port(host: str, port: int) -> str:
+    """An address as URLs and Prometheus write it; that of IPv6 in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class _Answer(NamedTuple):
     status: int
     body: bytes
@@ -108,7 +113,7 @@ class MetricsServer:
     @property
     def address(self) -> str:
         """`host:port`, as Prometheus writes targets."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     @property
     def url(self) -> str:

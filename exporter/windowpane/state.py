@@ -19,6 +19,8 @@ from windowpane.events import (
     Event,
     EventContext,
     FidelityEvaluated,
+    NotificationDelivered,
+    NotificationFailed,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -97,9 +99,11 @@ class MetricState:
 
     def _apply(self, event: Event, *, counted: bool) -> None:
         context, _, at, data = event
-        if context is not self._context:
-            self._enter(context)
         kind = type(data)
+        if context is not self._context:
+            if kind in _DELIVERIES and (context.agent, context.model) not in self._named:
+                return  # told on behalf of another process, whose agent's series are not ours
+            self._enter(context)
         if self._slot is None and kind in _OPENING:
             self._slot = self._sessions.open(context.session_id, self._group)
         if at is not None:
@@ -217,6 +221,9 @@ class MetricState:
     def _restored_row(self, agent: str, model: str) -> Row:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
+
+_DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
+"""What became of messages; whichever process shares the outbox delivers them."""
 
 _OPENING: Final = frozenset({SessionStarted, TurnStarted, BlockAdded, PressureMeasured})
 """What shows that a session goes on; a late judgement or alert does not bring an ended one back."""

@@ -17,6 +17,7 @@ from windowpane.events import (
     ContentRegretted,
     EvictedBlock,
     FidelityEvaluated,
+    NotificationDelivered,
     OverflowDetected,
     PressureMeasured,
     SessionEnded,
@@ -373,3 +374,16 @@ def test_a_session_s_label_is_its_id_where_that_can_be_one() -> None:
     assert session_label("Straße 7 ☕") == "Straße 7 ☕"
     assert len(set(labels)) == len(hostile)
     assert all(label.isprintable() and len(label) <= 128 and label.encode() is not None for label in labels)
+
+
+def test_a_message_of_another_process_adds_no_series(make_event, measured, value_of) -> None:
+    """Delivering an alert that another process raised does not make its agent one of ours."""
+    told = NotificationDelivered("utilization", 3, "json", "firing", 1)
+    state = MetricState()
+    state.apply(make_event(measured(), session="own", agent="ours"))
+    state.apply(make_event(told, session="theirs", agent="theirs"))
+    state.apply(make_event(told, session="own", agent="ours"))
+    families = state.collect(now=1_000.0)
+
+    assert value_of(families, "context_window_turns_total", agent="ours") == 0
+    assert {point.labels[0] for family in families for point in family.points} == {"ours"}
