@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -168,7 +169,10 @@ def test_without_a_store_everything_else_works(
     assert running.store is None
     assert "not stored" in caplog.text
     assert running.url is not None
-    assert "context_window_turns_total{" in read(running.url)
+    metrics = read(running.url)
+    assert "context_window_turns_total{" in metrics
+    (lost,) = re.findall(r'windowpane_dropped_events_total\{reason="unavailable",sink="store"\} (\d+)', metrics)
+    assert int(lost) > 10, "what could not be stored is counted, so that somebody is told"
     stop()
     assert "Window in red" in caplog.text
 

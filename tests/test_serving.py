@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from windowpane import serving
 from windowpane.events import Event, Usage
+from windowpane.exceptions import StoreError
 from windowpane.metrics.families import Family
 from windowpane.serving import StoreServer
 from windowpane.settings import WindowLimits
@@ -122,3 +125,36 @@ class TestUpkeep:
         assert not server.health().ok
         assert [event.event.data.alert for event in fired] == ["audit_chain_broken"]  # type: ignore[union-attr]
         assert fired[0].event.context.session_id == "one"
+
+    def test_what_cannot_be_indexed_does_not_keep_old_sessions(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A step that fails is said once in the log and shows in the health, and the other steps go on."""
+
+        def full() -> int:
+            raise StoreError("the disk is full")
+
+        store.append(session("one"))
+        monkeypatch.setattr(store, "index_text", full)
+        monkeypatch.setattr(serving, "FOLLOW_SECONDS", 0.01)
+        monkeypatch.setattr(serving, "UPKEEP_SECONDS", 0.05)
+        server = StoreServer(store)
+        server.catch_up()
+        server.start()
+        try:
+            _wait(lambda: store.size().sessions == 0 and not server.health().ok)
+        finally:
+            server.close()
+
+        assert "the disk is full" in str(server.health().details["failure"])
+        assert caplog.text.count("the disk is full") == 1
+        assert "Traceback" not in caplog.text
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    done = threading.Event()
+    for _ in range(2_000):
+        if condition():
+            return
+        done.wait(0.01)
+    pytest.fail("the condition did not come true")

@@ -296,6 +296,13 @@ class Config(Section):
     session_label: Annotated[int, Field(ge=0, le=1_000)] = 0
     """Sessions that also get gauges with a `session` label, fullest first."""
 
+    @field_validator("public_url")
+    @classmethod
+    def _address(cls, url: str | None) -> str | None:
+        if url is not None and not url.lower().startswith(("http://", "https://")):
+            raise ValueError("public_url begins with http:// or https://")
+        return url
+
     @field_validator("preset")
     @classmethod
     def _known_preset(cls, name: str | None) -> str | None:

@@ -43,9 +43,13 @@ class StoreOutput:
 
     atomic = True
 
-    def __init__(self, open_store: OpenStore, *, timed: Callable[[float], None]) -> None:
+    def __init__(
+        self, open_store: OpenStore, *, timed: Callable[[float], None], missed: Callable[[int], None]
+    ) -> None:
+        """*timed* hears how long a batch took, *missed* of events there is no store for."""
         self._open = open_store
         self._timed = timed
+        self._missed = missed
         self._inherited: list[SqliteStore] = []
         self._process = os.getpid()
         self._store: SqliteStore | None = None
@@ -75,10 +79,12 @@ class StoreOutput:
     def write(self, batch: Sequence[Event]) -> None:
         """Append a batch. Raises `StoreError`."""
         store = self.store
-        if store is not None:
-            begun = time.perf_counter()
-            store.append(batch)
-            self._timed(time.perf_counter() - begun)
+        if store is None:
+            self._missed(len(batch))
+            return
+        begun = time.perf_counter()
+        store.append(batch)
+        self._timed(time.perf_counter() - begun)
 
     def flush(self) -> None:
         """Return when what was written survives a power cut."""
@@ -146,6 +152,10 @@ class MetricsOutput:
     def hook(self, name: str, seconds: float) -> None:
         """A hook kept the agent waiting."""
         self.internal.hook(name, seconds)
+
+    def not_stored(self, events: int) -> None:
+        """There is no store: events that were meant for it are as lost as those it refuses."""
+        self.internal.dropped("store", "unavailable", events=events)
 
     def store_took(self, seconds: float) -> None:
         """The store took a batch."""

@@ -48,7 +48,7 @@ class Runtime:
             alerts=[AlertKey(rule.name, rule.severity) for rule in rules],
             queue_events=lambda: self.pipeline.queued_events,
         )
-        self._store = StoreOutput(open_store, timed=self._metrics.store_took)
+        self._store = StoreOutput(open_store, timed=self._metrics.store_took, missed=self._metrics.not_stored)
         self._otlp = OtlpOutput(
             config.otlp, sources=lambda: self._metrics.sources, count_drops=self._metrics.dropped
         )

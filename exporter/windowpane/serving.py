@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import windowpane
 from windowpane.config import Config
 from windowpane.discovery import running_targets
+from windowpane.exceptions import WindowpaneError
 from windowpane.limits import PriceCatalogue
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.labels import LabelPolicy, catalogue_model
@@ -148,17 +149,33 @@ class StoreServer:
 
     def _follow(self) -> None:
         while not self._stop.wait(FOLLOW_SECONDS):
-            try:
-                if not self.catch_up():
-                    self._store.index_text()
-                if time.monotonic() - self._upkeep_at >= UPKEEP_SECONDS:
-                    self._upkeep_at = time.monotonic()
-                    self.verify_chain()
-                    self.upkeep.prune(
-                        days=self._config.store.retention_days, max_bytes=self._config.store.retention_bytes
-                    )
-                self._failure = ""
-            except Exception as error:  # noqa: BLE001  # whatever it is, serving goes on and says so
-                if str(error) != self._failure:
-                    _log.exception("cannot follow the store; will try again")
-                self._failure = str(error)
+            failures = [failure for step in (self._keep_up, self._look_after) if (failure := _attempt(step))]
+            new = [failure for failure in failures if failure not in self._failure]
+            if new:
+                _log.error("serving goes on, but: %s", "; ".join(new))
+            self._failure = "; ".join(failures)
+
+    def _keep_up(self) -> None:
+        if not self.catch_up():
+            self._store.index_text()
+
+    def _look_after(self) -> None:
+        """Once an hour: the chain, and what is old; also while nothing can be written, so that room is made."""
+        if time.monotonic() - self._upkeep_at < UPKEEP_SECONDS:
+            return
+        self._upkeep_at = time.monotonic()
+        self.verify_chain()
+        kept = self._config.store
+        self.upkeep.prune(days=kept.retention_days, max_bytes=kept.retention_bytes)
+
+
+def _attempt(step: Callable[[], None]) -> str:
+    """Do *step*; what went wrong, or nothing. Whatever it is, serving goes on."""
+    try:
+        step()
+    except WindowpaneError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001  # whatever it is, serving goes on and says so
+        _log.exception("a fault of our own")
+        return f"{type(error).__name__}: {error}"
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -176,6 +177,54 @@ class TestPatience:
         service.close()
 
         assert told.value.retry_after_seconds == seconds
+
+
+class FullOutbox(Outbox):
+    """An outbox on a disk with no room for another page, until there is."""
+
+    def _open(self) -> sqlite3.Connection:
+        connection = super()._open()
+        connection.execute("PRAGMA journal_mode = DELETE")
+        self.resize(connection, pages=0)
+        return connection
+
+    def resize(self, connection: sqlite3.Connection, *, pages: int) -> None:
+        (taken,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {taken + pages}")
+
+
+class TestFullDisk:
+    def test_an_alert_is_told_though_nothing_can_be_written(self, service: Service, tmp_path: Path) -> None:
+        """What the outbox has no room for is kept in memory and delivered from there, once."""
+        clock, outbox = ManualClock(START), FullOutbox(tmp_path / "outbox.db")
+        notifier = by_hand(channel_for(f"json://{service.address}"), clock, outbox)
+        notifier.write([fired(f"session-{number}") for number in range(40)])
+        for _ in range(5):
+            notifier.deliver_due()
+            clock.advance(60)
+        notifier.close()
+
+        assert len(service.arrived) == 40
+        assert len({body["message"] for body in service.arrived}) == 40
+
+    def test_what_cannot_be_delivered_is_not_tried_without_a_pause(self, tmp_path: Path) -> None:
+        """An outbox that fails at every touch costs a try every few seconds, not a busy thread."""
+
+        class Broken(Outbox):
+            tries = 0
+
+            def lease(self, *_: Any, **__: Any) -> Any:
+                type(self).tries += 1
+                raise sqlite3.OperationalError("disk I/O error")
+
+        outbox = Broken(tmp_path / "outbox.db")
+        notifier = by_hand(channel_for("log://"), ManualClock(START), outbox)
+        notifier.write([fired()])
+        notifier.deliver_due()
+
+        assert notifier._pause() == 5.0
+        assert Broken.tries == 1
+        notifier.close()
 
 
 class TestClocks:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from windowpane.alerts import wording
@@ -78,3 +80,16 @@ def test_tokens_in_words(count: float | None, text: str) -> None:
 def test_turns_in_words(turns: float, text: str) -> None:
     """Forecasts read as a person would say them."""
     assert wording.quantity(turns, "turns") == text
+
+
+@pytest.mark.parametrize(
+    ("name", "threshold"),
+    [
+        ("utilization", 90.0), ("fidelity", -0.1), ("regret", math.nan), ("eviction_rate", math.inf),
+        ("red_soon", -1.0),
+    ],
+)  # fmt: skip
+def test_a_threshold_that_could_never_be_met_is_refused(name: str, threshold: float) -> None:
+    """A percentage for a share, a number that is none: an alert must not fall silent by a slip of the pen."""
+    with pytest.raises(ConfigurationError, match=f"alerts.{name}: a threshold of"):
+        configured({name: threshold})

@@ -8,6 +8,7 @@ is too old. What happened to each message becomes an event.
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections import deque
@@ -18,7 +19,7 @@ from typing import Final
 
 from windowpane.alerts.channels import Channel, DeliveryError, channel_for
 from windowpane.alerts.message import AlertMessage, message_of
-from windowpane.alerts.outbox import Entry, Letter, Outbox, state_of
+from windowpane.alerts.outbox import Entry, Letter, Outbox, held_by_another, state_of
 from windowpane.alerts.quiet import QuietHours
 from windowpane.boundary import Boundary
 from windowpane.events import (
@@ -107,6 +108,8 @@ class Notifier:
     ) -> None:
         self._channels = {channel.key: channel for channel in channels}
         self._outbox = outbox
+        self._spare = Outbox(None)
+        """In memory, for what the outbox cannot take: a full disk is no reason to tell nobody."""
         self._settings = settings or DeliverySettings()
         self._public_url = public_url
         self._quiet = dict(quiet or {})
@@ -125,6 +128,7 @@ class Notifier:
         self._starting = threading.Lock()  # guards against two threads
         self._saving = threading.Lock()  # guards what is unsaved
         self._unsaved: deque[Entry] = deque(maxlen=UNSAVED_ENTRIES)
+        self._troubled = False
 
     def write(self, batch: Sequence[Event]) -> None:
         """Queue the alerts of *batch* for every channel that wants them."""
@@ -156,6 +160,7 @@ class Notifier:
             thread.join(timeout_seconds)
         if thread is None or not thread.is_alive():
             self._outbox.close()
+            self._spare.close()
 
     def before_fork(self) -> None:
         """Keep the outbox still while another thread forks."""
@@ -169,20 +174,27 @@ class Notifier:
         """Start over in a forked child."""
         self._reset()
         self._outbox.after_fork()
+        self._spare = Outbox(None)  # the parent tells what it kept
 
     def deliver_due(self, *, within_seconds: float = 0.0) -> int:
         """Deliver what is due now, or within some seconds; returns how many messages were sent or given up."""
         handled = 0
-        for key, channel in self._channels.items():
-            due_by = self._clock() + within_seconds
-            while letters := self._lease(key, due_by):
-                handled += self._deliver(channel, letters)
+        self._troubled = False
+        for outbox in (self._outbox, self._spare):
+            with self._boundary.contain("delivering alerts", failed=self._trouble):
+                for key, channel in self._channels.items():
+                    due_by = self._clock() + within_seconds
+                    while letters := self._lease(outbox, key, due_by):
+                        handled += self._deliver(outbox, channel, letters)
         return handled
+
+    def _trouble(self) -> None:
+        self._troubled = True
 
     # -- inside -----------------------------------------------------------------------------------------------
 
     def _save(self) -> None:
-        """Move what waits in memory to the outbox; while that is locked or full, it stays for the next try."""
+        """Move what waits to the outbox: later where another process holds it, to memory where it is broken."""
         now = self._clock()
         due_at = now + self._settings.group_seconds
         with self._boundary.contain("writing the outbox"):
@@ -193,6 +205,12 @@ class Notifier:
                 except ValueError as error:  # one of them cannot be written at all: find it
                     self._boundary.caught("writing an alert", error)
                     self._save_singly(now, due_at)
+                except sqlite3.Error as error:
+                    if held_by_another(error):
+                        raise
+                    self._boundary.caught("writing the outbox", error)
+                    self._spare.put(list(self._unsaved), now=now, due_at=due_at)
+                    self._unsaved.clear()
 
     def _save_singly(self, now: float, due_at: float) -> None:
         while self._unsaved:
@@ -209,50 +227,49 @@ class Notifier:
     def _run(self) -> None:
         while not self._closed:
             self._wake.clear()
-            with self._boundary.contain("delivering alerts"):
-                with self._saving:
-                    self._save()
-                self.deliver_due()
+            with self._saving:
+                self._save()
+            self.deliver_due()
             self._wake.wait(self._pause())
-        with self._boundary.contain("delivering alerts"):
-            self.deliver_due(within_seconds=self._settings.group_seconds)
+        self.deliver_due(within_seconds=self._settings.group_seconds)
 
     def _pause(self) -> float:
         """Seconds until something is due."""
         if self._closed:
             return 0.0
-        if self._unsaved:
+        if self._unsaved or self._troubled:
             return self._settings.retry_seconds
-        due = None
-        with self._boundary.contain("reading the outbox"):
-            due = self._outbox.next_due(tuple(self._channels))
-        return IDLE_SECONDS if due is None else min(max(due - self._clock(), 0.01), IDLE_SECONDS)
+        due: list[float] = []
+        for outbox in (self._outbox, self._spare):
+            with self._boundary.contain("reading the outbox"):
+                due += [at for at in (outbox.next_due(tuple(self._channels)),) if at is not None]
+        return min(max(min(due) - self._clock(), 0.01), IDLE_SECONDS) if due else IDLE_SECONDS
 
-    def _lease(self, key: str, due_by: float) -> list[Letter]:
+    def _lease(self, outbox: Outbox, key: str, due_by: float) -> list[Letter]:
         leased_until = self._clock() + self._settings.lease_seconds
-        return self._outbox.lease(key, now=self._clock(), due_by=due_by, until=leased_until)
+        return outbox.lease(key, now=self._clock(), due_by=due_by, until=leased_until)
 
-    def _deliver(self, channel: Channel, letters: list[Letter]) -> int:
+    def _deliver(self, outbox: Outbox, channel: Channel, letters: list[Letter]) -> int:
         now = self._clock()
-        letters = self._awake(channel, letters, now)
+        letters = self._awake(outbox, channel, letters, now)
         if not letters:
             return 0
         wait = self._limits[channel.key].take(now)
         if wait > 0:
-            self._outbox.hold(letters, due_at=now + wait)
+            outbox.hold(letters, due_at=now + wait)
             return 0
         messages = [message for letter in letters if (message := self._message(letter)) is not None]
         try:
             channel.send(messages)
         except DeliveryError as error:
-            return self._failed(channel, letters, str(error), at_least=error.retry_after_seconds)
+            return self._failed(outbox, channel, letters, str(error), at_least=error.retry_after_seconds)
         except Exception as error:  # noqa: BLE001  # a channel's own fault is a failed delivery too
-            return self._failed(channel, letters, type(error).__name__)
-        self._outbox.done(letters, now=self._clock())
+            return self._failed(outbox, channel, letters, type(error).__name__)
+        outbox.done(letters, now=self._clock())
         self._tell(channel, letters, "delivered")
         return len(letters)
 
-    def _awake(self, channel: Channel, letters: list[Letter], now: float) -> list[Letter]:
+    def _awake(self, outbox: Outbox, channel: Channel, letters: list[Letter], now: float) -> list[Letter]:
         """The letters that may be sent now; the others wait for the end of the channel's quiet hours."""
         quiet = self._quiet.get(channel.key)
         until = None if quiet is None else quiet.until(now)
@@ -261,13 +278,15 @@ class Notifier:
         urgent = [letter for letter in letters if getattr(letter.event.data, "severity", None) == "critical"]
         waiting = [letter for letter in letters if letter not in urgent]
         if waiting:
-            self._outbox.hold(waiting, due_at=until)
+            outbox.hold(waiting, due_at=until)
         return urgent
 
     def _message(self, letter: Letter) -> AlertMessage | None:
         return message_of(letter.event, public_url=self._public_url)
 
-    def _failed(self, channel: Channel, letters: list[Letter], reason: str, *, at_least: float = 0.0) -> int:
+    def _failed(
+        self, outbox: Outbox, channel: Channel, letters: list[Letter], reason: str, *, at_least: float = 0.0
+    ) -> int:
         """Try again later, not before *at_least* seconds; give up what is too old."""
         now = self._clock()
         settings = self._settings
@@ -276,11 +295,11 @@ class Notifier:
         if young:
             attempts = min(letter.attempts for letter in young)
             pause = min(settings.retry_seconds * 2 ** min(attempts, 20), settings.retry_maximum_seconds)
-            self._outbox.postpone(young, due_at=now + max(pause, at_least))
+            outbox.postpone(young, due_at=now + max(pause, at_least))
             self._tell(channel, young, "retried")
             self._boundary.say(f"retry {channel.key}", "an alert was not delivered: %s; trying again", reason)
         if old:
-            self._outbox.done(old, now=now)
+            outbox.done(old, now=now)
             self._tell(channel, old, "failed", reason)
         return len(old)
 

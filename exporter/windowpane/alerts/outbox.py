@@ -68,6 +68,11 @@ class Letter:
     attempts: int
 
 
+def held_by_another(error: sqlite3.Error) -> bool:
+    """Whether the outbox is only locked for now, and nothing is wrong with it."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def state_of(event: Event) -> State:
     """Whether an alert event says firing or resolved."""
     return "firing" if isinstance(event.data, AlertFired) else "resolved"

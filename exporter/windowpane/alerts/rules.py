@@ -7,6 +7,7 @@ what to tell a person; it never says how to compute the quantity (see `windowpan
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -246,14 +247,18 @@ def configured(
 ) -> tuple[Rule, ...]:
     """The enabled rules, with other *thresholds* by alert name.
 
-    A threshold that is set no longer follows the window. Raises `ConfigurationError` for a name that is no alert
-    or an alert that compares with nothing.
+    A threshold that is set no longer follows the window. Raises `ConfigurationError` for a name that is no alert,
+    an alert that compares with nothing, and a threshold that its quantity can never reach.
     """
     rules = dict(RULES_BY_NAME)
     for name, threshold in (thresholds or {}).items():
         rule = _named(rules, name)
         if rule.threshold is None:
             raise ConfigurationError(f"alerts.{name}", "this alert has no threshold")
+        most = 1.0 if rule.unit == "ratio" else math.inf
+        if not (math.isfinite(threshold) and 0 <= threshold <= most):
+            expected = "a share from 0 to 1" if rule.unit == "ratio" else "a number of 0 or more"
+            raise ConfigurationError(f"alerts.{name}", f"a threshold of {threshold:g}", expected=expected)
         rules[name] = replace(rule, threshold=float(threshold), threshold_from=None)
     for names, on in ((enable, True), (disable, False)):
         for name in names:

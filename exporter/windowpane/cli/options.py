@@ -118,7 +118,10 @@ def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[Sqlit
     """
     configured = _stored_by()
     chosen = path or configured.path
-    chosen.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        chosen.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot make the folder of the store {chosen}: {error.strerror}") from error
     key = key_in(configured.audit_key_file, "store.audit_key_file")
     with closing(SqliteStore(chosen, capture=capture, redact=_without_secrets, audit_key=key)) as store:
         yield store

@@ -27,6 +27,7 @@ class Drop(NamedTuple):
 KNOWN_DROPS: Final = (
     Drop("queue", "full"),
     Drop("store", "error"),
+    Drop("store", "unavailable"),
     Drop("metrics", "error"),
     Drop("alerts", "error"),
     Drop("otlp", "error"),
