@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from windowpane.alerts import channels
-from windowpane.alerts.channels import AlertmanagerChannel, DeliveryError, channel_for
+from windowpane.alerts.channels import AlertmanagerChannel, DeliveryError, LogChannel, channel_for
 from windowpane.alerts.message import AlertMessage, message_of
 from windowpane.alerts.notify import DeliverySettings, Notifier
 from windowpane.alerts.outbox import Outbox
@@ -225,6 +225,25 @@ class TestFullDisk:
         assert notifier._pause() == 5.0
         assert Broken.tries == 1
         notifier.close()
+
+
+class TestLog:
+    def test_each_process_logs_what_it_raised_itself(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Another process on the same store leaves log messages to whoever raised them, and tells the others."""
+        caplog.set_level("INFO", logger="windowpane.alerts")
+        clock, path = ManualClock(START), tmp_path / "store.db"
+        ours, theirs = (by_hand(LogChannel(), clock, Outbox(path)) for _ in range(2))
+        ours.write([fired()])
+        theirs.deliver_due()
+        before = caplog.text
+        ours.deliver_due()
+        for notifier in (ours, theirs):
+            notifier.close()
+
+        assert before == ""
+        assert caplog.text.count("Fidelity 50%") == 1
 
 
 class TestClocks:

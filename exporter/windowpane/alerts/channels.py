@@ -77,6 +77,8 @@ class LogChannel:
 
     kind = "log"
     key = "log"
+    in_process = True
+    """Each process writes what it raised itself; in the log of another nobody would look for it."""
 
     def __init__(self, *, min_severity: Severity = "info") -> None:
         self._min_severity = min_severity

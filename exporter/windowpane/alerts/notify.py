@@ -14,21 +14,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from windowpane.alerts.channels import Channel, DeliveryError, channel_for
 from windowpane.alerts.message import AlertMessage, message_of
-from windowpane.alerts.outbox import Entry, Letter, Outbox, held_by_another, state_of
+from windowpane.alerts.notices import notice
+from windowpane.alerts.outbox import Entry, Letter, Outbox, held_by_another
 from windowpane.alerts.quiet import QuietHours
+from windowpane.alerts.rate_limit import RateLimit
 from windowpane.boundary import Boundary
-from windowpane.events import (
-    AlertFired,
-    AlertResolved,
-    Event,
-    NotificationDelivered,
-    NotificationFailed,
-)
+from windowpane.events import Event
 
 _log = logging.getLogger("windowpane.alerts")
 
@@ -71,26 +67,6 @@ class TestResult:
     reason: str = ""
 
 
-class _Limit:
-    """A token bucket: a burst of a minute's messages, refilled evenly."""
-
-    def __init__(self, a_minute: int) -> None:
-        self._rate = a_minute / 60
-        self._full = float(a_minute)
-        self._tokens = self._full
-        self._at: float | None = None
-
-    def take(self, now: float) -> float:
-        """Use one token; returns the seconds to wait for it, 0 when it was there."""
-        if self._at is not None:
-            self._tokens = min(self._full, self._tokens + max(0.0, now - self._at) * self._rate)
-        self._at = now
-        if self._tokens < 1:
-            return (1 - self._tokens) / self._rate
-        self._tokens -= 1
-        return 0.0
-
-
 class Notifier:
     """A sink for alert events that tells channels about them."""
 
@@ -109,7 +85,9 @@ class Notifier:
         self._channels = {channel.key: channel for channel in channels}
         self._outbox = outbox
         self._spare = Outbox(None)
-        """In memory, for what the outbox cannot take: a full disk is no reason to tell nobody."""
+        """In memory: for channels of this process alone, and for what the outbox cannot take, since a full disk
+        is no reason to tell nobody."""
+        self._in_process = {key for key, one in self._channels.items() if getattr(one, "in_process", False)}
         self._settings = settings or DeliverySettings()
         self._public_url = public_url
         self._quiet = dict(quiet or {})
@@ -118,7 +96,7 @@ class Notifier:
         self._count = count
         self._clock = clock
         self._boundary = Boundary(_log)
-        self._limits = {key: _Limit(self._settings.messages_a_minute) for key in self._channels}
+        self._limits = {key: RateLimit(self._settings.messages_a_minute) for key in self._channels}
         self._closed = False
         self._reset()
 
@@ -163,18 +141,20 @@ class Notifier:
             self._spare.close()
 
     def before_fork(self) -> None:
-        """Keep the outbox still while another thread forks."""
+        """Keep the outboxes still while another thread forks."""
         self._outbox.hold_still()
+        self._spare.hold_still()
 
     def after_fork_in_parent(self) -> None:
-        """Use the outbox again."""
+        """Use them again."""
+        self._spare.go_on()
         self._outbox.go_on()
 
     def after_fork(self) -> None:
         """Start over in a forked child."""
         self._reset()
         self._outbox.after_fork()
-        self._spare = Outbox(None)  # the parent tells what it kept
+        self._spare.after_fork()  # and is empty: the parent tells what it kept
 
     def deliver_due(self, *, within_seconds: float = 0.0) -> int:
         """Deliver what is due now, or within some seconds; returns how many messages were sent or given up."""
@@ -200,7 +180,7 @@ class Notifier:
         with self._boundary.contain("writing the outbox"):
             while self._unsaved:
                 try:
-                    self._outbox.put(list(self._unsaved), now=now, due_at=due_at)
+                    self._put(list(self._unsaved), now, due_at)
                     self._unsaved.clear()
                 except ValueError as error:  # one of them cannot be written at all: find it
                     self._boundary.caught("writing an alert", error)
@@ -212,10 +192,17 @@ class Notifier:
                     self._spare.put(list(self._unsaved), now=now, due_at=due_at)
                     self._unsaved.clear()
 
+    def _put(self, entries: list[Entry], now: float, due_at: float) -> None:
+        ours = [entry for entry in entries if entry.channel in self._in_process]
+        shared = [entry for entry in entries if entry.channel not in self._in_process]
+        for outbox, some in ((self._spare, ours), (self._outbox, shared)):
+            if some:
+                outbox.put(some, now=now, due_at=due_at)
+
     def _save_singly(self, now: float, due_at: float) -> None:
         while self._unsaved:
             with suppress(ValueError):  # it is lost, which was logged
-                self._outbox.put([self._unsaved[0]], now=now, due_at=due_at)
+                self._put([self._unsaved[0]], now, due_at)
             self._unsaved.popleft()
 
     def _entries(self, event: Event) -> list[Entry]:
@@ -309,7 +296,7 @@ class Notifier:
             if self._count is not None:
                 self._count(channel.kind, outcome)
             if self._emit is not None and outcome != "retried":
-                self._emit([_notice(letter, channel, outcome, reason, self._clock())])
+                self._emit([notice(letter, channel, outcome, reason, self._clock())])
 
 
 def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], float] = time.time) -> TestResult:
@@ -325,19 +312,3 @@ def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], fl
     except DeliveryError as error:
         return TestResult(delivered=False, channel=channel.kind, reason=str(error))
     return TestResult(delivered=True, channel=channel.kind)
-
-
-def _notice(letter: Letter, channel: Channel, outcome: str, reason: str, at: float) -> Event:
-    """The event about one message. Each has a stream of its own, so that telling twice is the same event."""
-    event = letter.event
-    data = event.data
-    assert isinstance(data, AlertFired | AlertResolved)
-    state = state_of(event)
-    stream = f"{event.context.stream_id}/{channel.key}/{data.alert}/{data.crossing_turn}/{state}"
-    context = replace(event.context, stream_id=stream)
-    attempts = letter.attempts + 1
-    if outcome == "delivered":
-        delivered = NotificationDelivered(data.alert, data.crossing_turn, channel.kind, state, attempts)
-        return Event(context, 0, round(at, 6), delivered)
-    failed = NotificationFailed(data.alert, data.crossing_turn, channel.kind, state, attempts, reason)
-    return Event(context, 0, round(at, 6), failed)
