@@ -9,6 +9,7 @@ import pytest
 from windowpane.config import load_config
 from windowpane.control.budget import PROFILES
 from windowpane.control.decisions import urgency_of
+from windowpane.control.eviction.policies import Policy
 from windowpane.events import (
     BlocksEvicted,
     BudgetBlocked,
@@ -237,6 +238,25 @@ def test_the_provider_s_usage_wins_over_the_model_s_own_report() -> None:
         assert window.status().used_tokens == 11_000
     assert sink.of(TurnEnded)[0].count_source == "usage"
     assert sink.of(UsageRejected) == []
+
+
+def test_a_listener_for_an_event_that_does_not_exist_is_refused() -> None:
+    """A slip in the name would never be called; the error names what is near."""
+    with manager(RecordingSink()) as window:
+        window.on("zone.changed", lambda _event: None)
+        window.on("*", lambda _event: None)
+        with pytest.raises(ConfigurationError, match=r"zone\.changed"):
+            window.on("zone.chaged", lambda _event: None)
+
+
+def test_a_policy_of_one_s_own_can_be_set_at_run_time() -> None:
+    """It has its weights already."""
+    mine = Policy("mine", {"recency": 1.0})
+    with manager(RecordingSink()) as window:
+        window.set_policy(mine)
+        assert window._core.settings.policy is mine
+        with pytest.raises(ConfigurationError, match="weights"):
+            window.set_policy(mine, weights={"recency": 0.5})
 
 
 def test_the_policy_can_be_changed_at_run_time() -> None:

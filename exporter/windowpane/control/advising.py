@@ -8,10 +8,11 @@ from dataclasses import replace
 from windowpane.control.budget import Ruling
 from windowpane.control.decisions import Status
 from windowpane.control.eviction.engine import LISTED_CANDIDATES, plan_eviction
-from windowpane.control.eviction.policies import policy_named
+from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.managed import ManagedSession
 from windowpane.control.reporting import full_status
 from windowpane.events import Candidate, Event
+from windowpane.exceptions import ConfigurationError
 from windowpane.vocabulary import Component
 
 
@@ -40,9 +41,15 @@ class AdvisingSession(ManagedSession):
             )
             return plan.candidates
 
-    def set_policy(self, name: str, *, weights: Mapping[str, float] | None = None) -> None:
-        """Evict by another policy from now on. Raises `ConfigurationError` for a name or weight that is none."""
-        policy = policy_named(name, weights=weights)
+    def set_policy(self, policy: str | Policy, *, weights: Mapping[str, float] | None = None) -> None:
+        """Evict by another policy from now on, by name, with other *weights*, or one of your own.
+
+        Raises `ConfigurationError` for a name or weight that is none.
+        """
+        if not isinstance(policy, Policy):
+            policy = policy_named(policy, weights=weights)
+        elif weights is not None:
+            raise ConfigurationError("weights", "the policy has weights of its own", expected="one of the two")
         with self._lock:
             self._core.settings = replace(self._core.settings, policy=policy)
             self._core.fruitless_used = None

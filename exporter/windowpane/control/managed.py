@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 
 from windowpane.control.auditing import AUDITED, AUDITED_EVENTS
@@ -39,7 +40,8 @@ from windowpane.control.seams import CheckpointStore, Seams, Task
 from windowpane.control.settings import ControlSettings
 from windowpane.control.spans import spanned
 from windowpane.control.task import TaskRecord
-from windowpane.events import Event, FidelityEvaluated
+from windowpane.events import PAYLOADS, Event, FidelityEvaluated
+from windowpane.exceptions import ConfigurationError
 from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking import SessionInfo, SessionTracker
 from windowpane.window.blocks import Block
@@ -181,8 +183,11 @@ class ManagedSession:
         """Call *listener* with every event of that name, such as `zone.changed`; `*` means all of them.
 
         It is called on the agent's thread, after the hook that caused it, without the lock; what it raises
-        is logged.
+        is logged. Raises `ConfigurationError` for a name that no event has.
         """
+        if event_name != "*" and event_name not in PAYLOADS:
+            near = ", ".join(get_close_matches(event_name, PAYLOADS)) or "an event's name, or *"
+            raise ConfigurationError("on", f"there is no event {event_name!r}", expected=near)
         with self._lock:
             self._listeners.setdefault(event_name, []).append(listener)
 

@@ -106,6 +106,8 @@ class ContextWindowManager(TaskSession):
     ) -> None:
         """After each tool call: its output enters the window; one far too large is shortened first.
 
+        A text, content parts with images, or anything else, which is taken as JSON.
+
         An *interim* output stands for the result of a call that goes on; its group never leaves until that comes.
         """
         self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id, interim=interim))
