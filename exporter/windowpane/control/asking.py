@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import inspect
 import queue
 import threading
@@ -16,6 +18,8 @@ T = TypeVar("T")
 Model = Callable[[str, str], Any]
 """A language model `(system, user) -> text`, sync or async."""
 
+MAXIMUM_ANSWER_CHARACTERS: Final = 400_000
+"""Of one answer; counting its tokens would keep the agent waiting."""
 MODEL_TIMEOUT_SECONDS: Final = 60.0
 """A model that does not answer within this has failed."""
 
@@ -25,7 +29,7 @@ def run(program: Program[T], model: Model, *, timeout_seconds: float = MODEL_TIM
     try:
         request = next(program)
         while True:
-            request = program.send(ask(model, *_asked(request), timeout_seconds=timeout_seconds))
+            request = program.send(said(ask(model, *_asked(request), timeout_seconds=timeout_seconds)))
     except StopIteration as end:
         result: T = end.value
         return result
@@ -36,7 +40,8 @@ async def run_async(program: Program[T], model: Model, *, timeout_seconds: float
     try:
         request = next(program)
         while True:
-            request = program.send(await ask_async(model, *_asked(request), timeout_seconds=timeout_seconds))
+            answer = await ask_async(model, *_asked(request), timeout_seconds=timeout_seconds)
+            request = program.send(said(answer))
     except StopIteration as end:
         result: T = end.value
         return result
@@ -47,14 +52,28 @@ def ask(model: Model, system: str, user: str, *, timeout_seconds: float) -> Answ
     return within(timeout_seconds, lambda: settled(model(system, user)))
 
 
+def bounded(value: Any) -> Answer:
+    """What a model said as an answer: not more of it than anything here could use."""
+    if isinstance(value, str) and len(value) > MAXIMUM_ANSWER_CHARACTERS:
+        return Answer(error=ValueError(f"the answer has {len(value):,} characters; that is no summary"))
+    return Answer(value)
+
+
+def said(answer: Answer) -> Answer:
+    """The answer of a language model, which has to be text; anything else is a failure."""
+    if answer.failed or answer.value is None or isinstance(answer.value, str):
+        return answer
+    return Answer(error=TypeError(f"the model answered with a {type(answer.value).__name__}, not with text"))
+
+
 async def ask_async(model: Model, system: str, user: str, *, timeout_seconds: float) -> Answer:
     """The model's answer; a failure is an answer."""
     try:
         async with asyncio.timeout(timeout_seconds):
             if is_async(model):
-                return Answer(await model(system, user))
-            value = await asyncio.to_thread(model, system, user)
-            return Answer(await value if inspect.isawaitable(value) else value)
+                return bounded(await model(system, user))
+            answer = await _on_thread(lambda: model(system, user))
+            return bounded(await answer.value) if inspect.isawaitable(answer.value) else answer
     except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
         return Answer(error=error)
 
@@ -62,18 +81,44 @@ async def ask_async(model: Model, system: str, user: str, *, timeout_seconds: fl
 def within(seconds: float, call: Callable[[], Any]) -> Answer:
     """The answer of *call*, made on another thread and given up on after *seconds*."""
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            answers.put(Answer(call()))
-        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
-            answers.put(Answer(error=error))
-
-    threading.Thread(target=work, name="windowpane-model", daemon=True).start()
+    _begin(call, answers.put)
     try:
         return answers.get(timeout=seconds)
     except queue.Empty:
         return Answer(error=TimeoutError(f"the model did not answer within {seconds:g} s"))
+
+
+async def _on_thread(call: Callable[[], Any]) -> Answer:
+    """The answer of *call*, made on another thread, which keeps neither the loop nor the process from ending."""
+    loop = asyncio.get_running_loop()
+    coming: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(answer: Answer) -> None:
+        if not coming.done():
+            coming.set_result(answer)
+
+    def tell(answer: Answer) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            loop.call_soon_threadsafe(settle, answer)
+
+    _begin(call, tell)
+    return await coming
+
+
+def _begin(call: Callable[[], Any], tell: Callable[[Answer], object]) -> None:
+    """Make *call* on a thread of its own, in this context, and *tell* what came of it."""
+
+    def work() -> None:
+        try:
+            answer = bounded(call())
+        except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
+            answer = Answer(error=error)
+        except BaseException as error:  # noqa: BLE001 (a model that wants to end the process has failed)
+            answer = Answer(error=RuntimeError(f"the model raised {type(error).__name__}"))
+        tell(answer)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="windowpane-model", daemon=True).start()
 
 
 def settled(value: Any) -> Any:

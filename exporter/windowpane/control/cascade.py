@@ -6,6 +6,7 @@ a rung.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -28,6 +29,8 @@ from windowpane.control.summarizing import summarize_results
 from windowpane.events import BreakerOpened
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import WindowLimits
+
+_log = logging.getLogger(__name__)
 
 
 class Tally:
@@ -70,13 +73,20 @@ def climb(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> Pro
 def take(
     ladder: Sequence[str | Rung], core: Core, limits: WindowLimits, levels: Levels, tally: Tally
 ) -> Program[None]:
-    """Take each rung of *ladder* that is due, in order."""
+    """Take each rung of *ladder* that is due, in order; one that fails is passed over, and logged once."""
     for step in ladder:
         rung = RUNGS.get(step) if isinstance(step, str) else step
         if rung is None:
             raise ConfigurationError("compression.cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
-        if rung.is_due(core, levels):
+        if not rung.is_due(core, levels):
+            continue
+        try:
             tally.note(rung.action, (yield from rung.run(core, limits, levels)))
+        except Exception:  # noqa: BLE001 (a policy, summarizer or strategy may be the user's code)
+            name = step if isinstance(step, str) else rung.action
+            if name not in core.broken_rungs:
+                core.broken_rungs.add(name)
+                _log.exception("%s failed; what comes after it on the ladder is tried instead", name)
 
 
 def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:

@@ -18,6 +18,7 @@ from windowpane.control.payloads import Payload
 from windowpane.control.replies import ReplyPart
 from windowpane.control.requests import KeepOriginals, Program
 from windowpane.control.session_state import OpenCall, SessionState, Stuck
+from windowpane.control.user_content import read_user
 from windowpane.control.waiting import stand_for, supersede
 from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired
 from windowpane.exceptions import ConfigurationError
@@ -35,11 +36,12 @@ class Core(SessionState):
     # -- what comes in ----------------------------------------------------------------------------------------
 
     def add(
-        self, content_type: ContentType, text: str, *, pinned: bool = False, tool_name: str | None = None
+        self, content_type: ContentType, said: object, *, pinned: bool = False, tool_name: str | None = None
     ) -> Block:
-        """A block of plain text."""
+        """A block of plain text; what is none is written down as text: lost content would harm the agent more."""
         if self.opening and content_type not in STANDING_TYPES:
             self.open()
+        text = said if isinstance(said, str) else "" if said is None else str(said)
         source = self.counter.source
         tokens = self.counter.count(text)
         self._watch(COMPONENT_OF[content_type], tokens)
@@ -49,13 +51,11 @@ class Core(SessionState):
         self._index(block)
         return block
 
-    def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
+    def add_user(self, content: object, *, pinned: bool = False) -> None:
         """A real user message, with or without images; the first one states the task where none was given."""
         self.breaker.reset()
         self.fruitless_used = None
-        parts: Sequence[Mapping[str, Any]] = (
-            [{"type": "text", "text": content}] if isinstance(content, str) else content
-        )
+        parts = read_user(content).parts
         joined = False
         self.open()
         for part in parts:
@@ -121,7 +121,13 @@ class Core(SessionState):
         self.open_calls[call_id] = OpenCall(block.group, name)
 
     def tool_result(
-        self, name: str, output: object, tool_call_id: str | None, *, interim: bool = False
+        self,
+        name: str,
+        output: object,
+        tool_call_id: str | None,
+        *,
+        interim: bool = False,
+        is_error: bool = False,
     ) -> Program[None]:
         """A tool's output; of one too large the head and tail stay and the whole goes to the archive.
 
@@ -169,8 +175,9 @@ class Core(SessionState):
             handle=handle,
         )
         self._index(block)
-        if finding or read.media:
-            self.payloads[block.id] = Payload(finding=finding, media=read.media)
+        is_error = is_error or read.is_error
+        if finding or read.media or is_error:
+            self.payloads[block.id] = Payload(finding=finding, media=read.media, is_error=is_error)
 
     def reindex(self) -> None:
         """Track references to the blocks of a new window."""

@@ -71,7 +71,8 @@ def _take(core: Core, message: Mapping[str, Any]) -> Program[None]:
         yield from core.tool_result(str(message.get("name") or ""), content or "", message.get("tool_call_id"))
     else:
         for part in _parts(message, "tool_result"):
-            yield from core.tool_result("", part.get("content") or "", part.get("tool_use_id"))
+            said, failed = part.get("content") or "", part.get("is_error") is True
+            yield from core.tool_result("", said, part.get("tool_use_id"), is_error=failed)
         rest = (
             content
             if isinstance(content, str)

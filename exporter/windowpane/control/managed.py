@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, overload
 
 from windowpane.control.auditing import AUDITED, AUDITED_EVENTS
 from windowpane.control.checkpoint import Found
+from windowpane.control.contained_counter import ContainedCounter
 from windowpane.control.core import Core
 from windowpane.control.crossing import clear, save_checkpoint
 from windowpane.control.decisions import Decision
@@ -40,6 +41,7 @@ from windowpane.control.seams import CheckpointStore, Seams, Task
 from windowpane.control.settings import ControlSettings
 from windowpane.control.spans import spanned
 from windowpane.control.task import TaskRecord
+from windowpane.control.user_content import read_user
 from windowpane.events import PAYLOADS, Event, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import TrackerSettings, WindowLimits
@@ -104,7 +106,7 @@ class ManagedSession:
             tracker.share = settings.limits_of
         self._core = Core(
             tracker,
-            seams.counter,
+            ContainedCounter(seams.counter),
             seams.digest,
             settings,
             goal=task.goal,
@@ -131,8 +133,14 @@ class ManagedSession:
         self._quick("add_tool_definitions", lambda core: core.add_tools(tools))
 
     def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
-        """A user message: text, or a list of content parts with images."""
-        self._quick("add_user", lambda core: core.add_user(content, pinned=pinned))
+        """A user message: text, or content parts with images; `tool_result` parts answer their calls."""
+        read = read_user(content)
+        for part in read.results:
+            said, call_id = part.get("content") or "", part.get("tool_use_id")
+            answer = self._core.tool_result("", said, call_id, is_error=part.get("is_error") is True)
+            self._here("on_tool_result", answer)
+        if read.parts or not read.results:
+            self._quick("add_user", lambda core: core.add_user(read.parts, pinned=pinned))
 
     def add_memory(self, text: str, *, pinned: bool = False) -> None:
         """Content retrieved from a memory."""
@@ -157,6 +165,8 @@ class ManagedSession:
     def messages(self, shape: Literal["anthropic"]) -> AnthropicMessages: ...
     def messages(self, shape: Literal["openai", "anthropic"] = "openai") -> list[Message] | AnthropicMessages:
         """What to send: always valid, whatever has left the window or was never answered."""
+        if shape not in ("openai", "anthropic"):
+            raise ConfigurationError("shape", f"{shape!r}", expected="openai or anthropic")
         with self._lock:
             core = self._core
             blocks = list(core.tracker.window)
@@ -177,7 +187,13 @@ class ManagedSession:
     def retrieve(self, handle: str) -> str | None:
         """The original behind a placeholder's handle; None when it is not kept (any more)."""
         archive = self._seams.archive
-        return None if archive is None else archive.get(self.session_id, handle)
+        if archive is None:
+            return None
+        try:
+            return archive.get(self.session_id, handle)
+        except Exception as error:  # noqa: BLE001 (an archive may be the user's, and away)
+            self._contain("retrieve", error)
+            return None
 
     def on(self, event_name: str, listener: Listener) -> None:
         """Call *listener* with every event of that name, such as `zone.changed`; `*` means all of them.

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from windowpane.control import hooks
-from windowpane.control.asking import MODEL_TIMEOUT_SECONDS, ask, ask_async
+from windowpane.control.asking import MODEL_TIMEOUT_SECONDS, ask, ask_async, said
 from windowpane.control.compression.subagent import Returned, Subtask
 from windowpane.control.decisions import Decision
 from windowpane.control.delegating import delegate
@@ -102,15 +102,23 @@ class ContextWindowManager(TaskSession):
         self._working.start()
 
     def on_tool_result(
-        self, name: str, output: object, tool_call_id: str | None = None, *, interim: bool = False
+        self,
+        name: str,
+        output: object,
+        tool_call_id: str | None = None,
+        *,
+        interim: bool = False,
+        is_error: bool = False,
     ) -> None:
         """After each tool call: its output enters the window; one far too large is shortened first.
 
-        A text, content parts with images, or anything else, which is taken as JSON.
-
-        An *interim* output stands for the result of a call that goes on; its group never leaves until that comes.
+        *output* is text, content parts, the exception the tool raised, or anything that JSON can say. One that is
+        *interim* stands for the result of a call that goes on; its group never leaves until that comes.
         """
-        self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id, interim=interim))
+        self._drive(
+            "on_tool_result",
+            self._core.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
+        )
 
     def add_messages(self, messages: Iterable[object], *, unanswered: Unanswered = "answer") -> dict[str, int]:
         """Go on with a conversation that began elsewhere, in OpenAI's chat or Anthropic's shape; ends no turn.
@@ -165,7 +173,7 @@ class ContextWindowManager(TaskSession):
             return self._local(request)  # type: ignore[arg-type]  # one of the other requests
         model = self._seams.model
         assert model is not None, "a model is asked only where there is one"
-        return ask(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
+        return said(ask(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS))
 
 
 class AsyncContextWindowManager(TaskSession):
@@ -221,10 +229,19 @@ class AsyncContextWindowManager(TaskSession):
             await work
 
     async def on_tool_result(
-        self, name: str, output: object, tool_call_id: str | None = None, *, interim: bool = False
+        self,
+        name: str,
+        output: object,
+        tool_call_id: str | None = None,
+        *,
+        interim: bool = False,
+        is_error: bool = False,
     ) -> None:
         """As `ContextWindowManager.on_tool_result`."""
-        await self._drive("on_tool_result", self._core.tool_result(name, output, tool_call_id, interim=interim))
+        await self._drive(
+            "on_tool_result",
+            self._core.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
+        )
 
     async def add_messages(
         self, messages: Iterable[object], *, unanswered: Unanswered = "answer"
@@ -277,4 +294,4 @@ class AsyncContextWindowManager(TaskSession):
             return await asyncio.to_thread(self._local, request)  # type: ignore[arg-type]  # as above
         model = self._seams.model
         assert model is not None, "a model is asked only where there is one"
-        return await ask_async(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
+        return said(await ask_async(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS))

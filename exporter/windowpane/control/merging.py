@@ -6,6 +6,7 @@ group stays valid. Likeness is that of word shingles, or of an embedding model's
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from windowpane.events import ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.vocabulary import COMPONENT_OF, Component, ContentType
 from windowpane.window.blocks import Block
+
+_log = logging.getLogger(__name__)
 
 MERGED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "assistant_response"})
 COMPARED: Final = 200
@@ -101,25 +104,32 @@ def merge_similar(core: Core, limits: WindowLimits, levels: Levels) -> Program[O
 
 
 def _likeness(core: Core) -> Alike:
-    embed, sketches = core.settings.embed, {}
+    """By the embedder, and by word shingles where there is none or as soon as it fails."""
+    embed = core.settings.embed
+    sketches: dict[str, frozenset[int]] = {}
     vectors: dict[str, Sequence[float]] = {}
-    if embed is None:
 
-        def by_shingles(one: Block, other: Block) -> bool:
-            for block in (one, other):
-                if block.id not in sketches:
-                    sketches[block.id] = sketch_of(block.text or "")
-            return similarity(sketches[one.id], sketches[other.id]) >= SIMILARITY
-
-        return by_shingles
-
-    def by_vectors(one: Block, other: Block) -> bool:
+    def by_shingles(one: Block, other: Block) -> bool:
         for block in (one, other):
-            if block.id not in vectors:
-                vectors[block.id] = embed(block.text or "")
-        return cosine(vectors[one.id], vectors[other.id]) >= SIMILARITY
+            if block.id not in sketches:
+                sketches[block.id] = sketch_of(block.text or "")
+        return similarity(sketches[one.id], sketches[other.id]) >= SIMILARITY
 
-    return by_vectors
+    def alike(one: Block, other: Block) -> bool:
+        nonlocal embed
+        if embed is None:
+            return by_shingles(one, other)
+        try:
+            for block in (one, other):
+                if block.id not in vectors:
+                    vectors[block.id] = embed(block.text or "")
+            return cosine(vectors[one.id], vectors[other.id]) >= SIMILARITY
+        except Exception:  # noqa: BLE001 (an embedder is the user's code, and may ask a server)
+            embed = None
+            _log.exception("the embedder failed; comparing words this time")
+            return by_shingles(one, other)
+
+    return alike
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:

@@ -20,12 +20,20 @@ class Output:
     text: str
     media: tuple[Mapping[str, Any], ...] = ()
     """Content parts as they came; the text says that they are there."""
+    is_error: bool = False
+    """Whether the tool failed."""
 
 
 def read_output(output: object) -> Output:
-    """The output of a tool: a text, content parts, or anything else as JSON."""
+    """The output of a tool: a text, content parts, what it raised, or anything else as JSON."""
     if isinstance(output, str):
         return Output(output)
+    if output is None:
+        return Output("")
+    if isinstance(output, bytes | bytearray):
+        return Output(output.decode("utf-8", "replace"))
+    if isinstance(output, BaseException):
+        return Output(f"{type(output).__name__}: {output}", is_error=True)
     if not isinstance(output, list | tuple) or not any(_kind(part) in MEDIA_PARTS for part in output):
         texts = _texts(output)
         return Output(_json(output) if texts is None else texts)
@@ -52,4 +60,7 @@ def _kind(part: object) -> object:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
+        return str(value)

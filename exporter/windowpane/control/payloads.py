@@ -17,5 +17,7 @@ class Payload:
     """One line of what a tool result found, taken when it came in."""
     media: tuple[Mapping[str, Any], ...] = ()
     """Images and documents in a tool's output, as they came."""
+    is_error: bool = False
+    """A tool's result that says it failed."""
     joined: bool = False
     """Part of the same message as the block before it."""

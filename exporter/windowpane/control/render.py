@@ -8,10 +8,11 @@ which must not gain the system's authority.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from windowpane.control.media import as_anthropic, as_openai
 from windowpane.control.payloads import Payload
 from windowpane.vocabulary import REPLY_TYPES
 from windowpane.window.blocks import Block
@@ -49,9 +50,10 @@ def openai_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload]) ->
         if first.content_type in REPLY_TYPES:
             messages.extend(_openai_reply(unit, payloads))
         elif first.content_type == "system_prompt":
-            messages.append({"role": "system", "content": first.text or ""})
+            if first.text:
+                messages.append({"role": "system", "content": first.text})
         else:
-            messages.append({"role": "user", "content": _user_content(unit.blocks, payloads)})
+            messages.append({"role": "user", "content": _user_content(unit.blocks, payloads, as_openai)})
     return messages
 
 
@@ -73,7 +75,7 @@ def anthropic_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload])
             if results:
                 _append(turns, "user", results)
         else:
-            said = _user_content(unit.blocks, payloads)
+            said = _user_content(unit.blocks, payloads, as_anthropic)
             _append(turns, "user", [_text(said)] if isinstance(said, str) else said)
     if turns and turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [_text(OPENING)]})
@@ -137,7 +139,7 @@ def _openai_reply(unit: _Unit, payloads: Mapping[str, Payload]) -> list[Message]
         {"role": "tool", "tool_call_id": call.tool_call_id, "content": _result(unit, call)} for call in calls
     ]
     shown = [
-        {"role": "user", "content": [_text(f"[Output of {call.tool_name or 'a tool'}]"), *map(dict, media)]}
+        {"role": "user", "content": [_text(f"[Output of {call.tool_name or 'a tool'}]"), *map(as_openai, media)]}
         for call in calls
         if (media := _media(unit, call, payloads))
     ]
@@ -182,8 +184,12 @@ def _anthropic_results(unit: _Unit, ids: Mapping[str, str], payloads: Mapping[st
     for call in unit.blocks:
         if call.content_type == "tool_call":
             said, media = _result(unit, call), _media(unit, call, payloads)
-            content = [_text(said), *map(dict, media)] if media else said
-            results.append({"type": "tool_result", "tool_use_id": ids[call.id], "content": content})
+            content = [_text(said), *map(as_anthropic, media)] if media else said
+            result: Message = {"type": "tool_result", "tool_use_id": ids[call.id], "content": content}
+            answered = unit.results.get(call.tool_call_id or "")
+            if answered is not None and payloads.get(answered.id, _NOTHING).is_error:
+                result["is_error"] = True
+            results.append(result)
     return results
 
 
@@ -206,7 +212,9 @@ def _arguments(text: str | None) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
-def _user_content(blocks: Sequence[Block], payloads: Mapping[str, Payload]) -> str | list[Message]:
+def _user_content(
+    blocks: Sequence[Block], payloads: Mapping[str, Payload], shaped: Callable[[Mapping[str, Any]], Message]
+) -> str | list[Message]:
     texts = [_spoken(block) for block in blocks if block.content_type != "media"]
     media = [block for block in blocks if block.content_type == "media"]
     if not media:
@@ -214,7 +222,7 @@ def _user_content(blocks: Sequence[Block], payloads: Mapping[str, Payload]) -> s
     parts = [_text(text) for text in texts if text]
     for block in media:
         raw = payloads.get(block.id, _NOTHING).raw
-        parts.append(dict(raw) if raw is not None else _text(block.text or "[media]"))
+        parts.append(_text(block.text or "[media]") if raw is None else shaped(raw))
     return parts
 
 

@@ -111,6 +111,8 @@ class SessionState:
     """What a resumed window begins with, until it is put in."""
     milestone: str = ""
     """What happened that a checkpoint is still to be saved for."""
+    broken_rungs: set[str] = field(default_factory=set)
+    """Rungs that have failed and were logged."""
     _alarms: dict[Component, int] = field(default_factory=dict)
     _handles: int = 0
 

@@ -1,0 +1,261 @@
+"""What users plug in may raise, hang or talk nonsense; what they pass may have any shape: no content is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from builders import is_valid, manager, sent, tool_turn, words
+from message_rules import anthropic_faults
+
+from windowpane.control import manager as drivers
+from windowpane.control.asking import MAXIMUM_ANSWER_CHARACTERS
+from windowpane.events import ContentCompressed
+from windowpane.exceptions import ConfigurationError
+from windowpane.managing import AsyncContextWindowManager
+from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+
+PNG = "iVBORw0KGgo="
+OPENAI_IMAGE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
+SOURCE = {"type": "base64", "media_type": "image/png", "data": PNG}
+ANTHROPIC_IMAGE = {"type": "image", "source": SOURCE}
+PROTOCOL_IMAGE = {"type": "image", "data": PNG, "mimeType": "image/png"}
+
+
+class BrokenCounter:
+    """A tokenizer that asks a server that is away, or counts nonsense."""
+
+    source = "exact"
+
+    def __init__(self, count: Callable[[str], Any]) -> None:
+        self._count = count
+
+    def count(self, text: str) -> int:
+        return self._count(text)  # type: ignore[no-any-return]  # what it gives is the point
+
+
+def fails(*_: object) -> Any:
+    raise ConnectionError("away")
+
+
+def exits(*_: object) -> Any:
+    raise SystemExit(3)
+
+
+def filled(window: Any, *, turns: int = 30) -> None:
+    """Far more than the window holds."""
+    window.add_user("Read every file")
+    for n in range(turns):
+        tool_turn(window, n, result=words(700, tag=f"r{n}x"), text=f"Decided to keep f{n}.py as it is")
+
+
+@pytest.mark.parametrize("count", [fails, lambda _: -5, lambda _: "many", lambda _: None], ids=str)
+def test_a_tokenizer_that_fails_costs_accuracy_and_no_content(count: Callable[[str], Any]) -> None:
+    """Everything is still sent, sizes are estimates and say so, and the window is managed."""
+    sink = RecordingSink()
+    window = manager(sink, limit=8_000, seams=replace(in_memory_seams(sink), counter=BrokenCounter(count)))
+    window.add_system("You read files.")
+    filled(window)
+
+    assert "You read files." in sent(window)
+    assert "Read every file" in sent(window)
+    assert 0 < window.status().used_tokens <= 8_000
+    assert {block.count_source for block in window.blocks()} <= {"exact", "estimate"}
+    assert window.blocks()[-1].count_source == "estimate"
+
+
+def test_a_tokenizer_may_count_in_fractions() -> None:
+    """Characters over four is a common estimate; it is rounded up."""
+    sink = RecordingSink()
+    counter = BrokenCounter(lambda text: len(text) / 4)
+    window = manager(sink, seams=replace(in_memory_seams(sink), counter=counter))
+    window.add_user("abcde")
+
+    assert [block.tokens for block in window.blocks()] == [2]
+
+
+def test_an_embedder_that_fails_leaves_the_window_managed() -> None:
+    """Likeness is told by words then; the window does not overflow for a server that is away."""
+    sink = RecordingSink()
+    window = manager(sink, limit=8_000, policy="semantic_merge", embedder=fails)
+    filled(window)
+
+    assert window.status().used_tokens <= 8_000
+    assert is_valid(window)
+
+
+@pytest.mark.parametrize(
+    "answer", [fails, exits, lambda *_: 12345, lambda *_: {"choices": []}, lambda *_: None], ids=str
+)
+def test_a_model_that_talks_nonsense_is_not_believed(answer: Callable[..., Any]) -> None:
+    """Only text can become a summary: what is no text, and a model that ends its process, have failed."""
+    sink = RecordingSink()
+    window = manager(
+        sink, limit=8_000, language_model=answer, cascade=["tool_result_summarization", "compaction"]
+    )
+    filled(window)
+
+    accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+    assert {event.strategy for event in accepted} <= {"compaction", "truncation"}
+    assert {event.method for event in accepted if event.strategy == "compaction"} <= {"extractive"}
+    assert window.status().used_tokens <= 8_000
+    assert is_valid(window)
+
+
+def test_an_endless_answer_is_refused_without_counting_it() -> None:
+    """Of a megabyte as a summary not one token is counted: the agent is waiting."""
+    sink = RecordingSink()
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text) // 4
+
+    seams = replace(in_memory_seams(sink), counter=BrokenCounter(count), model=lambda *_: "x" * 1_000_000)
+    window = manager(sink, limit=8_000, seams=seams, cascade=["tool_result_summarization"])
+    filled(window)
+
+    failed = [event for event in sink.of(ContentCompressed) if event.outcome == "failed"]
+    assert failed
+    assert "ValueError" in failed[0].reason
+    assert max(counted) < MAXIMUM_ANSWER_CHARACTERS
+
+
+def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent on an event loop ends at once while a model that was given up on is still being waited for."""
+    monkeypatch.setattr(drivers, "MODEL_TIMEOUT_SECONDS", 0.05)
+    release = threading.Event()
+    sink = RecordingSink()
+    seams = replace(in_memory_seams(sink), model=lambda *_: release.wait(30))
+
+    async def agent() -> None:
+        window = AsyncContextWindowManager(
+            agent="a", model="m", limit_tokens=8_000, seams=seams, cascade=["tool_result_summarization"]
+        )
+        window.add_user("Read every file")
+        for n in range(20):
+            await window.on_turn_start()
+            await window.on_turn_end(chat_reply(calls=[(f"c{n}", "read", "{}")]))
+            await window.on_tool_result("read", words(700, tag=f"r{n}x"), f"c{n}")
+        window.close()
+
+    begun = time.monotonic()
+    asyncio.run(agent())
+    took = time.monotonic() - begun
+    release.set()
+
+    assert any("TimeoutError" in event.reason for event in sink.of(ContentCompressed))
+    assert took < 20
+
+
+def test_an_archive_that_is_away_has_no_original() -> None:
+    """Asking for what left raises nothing into the agent."""
+
+    class Away:
+        put = get = staticmethod(fails)
+
+    sink = RecordingSink()
+    window = manager(sink, seams=replace(in_memory_seams(sink), archive=Away()))
+
+    assert window.retrieve("wp:b1") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"role": "user", "content": "Fix it"}, "Fix it"),
+        (["Fix", "it"], "Fix\nit"),
+        ({"type": "text", "text": "Fix it"}, "Fix it"),
+        (42, "42"),
+        (None, "(empty)"),
+    ],
+    ids=str,
+)
+def test_a_user_message_of_any_shape_is_sent(content: Any, expected: str) -> None:
+    """A whole message, bare strings or a single part are read as what they mean."""
+    window = manager(RecordingSink())
+    window.add_user(content)
+
+    assert window.messages() == [{"role": "user", "content": expected}]
+
+
+@pytest.mark.parametrize(
+    ("output", "expected", "failed"),
+    [
+        (ValueError("no such file"), "ValueError: no such file", True),
+        (b"caf\xc3\xa9", "café", False),
+        (None, "(no output)", False),
+        ({1: "a", (2, 3): "b"}, "{1: 'a', (2, 3): 'b'}", False),
+    ],
+    ids=str,
+)
+def test_a_tool_may_return_anything(output: Any, expected: str, *, failed: bool) -> None:
+    """An exception is an error with its type, bytes are text, and what JSON cannot say is still said."""
+    window = manager(RecordingSink())
+    window.add_user("go")
+    window.on_turn_start()
+    window.on_turn_end(chat_reply(calls=[("c1", "read", "{}")]))
+    window.on_tool_result("read", output, "c1")
+
+    (result,) = window.messages("anthropic").messages[-1]["content"]
+    assert result["content"] == expected
+    assert result.get("is_error", False) is failed
+
+
+def test_tool_results_in_a_user_message_answer_their_calls() -> None:
+    """The shape Anthropic gives results in is taken as it is: with its image, its error, and once."""
+    window = manager(RecordingSink())
+    window.add_user("go")
+    window.on_turn_start()
+    window.on_turn_end(chat_reply(calls=[("c1", "shot", "{}"), ("c2", "read", "{}")]))
+    shown = [{"type": "text", "text": "the page"}, ANTHROPIC_IMAGE]
+    window.add_user(
+        [
+            {"type": "tool_result", "tool_use_id": "c1", "content": shown},
+            {"type": "tool_result", "tool_use_id": "c2", "content": "ENOENT", "is_error": True},
+            {"type": "text", "text": "and go on"},
+        ]
+    )
+
+    first, second, said = window.messages("anthropic").messages[-1]["content"]
+    assert anthropic_faults(window.messages("anthropic").messages) == []
+    assert first["content"][-1] == ANTHROPIC_IMAGE
+    assert second == {"type": "tool_result", "tool_use_id": "c2", "content": "ENOENT", "is_error": True}
+    assert said == {"type": "text", "text": "and go on"}
+    assert is_valid(window)
+
+
+@pytest.mark.parametrize(
+    "image", [OPENAI_IMAGE, ANTHROPIC_IMAGE, PROTOCOL_IMAGE], ids=lambda part: str(list(part))
+)
+def test_an_image_is_sent_in_the_shape_of_who_gets_it(image: dict[str, Any]) -> None:
+    """An image given in one provider's shape is what the other one takes."""
+    window = manager(RecordingSink())
+    window.add_user([{"type": "text", "text": "look"}, image])
+
+    assert window.messages()[0]["content"][1] == OPENAI_IMAGE
+    assert window.messages("anthropic").messages[0]["content"][1] == ANTHROPIC_IMAGE
+
+
+def test_an_image_by_address_stays_an_address() -> None:
+    """Nothing is fetched to send it elsewhere."""
+    window = manager(RecordingSink())
+    window.add_user([{"type": "image_url", "image_url": {"url": "https://example.net/a.png"}}])
+
+    (image,) = window.messages("anthropic").messages[0]["content"]
+    assert image == {"type": "image", "source": {"type": "url", "url": "https://example.net/a.png"}}
+
+
+def test_names_that_do_not_exist_are_refused_at_once() -> None:
+    """A misspelt event or shape is an error where it is written, and no silence."""
+    window = manager(RecordingSink())
+
+    with pytest.raises(ConfigurationError, match=r"there is no event 'zone\.change'; expected zone\.changed"):
+        window.on("zone.change", print)
+    with pytest.raises(ConfigurationError, match="expected openai or anthropic"):
+        window.messages("gemini")  # type: ignore[call-overload]  # a mistake on purpose
