@@ -15,6 +15,7 @@ from windowpane.redaction import redact
 # Assembled here, so that no scanner takes this file for a leak.
 ALNUM = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG"
 BODY = ALNUM + "hJ6kL9"
+HEX = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 PEM = (
     "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow" + BODY + "\n" + BODY + "==\n-----END RSA " + "PRIVATE KEY-----"
 )
@@ -35,6 +36,22 @@ SHAPED = {
     "stripe_key": "sk" + "_live_" + ALNUM,
     "sendgrid_key": "SG" + "." + ALNUM[:22] + "." + BODY,
     "groq_key": "gsk" + "_" + BODY + ALNUM,
+    "xai_key": "xai" + "-" + BODY + BODY,
+    "nvidia_key": "nvapi" + "-" + BODY + BODY,
+    "perplexity_key": "pplx" + "-" + BODY,
+    "replicate_token": "r8" + "_" + BODY,
+    "langsmith_key": "lsv2" + "_pt_" + BODY,
+    "tavily_key": "tvly" + "-dev-" + ALNUM,
+    "databricks_token": "dapi" + HEX,
+    "digitalocean_token": "dop" + "_v1_" + HEX + HEX,
+    "docker_token": "dckr" + "_pat_" + ALNUM,
+    "vault_token": "hvs" + "." + BODY,
+    "grafana_token": "glsa" + "_" + BODY,
+    "atlassian_token": "ATATT3" + BODY + ALNUM,
+    "linear_key": "lin" + "_api_" + BODY,
+    "shopify_token": "shpat" + "_" + HEX,
+    "supabase_key": "sbp" + "_" + HEX + HEX[:8],
+    "age_key": "AGE-SECRET" + "-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" + "QPZRY9X8GF2TVDW0S3JN54KHCE",
     "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0." + ALNUM,
     "private_key": PEM,
 }
@@ -46,6 +63,8 @@ IN_CONTEXT = {
     "https://hooks.slack.com/services/{}": ("slack_webhook", "T0AAAAAAA/B0AAAAAAA/" + ALNUM),
     "Authorization: Bearer {}": ("authorization", ALNUM),
     "authorization: basic {}": ("authorization", "dXNlcjpwYXNzd29yZDEyMw=="),
+    "bot123456789{}": ("telegram_token", ":AA" + "Hx1y2z3w4v5x1y2z3w4v5x1y2z3w4v5ab"),
+    "Cookie: session={}": ("cookie", "a81f" + ALNUM),
     'password = "{}"': ("password", "Summer2024"),
     "PGPASSWORD={} psql": ("password", "tr0ub4dor&3"[:9]),
     '{{"db_password": "{}"}}': ("password", "correct!horse"),

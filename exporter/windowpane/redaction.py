@@ -85,6 +85,34 @@ _RULES = (
     _rule("stripe_key", "whsec_", r"whsec_[A-Za-z0-9+/=]{24,}+"),
     _rule("sendgrid_key", "SG.", r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+", at_edge=True),
     _rule("groq_key", "gsk_", r"gsk_[A-Za-z0-9]{40,}+", at_edge=True),
+    _rule("xai_key", "xai-", r"xai-[A-Za-z0-9]{40,}+", at_edge=True),
+    _rule("nvidia_key", "nvapi-", r"nvapi-[A-Za-z0-9_-]{40,}+", at_edge=True),
+    _rule("perplexity_key", "pplx-", r"pplx-[A-Za-z0-9]{32,}+", at_edge=True),
+    _rule("replicate_token", "r8_", r"r8_[A-Za-z0-9]{32,}+", at_edge=True),
+    _rule("langsmith_key", "lsv2_", r"lsv2_(?:pt|sk)_[A-Za-z0-9_]{32,}+", at_edge=True),
+    _rule("tavily_key", "tvly-", r"tvly-[A-Za-z0-9-]{24,}+", at_edge=True, needs_digit=True),
+    _rule("databricks_token", "dapi", r"dapi[0-9a-f]{32}[A-Za-z0-9_-]*+", at_edge=True),
+    _rule(
+        "digitalocean_token", "dop_v1_|doo_v1_|dor_v1_", r"do[opr]_v1_[0-9a-f]{64}[A-Za-z0-9_-]*+", at_edge=True
+    ),
+    _rule("docker_token", "dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{20,}+"),
+    _rule("vault_token", "hvs.|hvb.", r"hv[bs]\.[A-Za-z0-9_-]{24,}+", at_edge=True),
+    _rule("grafana_token", "glsa_", r"glsa_[A-Za-z0-9_]{32,}+", at_edge=True),
+    _rule("atlassian_token", "ATATT3", r"ATATT3[A-Za-z0-9_=-]{40,}+"),
+    _rule("linear_key", "lin_api_", r"lin_api_[A-Za-z0-9]{32,}+", at_edge=True),
+    _rule(
+        "shopify_token", "shpat_|shpss_|shpca_", r"shp(?:at|ss|ca)_[0-9a-fA-F]{32}[A-Za-z0-9_-]*+", at_edge=True
+    ),
+    _rule("supabase_key", "sbp_", r"sbp_[0-9a-f]{40}[A-Za-z0-9_-]*+", at_edge=True),
+    _rule("telegram_token", ":AA", r":AA[A-Za-z0-9_-]{33,}+", needs_digit=True),
+    _rule("age_key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50}[A-Za-z0-9_-]*+"),
+    _rule(
+        "cookie",
+        "cookie:",
+        r"(?:set-)?cookie:\s{0,4}[^\s=;,\"'\\]{1,64}+=(?P<secret>[A-Za-z0-9._~+/%=-]{16,}+)",
+        needs_digit=True,
+        fold=True,
+    ),
     _rule(
         "jwt",
         "eyJ",

@@ -217,7 +217,8 @@ def test_scenario_071_an_image_in_a_tool_s_output_is_sent_and_counted_flat() -> 
         shown = window.messages("anthropic").messages[-1]["content"][0]["content"]
         assert shown == [{"type": "text", "text": "the page\n[image]"}, image]
         assert window.messages()[-2]["content"] == "the page\n[image]"
-        assert window.messages()[-1]["content"][1] == image
+        address = {"url": f"data:image/png;base64,{PICTURE}"}
+        assert window.messages()[-1]["content"][1] == {"type": "image_url", "image_url": address}
 
 
 def test_scenario_092_an_image_leaves_with_its_result() -> None:
