@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gzip
 import hmac
+import ipaddress
 import json
 import logging
 import socket
@@ -257,6 +258,8 @@ class _Handler(BaseHTTPRequestHandler):
         logger.debug("%s %s", self.address_string(), format % args)
 
     def _answer(self, path: str) -> _Answer:
+        if not self._is_asked_for_by_name_of_its_own():
+            return _Answer(421, b"this endpoint is for this machine; ask for it as 127.0.0.1 or localhost\n")
         allowed = self._allowed()
         if path == "/healthz":
             return self._health(allowed=allowed)
@@ -265,6 +268,25 @@ class _Handler(BaseHTTPRequestHandler):
         if not allowed:
             return _Answer(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
         return self._metrics() if path == "/metrics" else self._targets()
+
+    def _is_asked_for_by_name_of_its_own(self) -> bool:
+        """Whether the request names this machine, where only this machine may ask and no token is needed.
+
+        A page in a browser can have its own host name resolve to 127.0.0.1 and would then read the answer; the
+        browser sends that host name along.
+        """
+        asked = self.headers.get("Host")
+        if (
+            asked is None
+            or self.server.routes.bearer_token is not None
+            or not _is_loopback(self.server.server_name)
+        ):
+            return True
+        try:
+            name = urlsplit(f"//{asked}").hostname or ""
+        except ValueError:
+            return False
+        return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
 
     def _allowed(self) -> bool:
         token = self.server.routes.bearer_token
@@ -301,6 +323,13 @@ class _Handler(BaseHTTPRequestHandler):
                 for target in self.server.routes.targets()
             ],
         )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _json(status: int, document: object) -> _Answer:

@@ -304,3 +304,30 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
         assert query("sum by (process) (context_window_used_tokens)") == {"test": "5400"}
         assert query("context_window_turns_total") == {"test": "6"}
         assert float(query("histogram_quantile(0.5, context_window_turn_utilization_ratio_bucket)")["test"]) < 0.5
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:9464", "localhost:9464", "[::1]:9464", "agent.localhost", "127.0.0.2"]
+)
+def test_this_machine_may_ask_by_any_of_its_names(server: MetricsServer, host: str) -> None:
+    """Loopback addresses and localhost are what an endpoint on loopback is called."""
+    assert fetch(server, "/metrics", Host=host).status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example:9464", "10.0.0.7", "localhost.evil.example", "", "["])
+def test_a_web_page_cannot_read_the_endpoint_by_a_name_of_its_own(server: MetricsServer, host: str) -> None:
+    """A host name that resolves to 127.0.0.1 for a moment gives no page in a browser the metrics."""
+    for path in ("/metrics", "/sd", "/healthz"):
+        reply = fetch(server, path, Host=host)
+
+        assert reply.status == 421
+        assert b"context_window" not in reply.body
+
+
+def test_with_a_token_any_name_will_do(registry: CollectorRegistry) -> None:
+    """Behind a proxy or a name of its own the token decides; a page in a browser does not have it."""
+    with start_http_server(Routes(registry, bearer_token="secret"), port=0) as server:
+        known = fetch(server, "/metrics", Host="metrics.example", Authorization="Bearer secret")
+
+        assert known.status == 200
+        assert fetch(server, "/metrics", Host="metrics.example").status == 401
