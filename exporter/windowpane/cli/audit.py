@@ -60,7 +60,10 @@ def verify(
         for link in result.broken:
             where = f"session {link.session_id} revision {link.revision}, event {link.seq}"
             click.echo(formats.plain(f"broken: {where}: {link.problem}"))
-        click.echo("chain intact" if result.intact else f"chain BROKEN in {len(result.broken)} places")
+        places = formats.count(len(result.broken), "place")
+        click.echo("chain intact" if result.intact else f"chain BROKEN in {places}")
+        if not result.sessions and heads is None:
+            click.echo("nothing is stored; whether anything was, only heads exported before can tell (--heads)")
     if not result.intact:
         ctx.exit(EXIT_FAILED)
 
