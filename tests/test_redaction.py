@@ -261,3 +261,22 @@ def test_recorded_sessions_hold_nothing_that_looks_secret(sessions_dir: Path) ->
                     found[kind] = found.get(kind, 0) + count
 
     assert found == {}
+
+
+def test_a_secret_that_runs_on_into_another_is_covered_to_its_end() -> None:
+    """Where two overlap, nothing of the longer one is left over."""
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
+
+    assert redact(f"token=a1b2c3d4e5f6g7h8{key} end").text == "token=[redacted:secret] end"
+
+
+def test_a_value_of_few_characters_is_no_secret() -> None:
+    """What is long and says little is a filler, not a key."""
+    assert redact("token=aaaaaaaabbbbbbbb1111").text == "token=aaaaaaaabbbbbbbb1111"
+    assert redact("token=a8f3k2m9q7w5x1z4").text == "token=[redacted:secret]"
+
+
+def test_letters_that_grow_when_lowered_move_no_secret() -> None:
+    """Positions are those of the text as it is, whatever its letters become in lower case."""
+    assert redact("İİİİ PASSWORD=Hunter2Hunter2 end").text == "İİİİ PASSWORD=[redacted:password] end"
