@@ -155,6 +155,18 @@ FLAT = sorted(set(PAYLOADS) - {"block.added", "turn.ended"})
 """Payloads whose figures are their own fields."""
 
 
+def test_a_word_of_somebody_elses_stays_behind() -> None:
+    """A tool's name, a path or a digest looks like a word; only fields whose words are ours are told."""
+    block = Block(
+        "b1", "tool_result", 10, 3, "b0", 1, "digest-of-it", 40, "exact", None, "call-77", "payroll_lookup",
+        handle="wp://b1",
+    )  # fmt: skip
+    found = attributes_of(Event(context(), 0, 1.0, BlockAdded(block)))
+
+    assert found["context_window.content_type"] == "tool_result"
+    assert not {"digest-of-it", "call-77", "payroll_lookup", "wp://b1", "b0", "b1"} & set(found.values())
+
+
 @given(st.sampled_from(FLAT), st.text(max_size=400), st.floats())
 def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -> None:
     """Every event type, with any text and number in its fields, gives at most 64 short attributes."""
