@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.sources.base import (
@@ -247,3 +248,16 @@ def test_rows_without_payload_are_odd_and_lost_lines_break(tmp_path: Path) -> No
 
     assert (read.stats.odd_lines, read.stats.bad_lines) == (1, 1)
     assert [record.line for record in read.of(Broken)] == [5]
+
+
+@pytest.mark.parametrize(("back_seconds", "remarks"), [(59, 0), (61, 1)])
+def test_a_row_a_little_out_of_order_is_not_remarked(back_seconds: int, remarks: int, tmp_path: Path) -> None:
+    """Rows are written by several hands; only more than a minute backwards is worth a word."""
+    rollout = Rollout().begin().message("user", "go").message("assistant", "done").count(10)
+    for row in rollout.rows:
+        row["timestamp"] = "2026-01-01T00:10:00Z"
+    earlier = 600 - back_seconds
+    rollout.rows[-1]["timestamp"] = f"2026-01-01T00:{earlier // 60:02}:{earlier % 60:02}Z"
+    problems = rollout.read(tmp_path).problems
+
+    assert [problem.field for problem in problems] == ["timestamp"] * remarks

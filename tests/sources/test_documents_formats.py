@@ -65,6 +65,23 @@ def simulation(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"id": "s1", "task_id": "t1", "trial": 0, "messages": list(messages), **fields}
 
 
+@pytest.mark.parametrize(
+    ("reader", "named"),
+    [
+        (OpenAIChatReader(), "messages"),
+        (MiniSweAgentReader(), "messages"),
+        (Tau2Reader(), "simulations"),
+    ],
+)
+@pytest.mark.parametrize("bare", [True, False])
+def test_an_empty_list_is_remarked(reader: Reader, named: str, bare: bool, tmp_path: Path) -> None:
+    """A list, or an object that holds one, is understood though there is nothing in it."""
+    reading = read(reader, tmp_path / "empty.json", [] if bare else {named: []})
+
+    assert [(problem.severity, problem.field) for problem in reading.problems] == [("odd", named)]
+    assert reading.problems[0].problem == f"the list of {named} is empty"
+
+
 class TestOpenAIChat:
     def test_a_conversation_is_read_in_order(self, tmp_path: Path) -> None:
         """Every message becomes its content, and every reply is one model call."""
