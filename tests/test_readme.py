@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
-from windowpane.cli import COMMANDS
+import windowpane
+from windowpane.cli import COMMANDS, main
 from windowpane.config import load_config
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 
 
 def load(path: Path) -> ModuleType:
@@ -50,7 +55,7 @@ def test_it_has_exactly_two_make_targets_for_setting_up() -> None:
     assert set(shown) <= set(targets)
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/how-it-works.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_links_to_files_lead_somewhere(page: str) -> None:
     """Every relative link of a page names a file that exists."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -70,3 +75,34 @@ def test_the_documented_configuration_is_valid(tmp_path: Path) -> None:
 
     assert config.pressure.velocity_window == 5
     assert config.max_context_tokens == 128_000
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_its_python_is_python(page: str) -> None:
+    """Every Python block of a page compiles, and the names it takes from the package are there."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        tree = ast.parse(block)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("windowpane"):
+                home = importlib.import_module(node.module or "")
+                assert [name.name for name in node.names if not hasattr(home, name.name)] == []
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "window":
+                assert hasattr(windowpane.ContextWindowManager, node.attr), node.attr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_options_of_its_commands_exist(page: str) -> None:
+    """Each `--option` that follows a `windowpane` command in a page's shell blocks is one of that command."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
+        for line in re.findall(r"^(?:\.venv/bin/)?windowpane ([^#\n]+)", block, flags=re.MULTILINE):
+            words = line.split()
+            command: click.Command = main
+            while isinstance(command, click.Group) and words:
+                name = words.pop(0)
+                found = command.get_command(click.Context(command), name)
+                assert found is not None, name
+                command = found
+            known = {option for parameter in command.params for option in parameter.opts}
+            assert {word.split("=")[0] for word in words if word.startswith("--")} <= known, line
