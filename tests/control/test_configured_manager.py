@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from builders import manager, talk, words
 
+from windowpane.events import ContentCompressed, PressureMeasured
 from windowpane.managing import ContextWindowManager
+from windowpane.testing import RecordingSink
 
 FILE = """
 max_context_tokens: 128000
@@ -76,3 +79,25 @@ def test_state_progress_and_notes_files_carry_the_task_on(folder: Path) -> None:
     assert json.loads((folder / "agent_state.json").read_text())["task_id"] == "agent_state"
     assert "[x] scan" in (folder / "agent_progress.md").read_text()
     assert "[critical] api.ts:42 fails" in (folder / "agent_notes.md").read_text()
+
+
+@pytest.mark.parametrize(("threshold", "begins"), [(None, 75_000), ("0.88", 88_000)])
+def test_the_conversation_is_compacted_from_the_threshold_on(
+    threshold: str | None, begins: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unset it is wherever eviction falls short; a threshold that was named holds it back until then."""
+    if threshold is not None:
+        monkeypatch.setenv("WINDOWPANE_COMPRESSION__COMPACTION_UTILIZATION_THRESHOLD", threshold)
+    sink = RecordingSink()
+    with manager(sink, limit=100_000, policy="type_based") as window:
+        for n in range(26):
+            talk(window, f"question {n}", words(4_000, tag=f"a{n}x"))
+    first = next(at for at, event in enumerate(sink.events) if isinstance(event.data, ContentCompressed))
+    before = [
+        event.data.used_tokens
+        for event in sink.events[:first]
+        if isinstance(event.data, PressureMeasured) and event.data.phase == "before"
+    ]
+
+    assert begins <= before[-1] < begins + 4_200
+    assert all(used < begins for used in before[:-1])
