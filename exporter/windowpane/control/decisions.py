@@ -88,7 +88,9 @@ class Status:
             return f"Context window: {self.used_tokens:,} tokens used, size unknown, turn {self.turn}."
         ahead = ""
         if self.turns_until_red is not None and self.turns_until_red < 50:
-            ahead = f" About {self.turns_until_red:.0f} turns until it is nearly full."
+            turns = round(self.turns_until_red)
+            ahead = f" About {turns} turn{'' if turns == 1 else 's'} until it is nearly full." if turns else ""
+            ahead = ahead or " It is nearly full."
         return (
             f"Context window: {self.used_tokens:,} of {self.limit_tokens:,} tokens used "
             f"({self.utilization:.0%}, {self.zone}), turn {self.turn}, window {self.window_id}.{ahead}"

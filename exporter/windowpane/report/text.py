@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from windowpane import formats
@@ -53,6 +54,17 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
     return text if unicode else text.replace("–", "-").encode("ascii", "replace").decode()
 
 
+def _ahead(turns: float | None) -> str:
+    """When red begins, where that is known and it does."""
+    if turns is None or math.isnan(turns):
+        return ""
+    return "  does not grow" if math.isinf(turns) else f"  red {_when(formats.turns_until(turns))}"
+
+
+def _when(said: str) -> str:
+    return said if said == "now" else f"in {said}"
+
+
 def _head(report: SessionReport, *, unicode: bool) -> list[str]:
     session = report.session
     used = formats.tokens_short(session.used_tokens)
@@ -69,7 +81,7 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
         "",
         *_wrap(report.answer),
         "",
-        f"{level} {zone}  {used}/{limit}  red in {formats.turns_until(session.turns_until_red)}",
+        f"{level} {zone}  {used}/{limit}{_ahead(session.turns_until_red)}",
     ]
     if session.limit_source is not None:
         lines.append(f"limit {formats.tokens(session.limit_tokens)} tokens ({session.limit_source})")

@@ -1,0 +1,42 @@
+"""What an agent reads about its own window is a sentence, whatever the number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders import manager
+
+from windowpane.control.decisions import Status
+from windowpane.testing import RecordingSink
+
+
+def begun() -> Status:
+    """The status at the start of a first turn."""
+    window = manager(RecordingSink())
+    window.add_user("Read every file")
+    return window.on_turn_start().status
+
+
+@pytest.mark.parametrize(
+    ("turns", "said"),
+    [
+        (4.2, "About 4 turns until it is nearly full."),
+        (1.1, "About 1 turn until it is nearly full."),
+        (0.2, "It is nearly full."),
+        (0.0, "It is nearly full."),
+    ],
+)
+def test_the_forecast_is_grammatical(turns: float, said: str) -> None:
+    """One turn is singular, and none is said as what it means."""
+    status = replace(begun(), turns_until_red=turns)
+
+    assert str(status).endswith(f"window 1. {said}")
+
+
+@pytest.mark.parametrize("turns", [None, float("inf"), 80.0])
+def test_nothing_is_said_of_what_is_far_away(turns: float | None) -> None:
+    """Neither an unknown nor a distant end is a reason to hurry a model."""
+    status = replace(begun(), turns_until_red=turns)
+
+    assert str(status).endswith("window 1.")
