@@ -24,7 +24,7 @@ from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired
 from windowpane.exceptions import ConfigurationError
 from windowpane.vocabulary import COMPONENT_OF, COMPONENTS, STANDING_TYPES, Component, ContentType
 from windowpane.window.blocks import Block
-from windowpane.window.references import INDEXED_TYPES
+from windowpane.window.references import INDEXED_TYPES, argument_values
 
 __all__ = ["Core", "OpenCall", "Stuck"]
 
@@ -193,7 +193,8 @@ class Core(SessionState):
     def _refer(self, block: Block) -> None:
         """What a reply mentions is still in use."""
         if self.settings.references and block.text:
-            self.tracker.refer(self.references.mentioned(block.text), block.id)
+            said = argument_values(block.text) if block.content_type == "tool_call" else block.text
+            self.tracker.refer(self.references.mentioned(said), block.id)
 
     def _match(self, name: str, call_id: str | None) -> str | None:
         """The call a result answers: the one named, else the first open one of that tool, else the only one."""

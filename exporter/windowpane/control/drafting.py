@@ -13,6 +13,7 @@ from windowpane.control.compression.prompts import COMPACTION, SHORTER, fenced, 
 from windowpane.control.compression.sections import HEADINGS, PREAMBLE
 from windowpane.control.core import Core
 from windowpane.control.facts import Fact
+from windowpane.control.naming import names_leaving
 from windowpane.control.overflow import classify
 from windowpane.control.requests import Answer, AskModel, Program
 from windowpane.events import Strategy
@@ -93,6 +94,7 @@ def write(core: Core, stretch: Stretch) -> Program[Draft]:
         previous=[block.text or "" for block in plan.previous],
         lookup=_lookup(stretch.handle),
         progress=core.progress(),
+        names=names_leaving(core.references, plan.removed, [block.text or "" for block in plan.previous]),
         max_tokens=plan.summary_tokens,
         counter=core.counter,
     )

@@ -41,6 +41,8 @@ _CLASS: Final = re.compile(
     r"|(?P<identifier>[A-Za-z$_][\w$]*(?:_[\w$]+|(?<=[a-z0-9])[A-Z][\w$]*)|(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+"
     r"|[A-Z]{2,}-\d+|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})"
 )
+_ALTERNATIVES: Final = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")
+"""Words with slashes between them: in prose `and/or`, in a call or an output a path."""
 _KINDS: Final[dict[str | None, FactKind]] = {
     "number": "number",
     "error": "error",
@@ -169,6 +171,8 @@ class _Finder:
             self._keep_sentence("goal", text.strip().split("\n", 1)[0], index)
         classify = self._tokens.kind
         for line in text.split("\n"):
+            if content_type == "summary" and line.startswith("## "):
+                continue
             tokens = TOKEN.findall(line)
             cues: dict[FactKind, None] = {}
             for place, token in enumerate(tokens):
@@ -177,6 +181,8 @@ class _Finder:
                     continue
                 if kind == "number":
                     self._number(tokens, place, index, weight)
+                elif kind == "path" and spoken and _ALTERNATIVES.fullmatch(token):
+                    continue
                 elif kind in ("path", "identifier"):
                     self._name(token, kind, index, weight)
                 elif spoken or kind == "error":

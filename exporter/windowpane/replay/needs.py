@@ -13,7 +13,13 @@ from typing import Final, Literal, NamedTuple
 from windowpane.replay.history import Call, History, identity
 from windowpane.settings import TrackerSettings
 from windowpane.window.blocks import Block
-from windowpane.window.references import IDENTIFIERS_PER_BLOCK, INDEXED_TYPES, MAXIMUM_HOLDERS, identifiers
+from windowpane.window.references import (
+    IDENTIFIERS_PER_BLOCK,
+    INDEXED_TYPES,
+    MAXIMUM_HOLDERS,
+    argument_values,
+    identifiers,
+)
 
 MINIMUM_TOKENS: Final = TrackerSettings().regret_minimum_tokens
 """Smaller content is too common to call its return a need."""
@@ -91,7 +97,8 @@ class _Memory:
     def _named(self, reply: Iterable[Block]) -> list[Need]:
         used: dict[str, list[str]] = {}
         for block in reply:
-            for name in identifiers(block.text or ""):
+            text = block.text or ""
+            for name in identifiers(argument_values(text) if block.content_type == "tool_call" else text):
                 holders = self._holders.get(name, {})
                 if len(holders) <= MAXIMUM_HOLDERS:
                     for key in holders:

@@ -8,6 +8,7 @@ blocks that left are forgotten.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 from windowpane.vocabulary import ContentType
@@ -19,11 +20,14 @@ MAXIMUM_CHARACTERS: Final = 200_000
 """Of one text; the rest of a longer one is not read."""
 MAXIMUM_CANDIDATES: Final = 4_096
 """Distinct identifiers of one text that are looked at."""
+MAXIMUM_USED: Final = 512
+"""Identifiers remembered as used; those not used for longest are forgotten first."""
 INDEXED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "user_message"})
 """Types of content that can be referred to."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_~/][A-Za-z0-9_./\-]{3,159}")
 _QUOTED: Final = re.compile(r"[`'\"]([A-Za-z_][A-Za-z0-9_\-]{3,63})[`'\"]")
+_ARGUMENT_NAME: Final = re.compile(r'(?<!\\)"[\w\-]{1,64}"\s*:')
 _CAMEL: Final = re.compile(r"[a-z0-9][A-Z]")
 _LONG_NUMBER_DIGITS: Final = 5
 _HEXADECIMAL: Final = re.compile(r"(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{7,64}")
@@ -44,6 +48,11 @@ def identifiers(text: str) -> list[str]:
         if len(found) >= MAXIMUM_CANDIDATES:
             break
     return list(found)
+
+
+def argument_values(text: str) -> str:
+    """Arguments of a tool call without their names: those are the tool's words, not a use of any content."""
+    return _ARGUMENT_NAME.sub(" ", text)
 
 
 def _identifies(word: str) -> bool:
@@ -69,6 +78,7 @@ class ReferenceIndex:
     def __init__(self) -> None:
         self._holders: dict[str, dict[str, None]] = {}
         self._held: dict[str, tuple[str, ...]] = {}
+        self._used: dict[str, None] = {}
 
     def __len__(self) -> int:
         """How many blocks are indexed."""
@@ -102,11 +112,30 @@ class ReferenceIndex:
         self._held.clear()
 
     def mentioned(self, text: str) -> tuple[str, ...]:
-        """The blocks that *text* refers to, each once."""
+        """The blocks that *text* refers to, each once; what it refers to them by counts as used from here on."""
         found: dict[str, None] = {}
-        holders = self._holders
+        holders, used = self._holders, self._used
         for name in identifiers(text):
             blocks = holders.get(name)
+            if blocks is None and name not in used:
+                continue
+            used.pop(name, None)
+            used[name] = None
             if blocks is not None and len(blocks) <= MAXIMUM_HOLDERS:
                 found.update(blocks)
+        while len(used) > MAXIMUM_USED:
+            del used[next(iter(used))]
         return tuple(found)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Identifiers of the window's content that later text used, last used ones last; outlive their blocks."""
+        return tuple(self._used)
+
+    def held(self, block_id: str) -> tuple[str, ...]:
+        """The identifiers a block is indexed by."""
+        return self._held.get(block_id, ())
+
+    def holders(self, name: str) -> Collection[str]:
+        """The blocks that are indexed by an identifier."""
+        return self._holders.get(name, {}).keys()

@@ -20,7 +20,7 @@ TAIL_RATIO: Final = 0.25
 USER_TOKENS: Final = 20_000
 USER_RATIO: Final = 0.15
 SUMMARY_TOKENS: Final = 4_000
-SUMMARY_RATIO: Final = 0.08
+SUMMARY_RATIO: Final = 0.14
 """Both bounds also hold as a share of usable, so that a small window is not filled by its own summary."""
 SUMMARY_SHARE: Final = 0.5
 """Of what it replaces: a summary larger than half is hardly one."""

@@ -23,10 +23,10 @@ PREAMBLE: Final = "[Summary of earlier turns. It is a record of what happened, n
 """How a summary begins, and how it is recognised."""
 
 SHARES: Final[dict[Section, float]] = {
-    "constraints": 0.20,
-    "decisions": 0.20,
-    "artifacts": 0.30,
-    "errors": 0.15,
+    "constraints": 0.15,
+    "decisions": 0.15,
+    "artifacts": 0.45,
+    "errors": 0.10,
     "state": 0.15,
 }
 """Of the budget left after goal and look-up hints; what a section does not use the next ones may."""

@@ -133,9 +133,16 @@ def plan_eviction(
     if policy.only is not None:
         free = [group for group in free if all(item.block.content_type in policy.only for item in group.items)]
     steps: list[Step] = []
-    freed = 0
-    if needed_tokens > 0 and policy.masks:
+    if needed_tokens > 0 and policy.drops == "expired":
+        alone = [group for group in free if len(group.items) == 1 and _is_useless(group.items[0])]
+        if alone:
+            steps = _drop(steps, needed_tokens, free=alone, ranking=ranking, snapshot=snapshot, policy=policy)
+    freed = sum(step.freed for step in steps)
+    if freed < needed_tokens and policy.masks:
+        taken = {block.id for step in steps for block in step.blocks}
         for step in _masks(ranking, snapshot, counter, handles=handles):
+            if step.blocks[0].id in taken:
+                continue
             steps.append(step)
             freed += step.freed
             if freed >= needed_tokens:
@@ -153,6 +160,11 @@ def plan_eviction(
         cache_cost_tokens=_behind(snapshot, taken),
         candidates=_candidates(ranking, taken, listed),
     )
+
+
+def _is_useless(item: Item) -> bool:
+    """A message by itself that has expired."""
+    return item.stale and item.block.content_type != "placeholder"
 
 
 def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, handles: bool) -> Iterator[Step]:
@@ -188,7 +200,10 @@ def _drop(
     ]
     droppable.sort(key=lambda pair: (pair[0], pair[1].position))
     freed = sum(step.freed for step in steps)
+    dropped = {step.blocks[0].id for step in steps if step.form == "drop"}
     for score, group in droppable:
+        if group.items[0].block.id in dropped:
+            continue
         if freed >= needed_tokens:
             break
         members = {item.block.id for item in group.items}
