@@ -194,7 +194,7 @@ class Core(SessionState):
         """What a reply mentions is still in use."""
         if self.settings.references and block.text:
             said = argument_values(block.text) if block.content_type == "tool_call" else block.text
-            self.tracker.refer(self.references.mentioned(said), block.id)
+            self.tracker.refer(self.references.mentioned(said, turn=block.turn), block.id)
 
     def _match(self, name: str, call_id: str | None) -> str | None:
         """The call a result answers: the one named, else the first open one of that tool, else the only one."""

@@ -31,6 +31,8 @@ from windowpane.vocabulary import Component
 from windowpane.window.blocks import Block
 from windowpane.window.references import ReferenceIndex
 
+IN_USE_TURNS: Final = 20
+"""Turns for which a name counts as in use after the agent used it."""
 PROGRESS_TOKENS: Final = 1_500
 PROGRESS_RATIO: Final = 0.03
 """Of usable; the smaller of both bounds what summaries say of the task's record."""
@@ -199,6 +201,7 @@ class SessionState:
             findings={
                 block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
             },
+            in_use=self.references.in_use(tracker.turn - IN_USE_TURNS),
             protected_types=self.settings.protected_types,
             references_known=self.settings.references,
         )

@@ -38,6 +38,8 @@ class Snapshot:
     """Groups with a tool call that has no result yet."""
     findings: Mapping[str, str] = field(default_factory=dict)
     """One line of what each tool result found, by block id, taken when it came in."""
+    in_use: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names the agent used lately, last used ones first, by id of the blocks that hold them."""
     protected_types: frozenset[ContentType] = frozenset()
     """Content that never leaves, beside what never leaves anyway."""
     references_known: bool = False

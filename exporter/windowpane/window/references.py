@@ -78,7 +78,7 @@ class ReferenceIndex:
     def __init__(self) -> None:
         self._holders: dict[str, dict[str, None]] = {}
         self._held: dict[str, tuple[str, ...]] = {}
-        self._used: dict[str, None] = {}
+        self._used: dict[str, int] = {}
 
     def __len__(self) -> int:
         """How many blocks are indexed."""
@@ -111,8 +111,8 @@ class ReferenceIndex:
         self._holders.clear()
         self._held.clear()
 
-    def mentioned(self, text: str) -> tuple[str, ...]:
-        """The blocks that *text* refers to, each once; what it refers to them by counts as used from here on."""
+    def mentioned(self, text: str, *, turn: int = 0) -> tuple[str, ...]:
+        """The blocks that *text* refers to, each once; what it refers to them by counts as used in *turn*."""
         found: dict[str, None] = {}
         holders, used = self._holders, self._used
         for name in identifiers(text):
@@ -120,7 +120,7 @@ class ReferenceIndex:
             if blocks is None and name not in used:
                 continue
             used.pop(name, None)
-            used[name] = None
+            used[name] = turn
             if blocks is not None and len(blocks) <= MAXIMUM_HOLDERS:
                 found.update(blocks)
         while len(used) > MAXIMUM_USED:
@@ -129,8 +129,20 @@ class ReferenceIndex:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Identifiers of the window's content that later text used, last used ones last; outlive their blocks."""
+        """Identifiers of content that later text used, the last used one last; they outlive their blocks."""
         return tuple(self._used)
+
+    def in_use(self, since_turn: int) -> dict[str, list[str]]:
+        """The blocks that identifiers used from *since_turn* on refer to, with these, last used ones first."""
+        found: dict[str, list[str]] = {}
+        for name, turn in reversed(self._used.items()):
+            if turn < since_turn:
+                break
+            holders = self._holders.get(name, ())
+            if len(holders) <= MAXIMUM_HOLDERS:
+                for block_id in holders:
+                    found.setdefault(block_id, []).append(name)
+        return found
 
     def held(self, block_id: str) -> tuple[str, ...]:
         """The identifiers a block is indexed by."""

@@ -19,6 +19,7 @@ SECTION_OF: Final[dict[FactKind, Section]] = {
     "error": "errors",
     "open_work": "state",
 }
+_NAMING: Final[tuple[FactKind, ...]] = ("identifier", "number", "path")
 NAMES_A_LINE: Final = 6
 
 
@@ -47,16 +48,18 @@ def summarize(
     found: dict[FactKind, list[str]] = {}
     said = {line for lines in sections.values() for line in lines}
     for fact in reversed(facts):
-        if fact.is_sentence and fact.text in said:
-            continue
-        if fact.is_sentence:
+        if not fact.is_sentence:
+            found.setdefault(fact.kind, []).append(fact.text)
+        elif fact.text not in said:
             said.add(fact.text)
             section = SECTION_OF[fact.kind]
             sections[section] = merge(sections.get(section, ()), [fact.text])
-        else:
-            found.setdefault(fact.kind, []).append(fact.text)
     earlier, prose = _names_in(sections.get("artifacts", ()))
-    wanted = [*earlier, *(name for kind in ("identifier", "number", "path") for name in found.get(kind, ())), *names]
+    wanted = [
+        *earlier,
+        *(name for kind in ("identifier", "number", "path") for name in found.get(kind, ())),
+        *names,
+    ]
     sections["artifacts"] = [*prose, *_in_lines(list(dict.fromkeys(reversed(wanted)))[::-1])]
     sections["goal"] = [goal] if goal else []
     sections["progress"] = list(progress)
@@ -82,6 +85,6 @@ def _names_in(lines: Iterable[str]) -> _Artifacts:
 
 
 def _in_lines(names: Sequence[str]) -> list[str]:
-    """Names a few to a line, so that a section under pressure loses the least critical few."""
-    first = len(names) % NAMES_A_LINE
-    return [", ".join(names[max(0, at) : at + NAMES_A_LINE]) for at in range(first - NAMES_A_LINE, len(names), NAMES_A_LINE) if at + NAMES_A_LINE > 0]
+    """Names a few to a line, so that a section under pressure loses the least wanted few; the last lines are full."""
+    starts = range(len(names) - NAMES_A_LINE, -NAMES_A_LINE, -NAMES_A_LINE)
+    return [", ".join(names[max(0, at) : at + NAMES_A_LINE]) for at in starts][::-1]

@@ -133,16 +133,9 @@ def plan_eviction(
     if policy.only is not None:
         free = [group for group in free if all(item.block.content_type in policy.only for item in group.items)]
     steps: list[Step] = []
-    if needed_tokens > 0 and policy.drops == "expired":
-        alone = [group for group in free if len(group.items) == 1 and _is_useless(group.items[0])]
-        if alone:
-            steps = _drop(steps, needed_tokens, free=alone, ranking=ranking, snapshot=snapshot, policy=policy)
-    freed = sum(step.freed for step in steps)
-    if freed < needed_tokens and policy.masks:
-        taken = {block.id for step in steps for block in step.blocks}
+    freed = 0
+    if needed_tokens > 0 and policy.masks:
         for step in _masks(ranking, snapshot, counter, handles=handles):
-            if step.blocks[0].id in taken:
-                continue
             steps.append(step)
             freed += step.freed
             if freed >= needed_tokens:
@@ -162,11 +155,6 @@ def plan_eviction(
     )
 
 
-def _is_useless(item: Item) -> bool:
-    """A message by itself that has expired."""
-    return item.stale and item.block.content_type != "placeholder"
-
-
 def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, handles: bool) -> Iterator[Step]:
     """Masks in order of score, each worked out only when it is asked for; none that would not save anything."""
     for row in ranking.order:
@@ -175,7 +163,9 @@ def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, hand
         if block.content_type != "tool_result":
             continue
         handle = (block.handle or handle_of(block.id)) if handles else None
-        text = placeholder_text(block, snapshot.findings.get(block.id, ""), handle, counter)
+        text = placeholder_text(
+            block, snapshot.findings.get(block.id, ""), handle, counter, names=snapshot.in_use.get(block.id, ())
+        )
         tokens = counter.count(text)
         if tokens < block.tokens:
             terms = ranking.terms(row)
@@ -200,10 +190,7 @@ def _drop(
     ]
     droppable.sort(key=lambda pair: (pair[0], pair[1].position))
     freed = sum(step.freed for step in steps)
-    dropped = {step.blocks[0].id for step in steps if step.form == "drop"}
     for score, group in droppable:
-        if group.items[0].block.id in dropped:
-            continue
         if freed >= needed_tokens:
             break
         members = {item.block.id for item in group.items}

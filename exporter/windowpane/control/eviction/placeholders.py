@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from windowpane.protocols import TokenCounter
@@ -10,6 +11,9 @@ from windowpane.window.blocks import Block
 
 MAXIMUM_TOKENS: Final = 50
 FINDING_CHARS: Final = 140
+NAMES: Final = 3
+NAMES_TOKENS: Final = 14
+"""Of the placeholder that names may take; the finding has the rest."""
 SCANNED_LINES: Final = 40
 """Lines at either end of a result that are looked at for its finding."""
 
@@ -43,18 +47,36 @@ def _short(line: str) -> str:
     return line if len(line) <= FINDING_CHARS else line[: FINDING_CHARS - 1] + "…"
 
 
-def placeholder_text(block: Block, finding: str, handle: str | None, counter: TokenCounter) -> str:
-    """What stands in for *block*: turn, tool, the finding and the handle of the original; at most 50 tokens."""
+def placeholder_text(
+    block: Block, finding: str, handle: str | None, counter: TokenCounter, *, names: Sequence[str] = ()
+) -> str:
+    """What stands in for *block*: turn, tool, finding, names and the handle of the original; at most 50 tokens.
+
+    *names* are those the agent used of what is in it, the most wanted first; as many are told as there is room for.
+    """
     name = (block.tool_name or "tool")[:60]
     where = f" Original: {handle}" if handle else ""
+    named = _named(names, counter)
     while True:
         found = f" {finding}" if finding else ""
-        text = f"[Result of {name}, turn {block.turn}, left the window.{found}{where}]"
+        text = f"[Result of {name}, turn {block.turn}, left the window.{found}{named}{where}]"
         if counter.count(text) <= MAXIMUM_TOKENS:
             return text
         if finding:
             finding = finding[: len(finding) * 2 // 3].rstrip("… ") + "…" if len(finding) > 12 else ""
+        elif named:
+            named = ""
         elif len(name) > 12:
             name = name[: len(name) // 2]
         else:
             return text
+
+
+def _named(names: Sequence[str], counter: TokenCounter) -> str:
+    told = ""
+    for name in names[:NAMES]:
+        longer = f"{told}, {name}" if told else f" Names: {name}"
+        if counter.count(longer) > NAMES_TOKENS:
+            break
+        told = longer
+    return f"{told}." if told else ""
