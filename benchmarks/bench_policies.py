@@ -1,9 +1,10 @@
 """Every policy, preset and both baselines over recorded sessions; writes `POLICIES.md` beside this file.
 
-The sessions are those of the folder that WINDOWPANE_SESSIONS_DIR names. They are split in two halves by a digest
-of their names: parameters may be tuned on one, the other is reported. The default policy is held against each
-baseline with tokens sent matched by sweeping the baseline's setting, and against every preset as it is; the
-intervals are 90% of a paired bootstrap by session, and inconclusive where they include zero.
+The sessions are those of the folder that WINDOWPANE_SESSIONS_DIR names. They are split in two halves of like
+sizes: parameters may be tuned on one, the other is reported. The default policy is held against each baseline
+with tokens sent matched by sweeping the baseline's setting, and against every preset as it is and with the
+default's thresholds swept until it sends as much; the intervals are 90% of a paired bootstrap by session, and
+inconclusive where they include zero.
 `--half tuning` prints the tuning half and writes nothing; `--quick` leaves the long windows out.
 """
 
@@ -19,17 +20,20 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from policies_report import DEFAULT, PREFACE, Matched, Studied, chapter, figures, verdicts
+from policies_preface import PREFACE
+from policies_report import DEFAULT, Matched, Studied, chapter, figures, verdicts
+from policies_results import refresh_results
 
 from windowpane.control.eviction.policies import POLICIES
 from windowpane.replay import JoinedSource, Prepared, Run, Setup, simulate, sources_of
 from windowpane.replay.catalogue import preset_names
 from windowpane.replay.recordings import Source
+from windowpane.replay.setups import thresholds_of
 
 TARGET = Path(__file__).with_name("POLICIES.md")
 LIMITS = (8_192, 32_768)
 LONG_LIMITS = (131_072, 200_000)
-JOINED_SHARE = 1.5
+JOINED_SHARE = 1.1
 """Sessions are joined until they hold this many windows of content."""
 KEEP_GROUPS = (5, 10, 20)
 MATCHED = 0.02
@@ -42,8 +46,22 @@ class Task(NamedTuple):
     limit_tokens: int
 
 
-def half_of(name: str) -> str:
-    return HALVES[blake2b(name.encode(), digest_size=2).digest()[0] % 2]
+class Sized(NamedTuple):
+    """A session and the tokens of all its content."""
+
+    source: Source
+    tokens: int
+
+
+def halves_of(sized: Sequence[Sized]) -> dict[str, str]:
+    """The half of each session: by size, neighbours in pairs, a digest deciding which of a pair goes where."""
+    ranked = sorted(sized, key=lambda one: (-one.tokens, one.source.name))
+    halves = {}
+    for at in range(0, len(ranked), 2):
+        first = blake2b(ranked[at].source.name.encode(), digest_size=2).digest()[0] % 2
+        for offset, one in enumerate(ranked[at : at + 2]):
+            halves[one.source.name] = HALVES[(first + offset) % 2]
+    return halves
 
 
 def study(task: Task) -> Studied | None:
@@ -60,8 +78,28 @@ def study(task: Task) -> Studied | None:
     setups += [Setup(task.limit_tokens, "keep_last", keep_groups=groups) for groups in KEEP_GROUPS]
     runs = tuple(simulate(prepared, setup) for setup in setups)
     target = next(run for run in runs if run.setup == default).measures.tokens_sent
-    matched = tuple(match(prepared, task.limit_tokens, target) for match in (match_truncation, match_keeping))
-    return Studied(task.source.name, task.limit_tokens, runs, matched)
+    matched = [match(prepared, task.limit_tokens, target) for match in (match_truncation, match_keeping)]
+    swept = Swept(prepared, task.limit_tokens)
+    presets = [run for run in runs if run.setup.preset]
+    matched += [_match(run.setup.name, swept.at, 200, 980, run.measures.tokens_sent) for run in presets]
+    return Studied(task.source.name, task.limit_tokens, runs, tuple(matched))
+
+
+class Swept:
+    """The default with its thresholds moved; each setting is replayed once, whatever it is compared with."""
+
+    def __init__(self, prepared: Prepared, limit_tokens: int) -> None:
+        self._prepared = prepared
+        self._limit_tokens = limit_tokens
+        self._runs: dict[int, Run] = {}
+
+    def at(self, step: int) -> Run:
+        """With eviction from so many thousandths of the window."""
+        if step not in self._runs:
+            zones = thresholds_of(str(step / 1_000))
+            setup = Setup(self._limit_tokens, policy=DEFAULT, thresholds=zones)
+            self._runs[step] = simulate(self._prepared, setup)
+        return self._runs[step]
 
 
 def match_truncation(prepared: Prepared, limit_tokens: int, target: int) -> Matched:
@@ -110,16 +148,17 @@ def _match(kind: str, at: Callable[[int], Run], low: int, high: int, target: int
     return Matched(kind, mixed, interpolated=True, overflows=overflows)
 
 
-def joined(sources: Sequence[tuple[Source, int]], limit_tokens: int) -> list[Source]:
-    """Disjoint runs of sessions, each of at least one and a half windows of content."""
+def joined(sized: Sequence[Sized], limit_tokens: int) -> list[Source]:
+    """Disjoint runs of sessions, the largest first, each of so many windows of content and no session twice."""
     groups: list[Source] = []
     parts: list[Source] = []
     tokens = 0
-    for source, size in sources:
-        parts.append(source)
-        tokens += size
+    for one in sorted(sized, key=lambda one: (-one.tokens, one.source.name)):
+        parts.append(one.source)
+        tokens += one.tokens
         if tokens >= JOINED_SHARE * limit_tokens:
-            groups.append(JoinedSource(f"joined {len(groups) + 1} ({len(parts)} sessions)", tuple(parts)))
+            named = "session" if len(parts) == 1 else "sessions"
+            groups.append(JoinedSource(f"joined {len(groups) + 1} ({len(parts)} {named})", tuple(parts)))
             parts, tokens = [], 0
     return groups
 
@@ -128,14 +167,23 @@ def measure_size(source: Source) -> int:
     return Prepared(source.load()).history.tokens
 
 
-def sweep(folder: Path, *, half: str | None, quick: bool) -> list[Studied]:
+class Study(NamedTuple):
+    """What was found, and which half each session belongs to."""
+
+    found: list[Studied]
+    halves: dict[str, str]
+
+
+def sweep(folder: Path, *, half: str | None, quick: bool, workers: int) -> Study:
     """Every session in every window it fills; of one half only, where one is named."""
-    sources: list[Source] = [one for one in sources_of([folder]) if half in (None, half_of(one.name))]
-    tasks = [Task(source, limit) for limit in LIMITS for source in sources]
+    sources: list[Source] = list(sources_of([folder]))
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        sized = [Sized(*one) for one in zip(sources, pool.map(measure_size, sources), strict=True)]
+        halves = halves_of(sized)
+        chosen = [one for one in sources if half in (None, halves[one.name])]
+        tasks = [Task(source, limit) for limit in LIMITS for source in chosen]
         if not quick:
-            sized = list(zip(sources, pool.map(measure_size, sources), strict=True))
             tasks += [Task(source, limit) for limit in LONG_LIMITS for source in joined(sized, limit)]
         found = []
         for number, one in enumerate(pool.map(study, tasks), 1):
@@ -143,38 +191,49 @@ def sweep(folder: Path, *, half: str | None, quick: bool) -> list[Studied]:
             if one is not None:
                 found.append(one)
     print(file=sys.stderr)
-    return found
+    return Study(found, halves)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=HALVES, default="reported")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
     if not folder:
         print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to replay; nothing done")
         return
     half = "tuning" if options.half == "tuning" else None
-    studied = sweep(Path(folder), half=half, quick=options.quick)
+    study = sweep(Path(folder), half=half, quick=options.quick or half is not None, workers=options.workers)
     if half:
-        print("\n".join(chapter("Tuning half", studied, LIMITS)))
+        print("\n".join(chapter("Tuning half", study.found, LIMITS)))
         return
-    reported = [one for one in studied if half_of(one.name) == "reported"]
-    lines = [
-        PREFACE,
-        "## Regret of the default, all sessions",
-        "",
-        *verdicts(studied, (*LIMITS, *LONG_LIMITS)),
-        "",
-        *chapter("Reported half", reported, LIMITS),
-        *chapter("All sessions", studied, LIMITS),
-        *chapter("Joined end to end", studied, LONG_LIMITS, ", joined sessions"),
-    ]
-    text = "\n".join(lines).rstrip() + "\n"
+    text = report(study)
     if not options.quick:
         TARGET.write_text(text, encoding="utf-8")
+        refresh_results()
     print(text)
+
+
+def report(study: Study) -> str:
+    """The whole document."""
+    reported = [one for one in study.found if study.halves.get(one.name) == "reported"]
+    lines = [
+        PREFACE,
+        "## Regret of the default, reported half",
+        "",
+        *verdicts(reported, LIMITS),
+        "",
+        "## Regret of the default, all sessions",
+        "",
+        *verdicts(study.found, (*LIMITS, *LONG_LIMITS)),
+        "",
+        *chapter("Reported half", reported, LIMITS),
+        *chapter("All sessions", study.found, LIMITS),
+        *chapter("Joined end to end", study.found, LONG_LIMITS, ", joined sessions"),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ DEFAULT: Final = "hybrid"
 RESAMPLES: Final = 10_000
 FEWEST: Final = 6
 """Sessions below which no interval is believed: a bootstrap of so few says nothing."""
-FIGURES: Final = ("regret_ratio", "regrets", "fidelity", "cost_tokens")
+FIGURES: Final = ("regret_ratio", "regrets", "fidelity", "cost_tokens", "regret_ratio_unsummarized")
 """What pairs are compared by; the first is the one that counts."""
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A baseline at the setting where it sends as many tokens as the default."""
+    """A baseline at the setting where it sends as many tokens as the default; or, by a preset's name, the default
+    at the setting where it sends as many as the preset."""
 
     kind: str
     figures: dict[str, float] | None
@@ -125,40 +126,54 @@ COMPARED = (
     Compared("fidelity", "probe fidelity", lower_is_better=False),
     Compared("cost_tokens", "cost, tokens a session", lower_is_better=True),
 )
+STRICTER = Compared(
+    "regret_ratio_unsummarized",
+    "regretted, names in summaries not counted",
+    lower_is_better=True,
+    unit=100,
+    suffix=" pp",
+)
+"""For the comparisons in which only the default writes summaries."""
 Figures = dict[str, float]
 
 
 def comparison(studied: Sequence[Studied]) -> list[str]:
-    """The default against each baseline at its tokens, and against every preset as it is."""
+    """The default against each baseline at its tokens, and against every preset as it is and at the preset's."""
     lines = [
         "| default against | by | sessions | mean difference | 90% interval | default is |",
         "|---|---|--:|--:|--:|---|",
     ]
-    for kind, title in (("truncate", "truncation, tokens matched"), ("keep_last", "keep last N, tokens matched")):
-        found = {one.name: next(m for m in one.matched if m.kind == kind) for one in studied}
+    defaults = {one.name: figures(_run_of(one, DEFAULT)) for one in studied}
+    for kind, title in BASELINES:
+        found = {one.name: _matched(one, kind) for one in studied}
         every = {name: m.figures for name, m in found.items() if m.figures is not None}
         sound = {name: values for name, values in every.items() if not found[name].overflows}
-        lines += rows(title, studied, every, COMPARED)
+        lines += rows(title, defaults, every, (*COMPARED, STRICTER))
         if len(sound) < len(every):
-            lines += rows(f"{title}, where it never overflows", studied, sound, COMPARED[:2])
+            lines += rows(f"{title}, where it never overflows", defaults, sound, COMPARED[:2])
     for preset in preset_names():
-        as_is = {one.name: figures(_run_of(one, f"preset {preset}")) for one in studied}
-        lines += rows(f"preset {preset}, as it is", studied, as_is, COMPARED)
+        name = f"preset {preset}"
+        as_is = {one.name: figures(_run_of(one, name)) for one in studied}
+        lines += rows(f"{name}, as it is", defaults, as_is, COMPARED)
+        matched = {one.name: m.figures for one in studied if (m := _matched(one, name)).figures is not None}
+        lines += rows(f"{name}, tokens matched", matched, as_is, COMPARED)
     return lines
 
 
+BASELINES: Final = (("truncate", "truncation, tokens matched"), ("keep_last", "keep last N, tokens matched"))
+
+
+def _matched(one: Studied, kind: str) -> Matched:
+    return next(m for m in one.matched if m.kind == kind)
+
+
 def rows(
-    title: str, studied: Sequence[Studied], found: dict[str, Figures], compared: Sequence[Compared]
+    title: str, defaults: dict[str, Figures], found: dict[str, Figures], compared: Sequence[Compared]
 ) -> list[str]:
+    """A line a measure: the default's figures against *found*, over the sessions that both have."""
     lines = []
-    defaults = {one.name: figures(_run_of(one, DEFAULT)) for one in studied}
     for measure in compared:
-        pairs = [
-            (defaults[name][measure.name], values[measure.name])
-            for name, values in found.items()
-            if measure.name in values and measure.name in defaults[name]
-        ]
-        result = difference(pairs)
+        result = difference(_pairs(defaults, found, measure.name))
         if result is not None:
             mean, low, high = (number(value * measure.unit) for value in result[1:])
             verdict = said(result, lower_is_better=measure.lower_is_better)
@@ -167,6 +182,14 @@ def rows(
                 f"| {verdict} |"
             )
     return lines
+
+
+def _pairs(defaults: dict[str, Figures], found: dict[str, Figures], measure: str) -> list[tuple[float, float]]:
+    return [
+        (defaults[name][measure], values[measure])
+        for name, values in found.items()
+        if measure in values and measure in defaults.get(name, {})
+    ]
 
 
 def number(value: float) -> str:
@@ -179,8 +202,9 @@ def _run_of(one: Studied, name: str) -> Run:
 
 def matching(studied: Sequence[Studied]) -> str:
     words = []
-    for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
-        found = [next(m for m in one.matched if m.kind == kind) for one in studied]
+    presets = [(f"preset {name}", f"default to preset {name}") for name in preset_names()]
+    for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N"), *presets):
+        found = [_matched(one, kind) for one in studied]
         direct = sum(m.figures is not None and not m.interpolated for m in found)
         between = sum(m.interpolated for m in found)
         out = sum(m.figures is None for m in found)
@@ -211,65 +235,42 @@ def chapter(title: str, studied: Sequence[Studied], limits: Sequence[int], note:
 
 
 def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
-    """What counts, a line a window and a baseline."""
+    """What counts, a line a window and an opponent: both baselines, and the best preset by both readings."""
     lines = []
     for limit in limits:
         own = [one for one in studied if one.limit_tokens == limit]
+        if not own:
+            continue
+        window = window_name(limit)
+        defaults = {one.name: figures(_run_of(one, DEFAULT)) for one in own}
         for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
-            every = {one.name: m.figures for one in own for m in one.matched if m.kind == kind and m.figures}
-            pairs = [
-                (_run_of(one, DEFAULT).measures.regret_ratio or 0.0, every[one.name]["regret_ratio"])
-                for one in own
-                if one.name in every
-            ]
-            found = difference(pairs)
-            if found is not None:
-                mean, low, high = (number(100 * value) for value in found[1:])
-                verdict = said(found, lower_is_better=True)
-                lines.append(
-                    f"- {window_name(limit)}, against {title} at the same tokens: {mean} pp "
-                    f"({low} to {high}, {found.sessions} sessions): {verdict}."
-                )
+            found = {one.name: m.figures for one in own if (m := _matched(one, kind)).figures is not None}
+            lines.append(_verdict(f"{window}, against {title} at the same tokens", defaults, found))
+        best = best_preset(own)
+        as_is = {one.name: figures(_run_of(one, best)) for one in own}
+        sent = [sum(_run_of(one, name).measures.tokens_sent for one in own) for name in (best, DEFAULT)]
+        over = sum(_run_of(one, best).measures.overflows for one in own)
+        label = f"{window}, against the best {best}" + (f", which overflows in {over} calls" if over else "")
+        lines.append(_verdict(f"{label}, as it is ({sent[0] / sent[1] - 1:+.0%} tokens)", defaults, as_is))
+        matched = {one.name: m.figures for one in own if (m := _matched(one, best)).figures is not None}
+        lines.append(_verdict(f"{label}, at the same tokens", matched, as_is))
     return lines
 
 
-PREFACE = f"""# Policies over recorded sessions
+def best_preset(studied: Sequence[Studied]) -> str:
+    """The preset with the lowest mean regret, of those that overflow in the fewest calls."""
 
-Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_policies.py`; the same sessions give the same text.
+    def rank(name: str) -> tuple[int, float]:
+        runs = [_run_of(one, name).measures for one in studied]
+        return sum(run.overflows for run in runs), sum(run.regret_ratio or 0.0 for run in runs)
 
-Each session is managed again under every policy and preset, and sent unmanaged under two baselines: truncation
-(drop the oldest groups until the call fits, keep the system prompt) and keeping the last N groups. What people,
-tools and the model said is the recording's; a policy cannot change what the recorded agent did next. No language
-model is configured, so summaries are extractive. Only sessions that reach the orange zone of a window, and whose
-system prompt and tools fit it, are counted there.
+    return min((f"preset {name}" for name in preset_names()), key=rank)
 
-- Overflows: calls that would leave no room for their output. A baseline that overflows has failed at that call;
-  its regret is counted as if the call had been made and everything in it seen, which favours it. So the
-  sessions in which the matched baseline never overflows are also compared by themselves.
-- Cost: tokens at the price of fresh input, what the call before sent as a prefix at 0.10, all else at 1.25;
-  dollars by list price, where the model is known.
-- Probe fidelity: share of the facts of what left that was still in sight; a handle counts nothing.
-- Regret: content that had left was fetched again (same call or same digest), or a rare identifier of it that
-  nothing in sight said any more was used by the recorded agent, within 20 turns. "Of all content" divides by
-  everything the session ever held, so that removing more useless content does not lower it; it is what the
-  default is judged by.
-- Differences are default less other, by session; the interval is 90% of {RESAMPLES:,} bootstrap samples of the
-  sessions. Inconclusive: it includes zero, or fewer than {FEWEST} sessions.
 
-Sessions are split by a digest of their names, so that parameters can be tuned on one half and reported on the
-other. The reported half comes first. Variants were tried on the other half, and none was adopted; so all
-sessions together follow, which is the larger sample. Few sessions fill the larger windows by themselves; there
-recordings are joined end to end, which no agent ever was.
-
-The halves came out uneven: one session of the reported half fills 32k.
-
-Tried on the tuning half in two rounds, proposed and not adopted: zones at 0.50/0.80/0.95. In a 32k window
-(0.50/0.75/0.90 now) regret fell from 10.2% to 7.7% of all content for 6% more tokens sent and 2% more cost, from
-0.6 to 3.1 points below truncation at the same tokens. In an 8k window (0.40/0.65/0.85 now) it fell from 21.8% to
-20.3% for 18% more tokens, which brings truncation as much. Eviction from 0.85 was no better than from 0.80.
-Evicting only to 0.9 of where eviction begins: 8.3% in 32k for 18% more cost, no change in 8k. Dropping any old
-group: 0.5 points better in 8k, 1.4 worse in 32k. A larger cap of single results: 0.3 points better in 8k.
-
-Presets are compared as they are, at whatever they send, which is up to a third more in a small window. Those
-that count tokens by characters may overflow here where their own count says that they do not.
-"""
+def _verdict(title: str, defaults: dict[str, Figures], found: dict[str, Figures]) -> str:
+    result = difference(_pairs(defaults, found, "regret_ratio"))
+    if result is None:
+        return f"- {title}: nothing to compare."
+    mean, low, high = (number(100 * value) for value in result[1:])
+    verdict = said(result, lower_is_better=True)
+    return f"- {title}: {mean} pp ({low} to {high}, {result.sessions} sessions): {verdict}."

@@ -15,6 +15,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from policies_results import policies_section
+
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "RESULTS.md"
 SLOW = {"dashboard", "policies"}
@@ -59,6 +61,8 @@ def main() -> None:
         cores=os.cpu_count(),
         system=f"{platform.system()} {platform.machine()}",
     )
+    if policies := policies_section():
+        sections.append(policies)
     RESULTS.write_text("\n".join([head, *sections]), encoding="utf-8")
     print(f"wrote {RESULTS.name}")
 

@@ -27,6 +27,9 @@ PROBED_RATIO: Final = 0.25
 UNSAYING: Final = frozenset({"tool_call", "placeholder"})
 """A name in a call or a placeholder does not say what the removed content said of it."""
 
+SUMMARIZED: Final = UNSAYING | {"summary"}
+"""By the stricter reading a list of names in a summary says no more."""
+
 Price = Callable[[Usage], float | None]
 """Dollars of one call; None when unknown."""
 
@@ -61,11 +64,49 @@ class Measures:
     regretted_tokens: int = 0
     regret_ratio: float | None = None
     """Regretted tokens of all content tokens of the session, so that it cannot fall by removing more."""
+    regret_ratio_unsummarized: float | None = None
+    """The same where a name in a summary counts for nothing either: only content itself says what it said."""
     regretted_share: float | None = None
     """Regretted tokens of removed tokens."""
     regrets_by_match: dict[str, int] = field(default_factory=dict)
     peak_tokens: int = 0
     peak_utilization: float = 0.0
+
+
+class _Regrets:
+    """What has left, and what of it was needed while nothing but *unsaying* content named it."""
+
+    def __init__(self, unsaying: frozenset[str]) -> None:
+        self._unsaying = unsaying
+        self.left: dict[str, int] = {}
+        """Content that has left, and the call before which it did."""
+        self.by_match: dict[str, int] = {}
+        self.tokens = 0
+
+    def judge(
+        self,
+        needs: Sequence[Need],
+        blocks: Sequence[Block],
+        number: int,
+        *,
+        names_of: Callable[[Block], frozenset[str]],
+        tokens_of: Callable[[str], int],
+    ) -> None:
+        """Count what call *number* needs of what has left and *blocks* do not say."""
+        shown: frozenset[str] | None = None
+        for need in needs:
+            left = self.left.get(need.content)
+            if left is None or number - left > REGRET_TURNS:
+                continue
+            if need.match == "identifier":
+                if shown is None:
+                    saying = (b for b in blocks if b.text and b.content_type not in self._unsaying)
+                    shown = frozenset().union(*map(names_of, saying))
+                if all(name in shown for name in need.names):
+                    continue
+            del self.left[need.content]
+            self.by_match[need.match] = self.by_match.get(need.match, 0) + 1
+            self.tokens += tokens_of(need.content)
 
 
 class Meter:
@@ -93,7 +134,8 @@ class Meter:
         self._originals: dict[str, Block] = {}
         self._visible: dict[str, None] = {}
         self._sent: list[str] = []
-        self._left: dict[str, int] = {}
+        self._regrets = _Regrets(UNSAYING)
+        self._stricter = _Regrets(SUMMARIZED)
         self._unprobed: list[Block] = []
         self._unprobed_tokens = 0
         self._scores: list[tuple[float, int]] = []
@@ -101,7 +143,6 @@ class Meter:
         self._dollars: float | None = 0.0 if price is not None else None
         self._totals: dict[str, int] = {}
         self._cost_tokens = 0.0
-        self._by_match: dict[str, int] = {}
         self.timeline: list[int] = []
         """Tokens of each call."""
 
@@ -128,7 +169,7 @@ class Meter:
         """The sums, with what only the manager knows."""
         self._probe_departed()
         weight = sum(tokens for _, tokens in self._scores)
-        removed, regretted = self._totals.get("removed", 0), self._totals.get("regretted", 0)
+        removed, regretted = self._totals.get("removed", 0), self._regrets.tokens
         everything = self._history.tokens
         peak = max(self.timeline, default=0)
         return Measures(
@@ -143,11 +184,12 @@ class Meter:
             removed_tokens=removed,
             fidelity=sum(score * tokens for score, tokens in self._scores) / weight if weight else None,
             compression_fidelity=compression_fidelity,
-            regrets=sum(self._by_match.values()),
+            regrets=sum(self._regrets.by_match.values()),
             regretted_tokens=regretted,
             regret_ratio=regretted / everything if everything else None,
+            regret_ratio_unsummarized=self._stricter.tokens / everything if everything else None,
             regretted_share=regretted / removed if removed else None,
-            regrets_by_match=dict(sorted(self._by_match.items())),
+            regrets_by_match=dict(sorted(self._regrets.by_match.items())),
             peak_tokens=peak,
             peak_utilization=peak / self._limit_tokens,
         )
@@ -176,7 +218,9 @@ class Meter:
         """What stood in the call before or came in since, and is not sent in full, has left."""
         if call.start == 0 and number:
             # A new window after a clear: what the user cleared was not removed by anyone else.
-            self._visible, self._left, self._originals = {}, {}, {}
+            self._visible, self._originals = {}, {}
+            self._regrets.left.clear()
+            self._stricter.left.clear()
         visible = dict.fromkeys(keys)
         before = dict(self._visible)
         for block in call.arrived:
@@ -187,34 +231,21 @@ class Meter:
             original = self._originals.get(key)
             if key in visible or original is None or original.content_type in STANDING_TYPES:
                 continue
-            self._left[key] = number
+            self._regrets.left[key] = self._stricter.left[key] = number
             self._add("removed", original.tokens)
             self._unprobed.append(original)
             self._unprobed_tokens += original.tokens
         for key in visible:
-            self._left.pop(key, None)
+            self._regrets.left.pop(key, None)
+            self._stricter.left.pop(key, None)
         self._visible = {key: None for key in visible if key in self._originals}
 
     def _judge(self, needs: Sequence[Need], blocks: Sequence[Block], number: int) -> None:
-        shown: frozenset[str] | None = None
-        for need in needs:
-            left = self._left.get(need.content)
-            if left is None or number - left > REGRET_TURNS:
-                continue
-            if need.match == "identifier":
-                if shown is None:
-                    shown = self._shown(blocks)
-                if all(name in shown for name in need.names):
-                    continue
-            del self._left[need.content]
-            self._by_match[need.match] = self._by_match.get(need.match, 0) + 1
-            self._add("regretted", self._originals[need.content].tokens)
+        for regrets in (self._regrets, self._stricter):
+            regrets.judge(needs, blocks, number, names_of=self._names_of, tokens_of=self._tokens_of)
 
-    def _shown(self, blocks: Sequence[Block]) -> frozenset[str]:
-        """The names in what the call shows, beside calls and placeholders."""
-        return frozenset().union(
-            *(self._names_of(block) for block in blocks if block.text and block.content_type not in UNSAYING)
-        )
+    def _tokens_of(self, content: str) -> int:
+        return self._originals[content].tokens
 
     def _names_of(self, block: Block) -> frozenset[str]:
         key = identity(block)

@@ -85,6 +85,6 @@ def _names_in(lines: Iterable[str]) -> _Artifacts:
 
 
 def _in_lines(names: Sequence[str]) -> list[str]:
-    """Names a few to a line, so that a section under pressure loses the least wanted few; the last lines are full."""
+    """Names a few to a line, so that a section under pressure loses the least wanted; the last lines are full."""
     starts = range(len(names) - NAMES_A_LINE, -NAMES_A_LINE, -NAMES_A_LINE)
     return [", ".join(names[max(0, at) : at + NAMES_A_LINE]) for at in starts][::-1]

@@ -52,7 +52,7 @@ def placeholder_text(
 ) -> str:
     """What stands in for *block*: turn, tool, finding, names and the handle of the original; at most 50 tokens.
 
-    *names* are those the agent used of what is in it, the most wanted first; as many are told as there is room for.
+    *names* are those the agent used of what is in it, the most wanted first; it tells those it has room for.
     """
     name = (block.tool_name or "tool")[:60]
     where = f" Original: {handle}" if handle else ""
