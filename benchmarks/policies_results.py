@@ -30,9 +30,9 @@ def policies_section() -> str:
         lines += [f"### {title}", "", body, ""]
     for chapter in ("# All sessions", "# Joined end to end"):
         for title, body in _sections(text.partition(f"\n{chapter}\n")[2].partition("\n# ")[0], "## "):
-            table = re.search(r"(?:^\|.*\n)+", body, re.MULTILINE)
+            table = re.search(r"(?:^\|.*\n)+", f"{body}\n", re.MULTILINE)
             if table is not None:
-                lines += [f"### {title}, {chapter.removeprefix('# ').lower()}", "", table.group().strip(), ""]
+                lines += [f"### {title}", "", table.group().strip(), ""]
     return "\n".join(lines)
 
 

@@ -121,13 +121,13 @@ def test_scenario_118_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> 
     sink = RecordingSink()
     with open_task(sink, tmp_path, limit=8_192) as window:
         window.add_user("continue")
-        work(window, 20)
+        work(window, 30)
 
         assert [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
         assert "[in progress] migrate api.ts" in said(window)
         assert "[done] migrate api.ts" not in said(window)
         window.done("migrate api.ts")
-        work(window, 20)
+        work(window, 30)
         assert "[in progress] migrate api.ts" not in said(window)
     stored = FileCheckpoints(tmp_path, redact=str).load("migration").document
     assert stored is not None

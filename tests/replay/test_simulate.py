@@ -176,3 +176,22 @@ def test_a_setup_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
     """Before anything is replayed."""
     with pytest.raises(ConfigurationError):
         Setup(**{"limit_tokens": 8_192, **options})
+
+
+def test_a_name_in_a_summary_counts_only_by_the_milder_reading(write_loop: WriteLoop) -> None:
+    """By the stricter one a list of names says nothing of what they name; without summaries both are the same."""
+    prepared = Prepared(write_loop(30, again=20).load())
+    managed = simulate(prepared, Setup(8_192)).measures
+    truncated = simulate(prepared, Setup(8_192, "truncate")).measures
+
+    assert managed.regret_ratio is not None
+    assert managed.regret_ratio_unsummarized is not None
+    assert managed.regret_ratio_unsummarized >= managed.regret_ratio
+    assert truncated.regret_ratio_unsummarized == truncated.regret_ratio
+
+
+def test_the_names_of_arguments_are_no_needs(write_loop: WriteLoop) -> None:
+    """`part` is what the tool calls its argument, not a use of a result that holds the word."""
+    prepared = Prepared(write_loop(5, again=2).load())
+
+    assert not any("part" in need.names for needs in prepared.needs for need in needs.used)

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from windowpane.window.references import (
     IDENTIFIERS_PER_BLOCK,
     MAXIMUM_CANDIDATES,
+    MAXIMUM_USED,
     ReferenceIndex,
+    argument_values,
     identifiers,
 )
 
@@ -114,3 +116,48 @@ def test_index_holds_exactly_what_is_in_the_window(steps: list[tuple[str, bool, 
         for word in identifiers(text):
             holders = [other for other, held in texts.items() if word in identifiers(held)]
             assert (name in index.mentioned(word)) == (len(holders) <= 3)
+
+
+def test_names_that_were_used_outlive_their_blocks_and_the_last_used_comes_last() -> None:
+    """Only names of some content count; using one again makes it the last."""
+    index = ReferenceIndex()
+    index.add("a", "src/a.py holds parseDate")
+    index.mentioned("parseDate in src/a.py, and invented_name", turn=3)
+    index.forget("a")
+    index.mentioned("parseDate once more", turn=5)
+
+    assert index.used == ("src/a.py", "parseDate")
+    assert index.held("a") == ()
+    assert list(index.holders("parseDate")) == []
+
+
+def test_blocks_are_in_use_by_the_names_used_since_a_turn() -> None:
+    """Older uses do not count; of a block's names the last used comes first."""
+    index = ReferenceIndex()
+    index.add("a", "src/a.py holds parseDate")
+    index.add("b", "src/b.py")
+    index.mentioned("src/b.py", turn=1)
+    index.mentioned("src/a.py", turn=7)
+    index.mentioned("parseDate", turn=8)
+
+    assert index.in_use(5) == {"a": ["parseDate", "src/a.py"]}
+    assert index.in_use(1) == {"a": ["parseDate", "src/a.py"], "b": ["src/b.py"]}
+
+
+def test_the_names_remembered_as_used_are_bounded() -> None:
+    """The one not used for longest is forgotten first."""
+    index = ReferenceIndex()
+    for number in range(MAXIMUM_USED + 5):
+        index.add(f"b{number}", f"file_{number}.py")
+        index.mentioned(f"file_{number}.py")
+
+    assert len(index.used) == MAXIMUM_USED
+    assert index.used[0] == "file_5.py"
+
+
+def test_the_names_of_arguments_are_no_use_of_content() -> None:
+    """What the tool calls its arguments goes; what the agent wrote in them stays, quotes and colons too."""
+    said = argument_values('{"file_path": "src/a.py", "edits": [{"new_text": "say \\"key\\": 1"}]}')
+
+    assert identifiers(said) == ["src/a.py"]
+    assert '\\"key\\": 1' in said

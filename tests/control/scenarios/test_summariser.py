@@ -84,7 +84,7 @@ def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
 def test_scenario_105_a_summariser_that_overflows_is_shown_less_and_the_number_is_reported() -> None:
     """The oldest groups are left out, and the event says how many."""
     sink = RecordingSink()
-    model = Short(most=4)
+    model = Short(most=6)
     overfull(sink, model)
     event = next(event for event in sink.of(ContentCompressed) if event.model_calls)
 
@@ -137,7 +137,7 @@ def test_scenario_113_exactly_what_was_sent_to_the_summariser_is_removed() -> No
         window.add_user("run it " + words(500))
         window.on_turn_start()
         window.on_turn_end(chat_reply("running", calls=[("c", "run", "{}")]))
-        window.add_memory(words(2_000))
+        window.add_memory(words(3_200))
         hook = threading.Thread(target=window.on_turn_start)
         hook.start()
         assert began.wait(30)

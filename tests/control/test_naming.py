@@ -1,0 +1,155 @@
+"""Names worth keeping: what the agent called things by stays in sight when the things leave."""
+
+from __future__ import annotations
+
+from builders import item, manager, snapshot, tool_items
+
+from windowpane.control.compression.extractive import summarize
+from windowpane.control.compression.sections import parse
+from windowpane.control.eviction.engine import plan_eviction
+from windowpane.control.eviction.placeholders import MAXIMUM_TOKENS, placeholder_text
+from windowpane.control.eviction.policies import POLICIES
+from windowpane.control.facts import Fact, extract
+from windowpane.control.naming import MAXIMUM_NAMES, names_leaving
+from windowpane.events import ContentCompressed
+from windowpane.testing import CharacterCounter, RecordingSink, chat_reply
+from windowpane.window.references import ReferenceIndex
+
+COUNTER = CharacterCounter()
+
+
+def index_of(texts: dict[str, str]) -> ReferenceIndex:
+    """An index that holds these blocks."""
+    index = ReferenceIndex()
+    for name, text in texts.items():
+        index.add(name, text)
+    return index
+
+
+def test_the_names_the_agent_used_come_last_and_so_stay_longest() -> None:
+    """The one used last is wanted most; names nobody used yet come before all of them."""
+    index = index_of({"a": "src/one.py src/two.py src/three.py", "b": "src/four.py"})
+    index.mentioned("src/two.py")
+    index.mentioned("src/one.py")
+    removed = [item("a", "tool_result", 500).block, item("b", "tool_result", 500).block]
+
+    names = names_leaving(index, removed)
+
+    assert names[-2:] == ("src/two.py", "src/one.py")
+    assert set(names[:-2]) == {"src/three.py", "src/four.py"}
+
+
+def test_a_name_that_stays_in_sight_is_not_told_again() -> None:
+    """Another block that stays is known by it."""
+    index = index_of({"a": "src/shared.py src/alone.py", "b": "src/shared.py"})
+    index.mentioned("src/shared.py")
+
+    assert names_leaving(index, [item("a", "tool_result", 500).block]) == ("src/alone.py",)
+
+
+def test_a_used_name_is_carried_from_summary_to_summary() -> None:
+    """Its block left long ago, but the summary that leaves now still says it; one it does not say is gone."""
+    index = index_of({"a": "src/kept.py src/lost.py"})
+    index.mentioned("src/kept.py and src/lost.py")
+    index.forget("a")
+
+    assert names_leaving(index, [item("s", "summary", 100).block], ["- src/kept.py"]) == ("src/kept.py",)
+
+
+def test_the_first_names_of_every_block_come_before_the_last_of_any() -> None:
+    """One long listing does not take all the room; and the whole is bounded."""
+    texts = {f"b{n}": " ".join(f"dir_{n}/file_{k}.py" for k in range(32)) for n in range(20)}
+    names = names_leaving(index_of(texts), [item(name, "tool_result", 500).block for name in texts])
+
+    assert len(names) == MAXIMUM_NAMES
+    assert {name.split("/")[0] for name in names[-20:]} == {f"dir_{n}" for n in range(20)}
+
+
+def test_a_summary_under_pressure_keeps_the_names_in_use() -> None:
+    """They stay where names among the facts, and those of earlier summaries, have to go."""
+    facts = [Fact("path", f"src/fact_{n}.py") for n in range(200)]
+    earlier = "## Artifacts, paths and values\n- old/name.py, old/other.py\n- Prose about the build"
+    text = summarize(
+        facts,
+        goal="",
+        previous=[earlier],
+        names=["used/late.py", "used/last.py"],
+        max_tokens=200,
+        counter=COUNTER,
+    )
+    lines = parse(text)["artifacts"]
+
+    assert lines[-1].endswith("used/late.py, used/last.py")
+    assert "old/name.py" not in text
+    assert COUNTER.count(text) <= 210
+
+
+def test_a_summary_says_a_sentence_and_a_name_once() -> None:
+    """A sentence that is a decision and a constraint, and a name that is also a fact, take their room once."""
+    sentence = "We decided that the index must never be rebuilt"
+    facts = [
+        Fact("path", "src/a.py"),
+        Fact("decision", sentence, words=("index", "rebuilt")),
+        Fact("constraint", sentence, words=("index", "rebuilt")),
+    ]
+    text = summarize(facts, goal="", names=["src/a.py"], max_tokens=500, counter=COUNTER)
+
+    assert text.count(sentence) == 1
+    assert text.count("src/a.py") == 1
+
+
+def test_headings_of_a_summary_and_alternatives_in_prose_are_no_facts() -> None:
+    """They would be carried from summary to summary for ever."""
+    blocks = [
+        item("s", "summary", 50, text="## State and next steps\n- remaining work on the parser").block,
+        item("m", "memory_injection", 50, text="Drop a/an/the and sure/certainly.").block,
+        item("n", "memory_injection", 50, text="Drop a/an/the and sure/certainly again.").block,
+    ]
+    said = {fact.text for fact in extract(blocks)}
+
+    assert "a/an/the" not in said
+    assert not any("State and next steps" in text for text in said)
+
+
+def test_a_placeholder_tells_names_in_use_before_the_rest_of_the_finding() -> None:
+    """As many as take little room; the handle and the bound of 50 tokens hold."""
+    block = item("b7", "tool_result", 3_000, 7).block
+    text = placeholder_text(block, "x" * 400, "wp:b7", COUNTER, names=["src/a.py", "parseDate", "y" * 200])
+
+    assert "Names: src/a.py, parseDate." in text
+    assert "wp:b7" in text
+    assert COUNTER.count(text) <= MAXIMUM_TOKENS
+
+
+def test_the_plan_names_what_is_in_use() -> None:
+    """A mask's placeholder tells the names the snapshot says are used."""
+    items = [one for n in range(8) for one in tool_items(n, 2_000, n + 1)]
+    view = snapshot(items, limit=20_000, in_use={"result0": ["src/used.py"]})
+    plan = plan_eviction(view, 1_000, policy=POLICIES["hybrid"], counter=COUNTER)
+
+    assert [step.blocks[0].id for step in plan.steps] == ["result0"]
+    assert "src/used.py" in (plan.steps[0].placeholder or "")
+
+
+def test_a_managed_session_keeps_the_name_it_used_when_the_result_is_summarised_away() -> None:
+    """End to end: a listing leaves with the conversation, the path used from it is still told."""
+    sink = RecordingSink()
+    with manager(sink, limit=8_192) as window:
+        window.add_user("find the place")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("c0", "list", "{}")]))
+        listing = "\n".join(f"packages/core/module_{n}.py" for n in range(30))
+        window.on_tool_result("list", listing, "c0")
+        window.on_turn_start()
+        call = '{"path": "packages/core/module_17.py"}'
+        window.on_turn_end(chat_reply(None, calls=[("c1", "read", call)]))
+        window.on_tool_result("read", "x = 1\n" * 400, "c1")
+        for n in range(7):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply("thinking aloud " * 280, calls=[(f"d{n}", "run", "{}")]))
+            window.on_tool_result("run", f"step {n}", f"d{n}")
+        window.flush()
+        summaries = [block.text or "" for block in window.blocks() if block.content_type == "summary"]
+
+    assert [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+    assert any("packages/core/module_17.py" in text for text in summaries)
