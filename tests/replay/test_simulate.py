@@ -195,3 +195,14 @@ def test_the_names_of_arguments_are_no_needs(write_loop: WriteLoop) -> None:
     prepared = Prepared(write_loop(5, again=2).load())
 
     assert not any("part" in need.names for needs in prepared.needs for need in needs.used)
+
+
+def test_content_that_cannot_fit_is_nobodys_regret(write_loop: WriteLoop) -> None:
+    """A baseline that sends it all the same overflows; the reading that counts it is beside the other."""
+    prepared = Prepared(write_loop(6, words=12_000, again=1).load())
+    measures = simulate(prepared, Setup(8_192)).measures
+
+    assert measures.regrets == 0
+    assert measures.regret_ratio == 0
+    assert measures.regret_ratio_with_oversized is not None
+    assert measures.regret_ratio_with_oversized > 0

@@ -6,6 +6,7 @@ the same yardstick. Content is known by its digest: what was shortened, summaris
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -66,6 +67,8 @@ class Measures:
     """Regretted tokens of all content tokens of the session, so that it cannot fall by removing more."""
     regret_ratio_unsummarized: float | None = None
     """The same where a name in a summary counts for nothing either: only content itself says what it said."""
+    regret_ratio_with_oversized: float | None = None
+    """The same with content counted that does not fit the window by itself, which no policy can keep in sight."""
     regretted_share: float | None = None
     """Regretted tokens of removed tokens."""
     regrets_by_match: dict[str, int] = field(default_factory=dict)
@@ -74,10 +77,14 @@ class Measures:
 
 
 class _Regrets:
-    """What has left, and what of it was needed while nothing but *unsaying* content named it."""
+    """What has left, and what of it was needed while nothing but *unsaying* content named it.
 
-    def __init__(self, unsaying: frozenset[str]) -> None:
+    Content larger than *largest_tokens* is left out.
+    """
+
+    def __init__(self, unsaying: frozenset[str], largest_tokens: float) -> None:
         self._unsaying = unsaying
+        self._largest_tokens = largest_tokens
         self.left: dict[str, int] = {}
         """Content that has left, and the call before which it did."""
         self.by_match: dict[str, int] = {}
@@ -96,7 +103,7 @@ class _Regrets:
         shown: frozenset[str] | None = None
         for need in needs:
             left = self.left.get(need.content)
-            if left is None or number - left > REGRET_TURNS:
+            if left is None or number - left > REGRET_TURNS or tokens_of(need.content) > self._largest_tokens:
                 continue
             if need.match == "identifier":
                 if shown is None:
@@ -119,6 +126,7 @@ class Meter:
         limit_tokens: int,
         fitting_tokens: int,
         *,
+        largest_tokens: int,
         digest: Digester,
         price: Price | None = None,
         probe: bool = True,
@@ -134,8 +142,10 @@ class Meter:
         self._originals: dict[str, Block] = {}
         self._visible: dict[str, None] = {}
         self._sent: list[str] = []
-        self._regrets = _Regrets(UNSAYING)
-        self._stricter = _Regrets(SUMMARIZED)
+        self._regrets = _Regrets(UNSAYING, largest_tokens)
+        self._stricter = _Regrets(SUMMARIZED, largest_tokens)
+        self._oversized = _Regrets(UNSAYING, math.inf)
+        self._readings = (self._regrets, self._stricter, self._oversized)
         self._unprobed: list[Block] = []
         self._unprobed_tokens = 0
         self._scores: list[tuple[float, int]] = []
@@ -188,6 +198,7 @@ class Meter:
             regretted_tokens=regretted,
             regret_ratio=regretted / everything if everything else None,
             regret_ratio_unsummarized=self._stricter.tokens / everything if everything else None,
+            regret_ratio_with_oversized=self._oversized.tokens / everything if everything else None,
             regretted_share=regretted / removed if removed else None,
             regrets_by_match=dict(sorted(self._regrets.by_match.items())),
             peak_tokens=peak,
@@ -219,8 +230,8 @@ class Meter:
         if call.start == 0 and number:
             # A new window after a clear: what the user cleared was not removed by anyone else.
             self._visible, self._originals = {}, {}
-            self._regrets.left.clear()
-            self._stricter.left.clear()
+            for regrets in self._readings:
+                regrets.left.clear()
         visible = dict.fromkeys(keys)
         before = dict(self._visible)
         for block in call.arrived:
@@ -231,17 +242,18 @@ class Meter:
             original = self._originals.get(key)
             if key in visible or original is None or original.content_type in STANDING_TYPES:
                 continue
-            self._regrets.left[key] = self._stricter.left[key] = number
+            for regrets in self._readings:
+                regrets.left[key] = number
             self._add("removed", original.tokens)
             self._unprobed.append(original)
             self._unprobed_tokens += original.tokens
         for key in visible:
-            self._regrets.left.pop(key, None)
-            self._stricter.left.pop(key, None)
+            for regrets in self._readings:
+                regrets.left.pop(key, None)
         self._visible = {key: None for key in visible if key in self._originals}
 
     def _judge(self, needs: Sequence[Need], blocks: Sequence[Block], number: int) -> None:
-        for regrets in (self._regrets, self._stricter):
+        for regrets in self._readings:
             regrets.judge(needs, blocks, number, names_of=self._names_of, tokens_of=self._tokens_of)
 
     def _tokens_of(self, content: str) -> int:

@@ -69,6 +69,7 @@ class Prepared:
             self.needs,
             setup.limit_tokens,
             setup.fitting_tokens,
+            largest_tokens=setup.limits.overflow_tokens,
             digest=DIGEST,
             price=self.price,
             probe=has_content,
