@@ -306,7 +306,7 @@ def test_scenario_132_a_window_that_refills_at_once_three_times_is_not_compacted
         for n in range(14):
             window.on_turn_start()
             assert window.status().used_tokens <= 16_384
-            window.on_turn_end(chat_reply(words(4_500, tag=f"a{n}x")))
+            window.on_turn_end(chat_reply(words(5_200, tag=f"a{n}x")))
     turns = [event.context.turn for event in sink.events if event.type == "breaker.opened"]
     compacted = [
         event.context.turn
