@@ -1,0 +1,135 @@
+"""The names that dashboards and rules of other people are written against: changing one is a breaking change.
+
+Written out a second time on purpose; the catalogue is compared with it, and so is a real scrape.
+"""
+
+from __future__ import annotations
+
+import re
+
+from prometheus_client import generate_latest
+
+from windowpane.events import AlertFired, ContentCompressed, FidelityEvaluated, OverflowDetected
+from windowpane.metrics.catalog import BY_NAME, CATALOGUE
+from windowpane.metrics.internal import InternalMetrics
+from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.state import MetricState
+
+GAUGES = """
+    limit_tokens sum
+    used_tokens sum component
+    utilization_ratio max
+    usable_utilization_ratio max
+    sessions count zone
+    velocity_tokens_per_turn max
+    turns_until_red min bound
+    burn_rate_tokens_per_turn max
+    turns_until_exhausted min
+    budget_utilization_ratio weighted_mean component
+    tool_result_ratio max
+    duplicate_ratio max
+    stale_ratio max
+    eviction_rate_blocks_per_turn max
+    compression_ratio min
+    fidelity_ratio min method
+    estimate_error_ratio max_abs
+    cache_hit_ratio weighted_mean
+    alerts_firing sum alert,severity
+    session_utilization_ratio max session
+    session_used_tokens max session
+"""
+COUNTERS = """
+    turns_total
+    added_tokens_total component
+    carried_tokens_total state
+    evicted_blocks_total policy,content_type
+    evicted_tokens_total policy,content_type
+    compressions_total strategy,outcome
+    compression_input_tokens_total
+    compression_output_tokens_total
+    regrets_total cause
+    zone_transitions_total from,to
+    velocity_spikes_total
+    budget_events_total component,outcome
+    overflows_total outcome
+    checkpoints_total outcome
+    model_tokens_total type
+    cost_dollars_total
+    alert_transitions_total alert,severity,state
+"""
+HISTOGRAMS = """
+    turn_utilization_ratio
+    block_tokens content_type
+    compression_seconds strategy
+"""
+OWN = """
+    windowpane_hook_seconds histogram hook
+    windowpane_store_write_seconds histogram
+    windowpane_dropped_events_total counter sink,reason
+    windowpane_queue_events gauge
+    windowpane_notifications_total counter channel,outcome
+    windowpane_last_event_age_seconds gauge
+    windowpane_build_info gauge version,python
+"""
+
+
+def lines(table: str) -> list[list[str]]:
+    return [line.split() for line in table.strip().splitlines()]
+
+
+def written_out() -> dict[str, tuple[str, tuple[str, ...], str | None]]:
+    """Kind, labels and aggregate by full name."""
+    found: dict[str, tuple[str, tuple[str, ...], str | None]] = {}
+    for name, aggregate, *labels in lines(GAUGES):
+        found[f"context_window_{name}"] = ("gauge", ("agent", "model", *_split(labels)), aggregate)
+    for kind, table in (("counter", COUNTERS), ("histogram", HISTOGRAMS)):
+        for name, *labels in lines(table):
+            found[f"context_window_{name}"] = (kind, ("agent", "model", *_split(labels)), None)
+    for name, kind, *labels in lines(OWN):
+        found[name] = (kind, tuple(_split(labels)), None)
+    return found
+
+
+def _split(labels: list[str]) -> list[str]:
+    return labels[0].split(",") if labels else []
+
+
+def test_the_catalogue_has_exactly_these() -> None:
+    """Name, kind, labels in their order, and how sessions join into one value."""
+    declared = {
+        metric.name: (metric.kind, metric.labels, metric.aggregate if metric.kind == "gauge" else None)
+        for metric in CATALOGUE
+        if metric.prometheus
+    }
+
+    assert declared == written_out()
+
+
+def test_a_scrape_has_them_all_with_kind_help_and_labels(
+    scripted_state: MetricState, make_event, measured
+) -> None:
+    """What is on the wire is what is declared, family by family; nothing else is."""
+    for data in (
+        measured(),
+        AlertFired("overflow", "critical", 1, None, None),
+        OverflowDetected("proactive", "reduced", 9, 8),
+        FidelityEvaluated("probe", score=0.8, coverage=1.0),
+        ContentCompressed("compaction", "threshold", "accepted", 900, 100, duration_seconds=1.5),
+    ):
+        scripted_state.apply(make_event(data, session="more"))
+    own = InternalMetrics(version="1", clock=lambda: 1_000.0, last_event_at=lambda: 9.0, queue_events=lambda: 3)
+    own.hook("on_turn_end", 0.01)
+    own.notified("json", "delivered")
+    source = StateSource(scripted_state, clock=lambda: 1_000.0, top_sessions=1)
+    text = generate_latest(registry_of(source, own)).decode()
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    helps = dict(re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE))
+
+    assert kinds == {name: kind for name, (kind, _, _) in written_out().items()}
+    assert helps == {name: BY_NAME[name].help for name in written_out()}
+    for name, (kind, labels, _) in written_out().items():
+        sample = rf"^{name}{'_bucket' if kind == 'histogram' else ''}(?:\{{(.*)\}})? \S+$"
+        found = re.findall(sample, text, re.MULTILINE)
+        assert found, name
+        wanted = {*labels, *(("le",) if kind == "histogram" else ())}
+        assert all(set(re.findall(r'(\w+)="', one)) == wanted for one in found), name
