@@ -565,6 +565,17 @@ def test_an_alert_that_cannot_be_written_holds_up_no_other() -> None:
     assert [sent[0].session_id for sent in channel.sent] == ["s2", "s3", "s4"]
 
 
+def test_a_session_whose_id_is_no_text_is_told_about() -> None:
+    """Half a surrogate pair in an id costs nobody a message."""
+    channel = Memory()
+    notifier = by_hand(channel, Clock(), group_seconds=0)
+
+    notifier.write([fired(session="half \ud800")])
+    notifier.deliver_due()
+
+    assert [len(sent) for sent in channel.sent] == [1]
+
+
 @pytest.mark.server
 def test_a_real_alertmanager_holds_and_ends_the_alert(
     tmp_path: Path,

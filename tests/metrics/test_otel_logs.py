@@ -290,3 +290,17 @@ def test_an_odd_span_is_no_span(receiver: Receiver, identifier: str) -> None:
     (record,) = receiver.records()
 
     assert json.dumps([record.trace_id.hex().strip("0"), record.span_id.hex().strip("0")]) == '["", ""]'
+
+
+def test_names_that_are_no_text_arrive_all_the_same(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    """Half a surrogate pair in a name costs a question mark, not the attribute, and nothing is logged."""
+    logs = EventLogs(logs_exporter(receiver.logs_url), clock=lambda: 2_000.0)
+    odd = context(session_id="s \ud800", agent="a\udfff", model="m\ud800")
+    logs.write([fired("critical")._replace(context=odd)])
+    logs.close()
+    (record,) = receiver.records()
+    told = said(record)
+
+    assert (told["gen_ai.conversation.id"], told["gen_ai.agent.name"]) == ("s ?", "a?")
+    assert told["gen_ai.request.model"] == "m?"
+    assert caplog.records == []

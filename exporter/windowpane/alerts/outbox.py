@@ -81,7 +81,8 @@ def state_of(event: Event) -> State:
 def _identity(entry: Entry) -> tuple[str, str, str, int, State]:
     data = entry.event.data
     assert isinstance(data, AlertFired | AlertResolved)
-    session_id = entry.event.context.session_id
+    # Half a surrogate pair is no text for SQLite; the event's own bytes keep the id as it came.
+    session_id = entry.event.context.session_id.encode("utf-8", "replace").decode()
     return entry.channel, session_id, data.alert, data.crossing_turn, state_of(entry.event)
 
 

@@ -97,17 +97,22 @@ def attributes_of(event: Event) -> dict[str, Value]:
 def _identity(context: EventContext) -> Mapping[str, Value]:
     """What all events of one turn share."""
     named: dict[str, Value] = {
-        "gen_ai.conversation.id": context.session_id[:TEXT_CHARACTERS],
-        "gen_ai.agent.name": context.agent[:TEXT_CHARACTERS],
+        "gen_ai.conversation.id": plain(context.session_id),
+        "gen_ai.agent.name": plain(context.agent),
         f"{NAMESPACE}.turn": context.turn,
         f"{NAMESPACE}.window.id": context.window_id,
-        f"{NAMESPACE}.source": context.source[:TEXT_CHARACTERS],
+        f"{NAMESPACE}.source": plain(context.source),
     }
     if context.model:
-        named["gen_ai.request.model"] = context.model[:TEXT_CHARACTERS]
+        named["gen_ai.request.model"] = plain(context.model)
     if context.parent_session_id:
-        named[f"{NAMESPACE}.parent.conversation.id"] = context.parent_session_id[:TEXT_CHARACTERS]
+        named[f"{NAMESPACE}.parent.conversation.id"] = plain(context.parent_session_id)
     return named
+
+
+def plain(name: str) -> str:
+    """A name from outside as an attribute: not long, and Unicode text even where half a surrogate pair came."""
+    return name[:TEXT_CHARACTERS].encode("utf-8", "replace").decode()
 
 
 def _usage(data: TurnEnded) -> dict[str, Value]:

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from windowpane.control.spans import SpanIds, WindowOnSpan
+from windowpane.otlp.records import plain
 
 Attributes = dict[str, str | int | float | bool]
 
@@ -30,7 +31,7 @@ def attributes_of(window: WindowOnSpan) -> Attributes:
     """What a span says about the window of its call; what is unknown is left out."""
     status = window.status
     attributes: Attributes = {
-        "gen_ai.conversation.id": window.session_id,
+        "gen_ai.conversation.id": plain(window.session_id),
         "context_window.used_tokens": status.used_tokens,
         "context_window.turn": status.turn,
         "context_window.window.id": status.window_id,
