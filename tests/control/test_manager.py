@@ -270,6 +270,9 @@ def test_scenario_022_a_single_turn_too_large_is_reduced_from_within() -> None:
         assert window.status().used_tokens <= 5_735
         assert "read everything" in json.dumps(window.messages())
         assert valid(window)
+    [overflow] = sink.of(OverflowDetected)
+    assert overflow.outcome == "reduced"
+    assert overflow.used_tokens > 10_400  # what did not fit, not what was left of it
 
 
 def test_a_call_that_is_shortened_stays_with_its_result() -> None:
