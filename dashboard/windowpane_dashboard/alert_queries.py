@@ -12,7 +12,7 @@ from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.wording import quantity
 from windowpane.answers import is_live
 from windowpane.events import AlertResolved, NotificationDelivered, NotificationFailed
-from windowpane.formats import UNKNOWN, count, seconds
+from windowpane.formats import UNKNOWN, count, seconds, utc
 from windowpane.signs import severity_label
 from windowpane.store.base import AlertRow, EventFilter, EventReader, SessionFilter, SessionRow
 from windowpane.vocabulary import Severity
@@ -182,12 +182,17 @@ def _lane_record(place: int, row: AlertRow, outcome: Outcome) -> tuple[object, .
     end = None if row.fired_at is None else row.fired_at + (outcome.seconds or 0.0)
     text = (
         f"{severity_label(row.severity)}, {title_of(row.alert)}: {row.summary}\n"
-        f"fired at turn {row.fired_turn}, {outcome.words} ({lasted_words(outcome)})\ntold: {told_words(row)}"
+        f"fired at turn {row.fired_turn}{_moment(row.fired_at)}, {outcome.words} ({lasted_words(outcome)})\n"
+        f"told: {told_words(row)}"
     )
     return (
         place, row.session_id, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at, end,
         outcome.now, text, row.agent,
     )  # fmt: skip
+
+
+def _moment(at: float | None) -> str:
+    return "" if at is None else f", {utc(at)}"
 
 
 @dataclass(frozen=True, slots=True)

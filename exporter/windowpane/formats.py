@@ -6,7 +6,7 @@ Unknown is always `–`, never 0 and never blank; an estimate carries `≈`.
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 UNKNOWN: Final = "–"
@@ -131,6 +131,6 @@ def utc(at: float | None) -> str:
     return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def local(at: float | None) -> str:
-    """A moment in the reader's own time zone: `2026-03-02 12:04:05`."""
-    return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+def local(at: float | None, *, zone: tzinfo | None = None) -> str:
+    """A moment in the reader's own time zone, by default this machine's: `2026-03-02 12:04:05`."""
+    return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC).astimezone(zone):%Y-%m-%d %H:%M:%S}"

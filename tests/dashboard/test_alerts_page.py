@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
 from windowpane.events import AlertFired, Event, NotificationDelivered, NotificationFailed
@@ -138,6 +140,20 @@ def test_the_lanes_hold_every_firing(alert_store: SqliteStore, palette: Any, alo
     assert critical.marker.color == palette.severities["critical"]
     assert any(trace.marker.symbol == "triangle-right" for trace in figure.data)
     assert sum(size == 15 for trace in marks for size in trace.marker.size) == 1
+
+
+def test_lanes_along_time_show_the_readers_clock(alert_store: SqliteStore) -> None:
+    """Marks stand where the reader's clock stood, the axis names the zone, and pointing at one tells UTC."""
+    lanes = lane_frame(firings(alert_store, AlertFilters()), time.time())
+    drawn = {
+        zone: alert_lanes(lanes, LIGHT, along="time", zone=ZoneInfo(zone), zone_words=zone)
+        for zone in ("UTC", "Asia/Kolkata")
+    }
+
+    first = {zone: next(t for t in figure.data if t.customdata is not None) for zone, figure in drawn.items()}
+    assert first["Asia/Kolkata"].x[0] - first["UTC"].x[0] == np.timedelta64(330, "m")
+    assert "Asia/Kolkata" in drawn["Asia/Kolkata"].layout.xaxis.title.text
+    assert " UTC, " in first["Asia/Kolkata"].hovertext[0]
 
 
 def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from datetime import UTC, tzinfo
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,13 @@ READABLE_SPAN_SECONDS: Final = 3 * 86_400.0
 """Beyond, minutes of firing would be too thin to see on a time axis."""
 
 
+class _Ends(NamedTuple):
+    """Where bars begin and end: turns, or moments."""
+
+    start: np.ndarray
+    end: np.ndarray
+
+
 def natural_axis(lanes: pd.DataFrame) -> AlertAxis:
     """Time where every firing has one and all are within some days, else turns."""
     if lanes.empty or lanes["start"].isna().any():
@@ -32,9 +40,15 @@ def natural_axis(lanes: pd.DataFrame) -> AlertAxis:
 
 
 def alert_lanes(
-    lanes: pd.DataFrame, palette: Palette, *, along: AlertAxis, chosen: int | None = None
+    lanes: pd.DataFrame,
+    palette: Palette,
+    *,
+    along: AlertAxis,
+    chosen: int | None = None,
+    zone: tzinfo = UTC,
+    zone_words: str = "UTC",
 ) -> go.Figure:
-    """The lanes of `lane_frame`; *chosen* is the place of the firing that is ringed.
+    """The lanes of `lane_frame`; *chosen* is the place of the firing that is ringed, *zone* that of the times.
 
     The customdata of each mark is its firing's place in the list.
     """
@@ -45,14 +59,22 @@ def alert_lanes(
         if along == "time":
             of_severity = of_severity[of_severity["start"].notna()]
         if len(of_severity):
-            _add_severity(figure, of_severity, severity, sessions, palette, along=along, chosen=chosen)
+            _add_severity(
+                figure,
+                of_severity,
+                severity,
+                sessions,
+                palette,
+                ends=_ends(of_severity, along, zone),
+                chosen=chosen,
+            )
     rows = len(sessions)
     styled(
         figure, palette, height=LANE_PIXELS * rows + 78, showlegend=True, hovermode="closest",
         margin={"l": 170, "r": 16, "t": 30, "b": 40}, clickmode="event+select",
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11}},
     )  # fmt: skip
-    words = "turn of the session" if along == "turn" else "time (UTC)"
+    words = "turn of the session" if along == "turn" else f"time ({zone_words})"
     figure.update_layout(
         xaxis=axis(
             palette, title=titled(words, palette), fixedrange=False,
@@ -77,13 +99,13 @@ def _add_severity(
     sessions: list[str],
     palette: Palette,
     *,
-    along: AlertAxis,
+    ends: _Ends,
     chosen: int | None,
 ) -> None:
     height = np.array(
         [len(sessions) - 1 - sessions.index(name) + _HEIGHTS[severity] for name in of_severity["session"]]
     )
-    start, end = _ends(of_severity, along)
+    start, end = ends
     colour = palette.severities[severity]
     gap = np.full(len(start), np.nan)
     heights = np.column_stack([height, height, gap]).ravel()
@@ -112,9 +134,16 @@ def _add_severity(
         )  # fmt: skip
 
 
-def _ends(of_severity: pd.DataFrame, along: AlertAxis) -> tuple[np.ndarray, np.ndarray]:
+def _ends(of_severity: pd.DataFrame, along: AlertAxis, zone: tzinfo) -> _Ends:
     if along == "turn":
-        return of_severity["first_turn"].to_numpy(dtype=float), of_severity["last_turn"].to_numpy(dtype=float)
-    start = pd.to_datetime(of_severity["start"].astype("float64"), unit="s")
-    end = pd.to_datetime(of_severity["end"].astype("float64"), unit="s")
-    return start.to_numpy(), end.to_numpy()
+        return _Ends(
+            of_severity["first_turn"].to_numpy(dtype=float), of_severity["last_turn"].to_numpy(dtype=float)
+        )
+    return _Ends(_clock(of_severity["start"], zone), _clock(of_severity["end"], zone))
+
+
+def _clock(at: pd.Series, zone: tzinfo) -> np.ndarray:
+    """What the clocks of a zone show; the browser draws it as it is."""
+    known: pd.Series = pd.to_datetime(at.astype("float64"), unit="s", utc=True)
+    clock: np.ndarray = known.dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
+    return clock

@@ -9,10 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.answers import is_live
-from windowpane.formats import UNKNOWN, ago, count, dollars, local, percent, tokens, tokens_short, utc
+from windowpane.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
 from windowpane.signs import COUNT_WORDS, LIMIT_WORDS, zone_label
 from windowpane.store.base import SessionRow
-from windowpane_dashboard import elements
+from windowpane_dashboard import elements, times
 from windowpane_dashboard.queries import Timeline, red_in
 
 
@@ -37,8 +37,8 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     sources = set(timeline.turns["count_source"].dropna())
     help_text = "Counts: " + ", ".join(COUNT_WORDS.get(source, source) for source in sorted(sources)) + "."
     if row.started_at is not None:
-        help_text += f" From {local(row.started_at)} ({utc(row.started_at)})"
-        help_text += f" to {local(row.last_at)} ({utc(row.last_at)})."
+        help_text += f" From {times.local_and_utc(row.started_at)}"
+        help_text += f" to {times.local_and_utc(row.last_at)}."
     st.caption(elements.escaped("  ·  ".join(parts)), help=elements.escaped(help_text) if sources else None)
     if row.limit_tokens is None:
         st.caption(

@@ -7,7 +7,7 @@ import streamlit as st
 from windowpane.formats import count
 from windowpane.signs import NOTEWORTHY
 from windowpane.store.base import EventFilter, EventReader, SessionRow
-from windowpane_dashboard import elements
+from windowpane_dashboard import elements, times
 from windowpane_dashboard.queries import events_frame
 
 SHOWN = 500
@@ -36,6 +36,8 @@ def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
         return
     if frame["at"].isna().all():
         frame = frame.drop(columns="at")
+    else:
+        frame["at"] = times.shown_in_zone(frame["at"])
     elements.table(
         frame,
         key="happenings",
@@ -44,7 +46,7 @@ def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
         column_config={
             "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
             "turn": st.column_config.NumberColumn(width=48),
-            "at": st.column_config.DatetimeColumn("time", format="YYYY-MM-DD HH:mm:ss", width=140),
+            "at": times.moment_column("time (local)", width=140),
             "event": st.column_config.TextColumn(width=170),
             "what": st.column_config.TextColumn(width=640),
         },

@@ -8,10 +8,10 @@ from windowpane.alerts.guidance import GUIDANCE
 from windowpane.alerts.rulefile import condition
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.wording import quantity
-from windowpane.formats import count, local, utc
+from windowpane.formats import count
 from windowpane.signs import severity_label
 from windowpane.store.base import AlertRow, EventReader
-from windowpane_dashboard import elements
+from windowpane_dashboard import elements, times
 from windowpane_dashboard.alert_queries import (
     Delivery,
     Outcome,
@@ -28,7 +28,7 @@ def firing_section(store: EventReader, row: AlertRow, outcome: Outcome) -> None:
     """Draw what fired, how it ended and who was told, with the runbook's entry."""
     st.markdown(f"**{elements.escaped(f'{severity_label(row.severity)}: {title_of(row.alert)}')}**")
     st.text(f"{row.summary}.")
-    since = "" if row.fired_at is None else f", {local(row.fired_at)} local ({utc(row.fired_at)})"
+    since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
     st.caption(
         elements.escaped(
             f"Agent {row.agent or 'unnamed'}, session {row.session_id}. Held from turn {row.crossing_turn}, "

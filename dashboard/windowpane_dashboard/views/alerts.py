@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.signs import severity_label
 from windowpane.store.base import SessionFilter
-from windowpane_dashboard import access, elements
+from windowpane_dashboard import access, elements, times
 from windowpane_dashboard.alert_queries import (
     ALERT_ROWS,
     LANE_SESSIONS,
@@ -119,7 +119,10 @@ def lanes_section(listed: Firings, chosen: int, now: float) -> None:
             label_visibility="collapsed",
             required=True,
         )
-    figure = alert_lanes(lanes, elements.current_palette(), along=along, chosen=chosen)
+    figure = alert_lanes(
+        lanes, elements.current_palette(), along=along, chosen=chosen, zone=times.reader_zone(),
+        zone_words=f"your time: {times.zone_words()}",
+    )  # fmt: skip
     figure.update_layout(uirevision=along)
     elements.picture(
         figure,
@@ -163,6 +166,8 @@ def table_section(listed: Firings, now: float) -> None:
     frame = alert_frame(listed, now)
     if frame["fired"].isna().all():
         frame = frame.drop(columns="fired")
+    else:
+        frame["fired"] = times.shown_in_zone(frame["fired"])
     config = st.column_config
     elements.table(
         coloured(frame, elements.current_palette()),
@@ -176,7 +181,7 @@ def table_section(listed: Firings, now: float) -> None:
             "alert": config.TextColumn(width=146),
             "session": config.LinkColumn(width=108, display_text=r"session=([^&]+)", alignment="left"),
             "turn": config.NumberColumn(width=44),
-            "fired": config.DatetimeColumn("fired (local)", format="MM-DD HH:mm:ss", width=104),
+            "fired": times.moment_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
             "lasted": config.TextColumn(width=116),
             "ended": config.TextColumn(width=132),
             "told": config.TextColumn(width=150),

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from windowpane.events import PAYLOADS
-from windowpane.formats import UNKNOWN, count, local, utc
+from windowpane.formats import count
 from windowpane.signs import event_label
 from windowpane.store.base import SessionFilter, StoredEvent, Verification
 from windowpane.words import describe
-from windowpane_dashboard import access, elements, exports
+from windowpane_dashboard import access, elements, exports, times
 from windowpane_dashboard.filters import AuditFilters
 from windowpane_dashboard.queries import events_frame
 
@@ -146,6 +146,7 @@ def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
 def _table(shown: Sequence[StoredEvent]) -> None:
     frame = events_frame(shown)
     frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
+    frame["at"] = times.shown_in_zone(frame["at"])
     config = st.column_config
     elements.table(
         frame,
@@ -156,7 +157,7 @@ def _table(shown: Sequence[StoredEvent]) -> None:
         selection_mode="single-row",
         column_config={
             "seq": config.NumberColumn(width=60),
-            "at": config.DatetimeColumn("time (local)", format="YYYY-MM-DD HH:mm:ss", width=138),
+            "at": times.moment_column("time (local)", width=138),
             "utc": config.TextColumn("UTC", width=66),
             "session": config.TextColumn(width=130),
             "turn": config.NumberColumn(width=48),
@@ -173,10 +174,9 @@ def _selected_row(shown: Sequence[StoredEvent]) -> None:
         return
     stored = shown[rows[0]]
     st.text(describe(stored.event))
-    at = stored.event.at
-    when = UNKNOWN if at is None else f"{local(at)} local, {utc(at)}"
     st.code(
-        f"seq       {stored.seq}\nevent id  {stored.event.event_id}\nhash      {stored.hash}\ntime      {when}\n"
+        f"seq       {stored.seq}\nevent id  {stored.event.event_id}\nhash      {stored.hash}\n"
+        f"time      {times.local_and_utc(stored.event.at)}\n"
         f"stream    {stored.event.context.stream_id}, number {stored.event.n}",
         language=None,
     )

@@ -6,10 +6,10 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from windowpane.formats import count, local
+from windowpane.formats import count
 from windowpane.store.base import SessionFilter
 from windowpane.store.replays import StoredReplay
-from windowpane_dashboard import access, elements
+from windowpane_dashboard import access, elements, times
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.replay_queries import (
     Result,
@@ -69,7 +69,7 @@ def chosen_replay(snapshot: access.Snapshot) -> StoredReplay | None:
         "Stored replay",
         list(rows),
         key="replay_choice",
-        format_func=lambda name: replay_label(rows[name], local(rows[name].at)),
+        format_func=lambda name: replay_label(rows[name], times.local(rows[name].at)),
         on_change=lambda: st.query_params.from_dict({"id": st.session_state["replay_choice"]}),
     )
     if asked != stored.row.id:

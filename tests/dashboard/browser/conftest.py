@@ -79,11 +79,15 @@ def site(browser: Browser, run_server: Any, free_port: Callable[[], int]) -> Ite
     """Serve a store and open it in a fresh browser context; the second call opens another store."""
     contexts = []
 
-    def serve(store: Path, *, scheme: Any = "light", width: int = 1280, height: int = 800) -> Site:
+    def serve(
+        store: Path, *, scheme: Any = "light", width: int = 1280, height: int = 800, zone: str = "UTC"
+    ) -> Site:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         run_server([sys.executable, "-c", SERVE, store, str(port)], ready=lambda: _answers(url))
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, timezone_id=zone
+        )
         contexts.append(context)
         page = context.new_page()
         outside: list[str] = []
