@@ -47,9 +47,11 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
             "the dashboard is not installed; run: pip install 'windowpane[dashboard]'"
         ) from error
     check_port(port, address)
+    from windowpane_dashboard.downloads import ROUTES  # starlette comes with streamlit
+
     os.environ["WINDOWPANE_STORE"] = str(store_path)
     warm_up()
-    st.App(APP).run(config=server_config(port, address))
+    st.App(APP, routes=ROUTES).run(config=server_config(port, address))
 
 
 def warm_up() -> None:

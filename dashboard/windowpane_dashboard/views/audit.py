@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -10,8 +11,10 @@ from windowpane.events import PAYLOADS
 from windowpane.formats import count
 from windowpane.signs import event_label
 from windowpane.store.base import SessionFilter, StoredEvent, Verification
+from windowpane.store.search import MAXIMUM_HITS
 from windowpane.words import describe
-from windowpane_dashboard import access, elements, exports, times
+from windowpane_dashboard import access, downloads, elements, times
+from windowpane_dashboard.exports import FORMS
 from windowpane_dashboard.filters import AuditFilters
 from windowpane_dashboard.queries import events_frame
 
@@ -131,15 +134,19 @@ def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
     if not found:
         st.text("No event matches these filters.")
         return
-    total = snapshot.store.count_events(query)
+    total = snapshot.store.count_events(replace(query, after_seq=0))
+    more = " or more" if filters.text and total >= MAXIMUM_HITS else ""
     shown = found[:PAGE_ROWS]
     _table(shown)
-    left, middle, right = st.columns([3.4, 2, 2.6], vertical_alignment="center")
-    left.caption(f"{total:,} matching events from here on; rows {shown[0].seq:,} to {shown[-1].seq:,} shown.")
+    left, middle, right = st.columns([2.6, 2.2, 3.8], vertical_alignment="center")
+    left.caption(
+        f"{total:,}{more} matching events, seq {shown[0].seq:,} to {shown[-1].seq:,} shown; "
+        "a download holds all that match."
+    )
     with middle:
         _paging(filters, shown[-1].seq if len(found) > PAGE_ROWS else None)
     with right:
-        _downloads(snapshot, filters)
+        _downloads(filters)
     _selected_row(shown)
 
 
@@ -207,27 +214,12 @@ def _turn_page(filters: AuditFilters, after: int) -> None:
     st.rerun()
 
 
-def _downloads(snapshot: access.Snapshot, filters: AuditFilters) -> None:
-    left, right = st.columns(2)
-    query = filters.to_store(limit=exports.EXPORT_ROWS)
-    left.download_button(
-        "JSON Lines",
-        lambda: exports.json_lines(snapshot.store, query),
-        file_name="windowpane-events.jsonl",
-        mime="application/jsonl",
-        icon=":material/download:",
-        on_click="ignore",
-        width="stretch",
-    )
-    right.download_button(
-        "CSV",
-        lambda: exports.csv(snapshot.store, query),
-        file_name="windowpane-events.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-        width="stretch",
-    )
+def _downloads(filters: AuditFilters) -> None:
+    """All that matches, from the first event on, whichever rows are shown."""
+    for place, (name, form) in zip(st.columns(len(FORMS)), FORMS.items(), strict=True):
+        place.link_button(
+            form.label, downloads.address(filters, name), icon=":material/download:", width="stretch"
+        )
 
 
 main()

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 ExportFormat = Literal["jsonl", "parquet"]
 
-_BATCH: Final = 5_000
-_ROWS: Final = (
-    "SELECT e.seq, s.session_id, s.revision, e.turn, t.name, e.at, e.hash, e.body FROM events AS e "
-    "JOIN sessions AS s ON s.key = e.session JOIN event_types AS t ON t.id = e.type "
+BATCH: Final = 5_000
+"""Events read at once; what an export holds in memory."""
+COLUMNS: Final = (
+    "e.seq, s.session_id, s.revision, e.turn, (SELECT name FROM event_types WHERE id = e.type), e.at, e.hash, "
+    "e.body"
 )
+"""Of events `e` and sessions `s`: the fields of a `Row`."""
+_ROWS: Final = f"SELECT {COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
 _ALL: Final = _ROWS + "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
 _OF_SESSION: Final = _ROWS + (  # noqa: S608  # constants only
     "WHERE e.seq IN (SELECT seq FROM events WHERE seq > ? AND session IN "
@@ -52,9 +55,9 @@ def rows(read: Read, session_id: str | None) -> Iterator[list[Row]]:
     after = 0
     while True:
         if session_id is None:
-            found = read(_ALL, (after, _BATCH))
+            found = read(_ALL, (after, BATCH))
         else:
-            found = read(_OF_SESSION, (after, session_id, _BATCH))
+            found = read(_OF_SESSION, (after, session_id, BATCH))
         if not found:
             return
         yield [Row(*row) for row in found]
@@ -66,30 +69,48 @@ def write_json_lines(batches: Iterator[list[Row]], file: Path) -> int:
     written = 0
     with _whole(file) as target:
         for batch in batches:
-            target.writelines(
-                b'{"seq":%d,"revision":%d,"hash":"%b","event":%b}\n'
-                % (row.seq, row.revision, row.hash.hex().encode(), row.body)
-                for row in batch
-            )
+            target.writelines(map(json_line, batch))
             written += len(batch)
     return written
 
 
+def json_line(row: Row) -> bytes:
+    """One event as a line: `seq`, `revision`, `hash` and the exact `event`."""
+    return b'{"seq":%d,"revision":%d,"hash":"%b","event":%b}\n' % (
+        row.seq, row.revision, row.hash.hex().encode(), row.body
+    )  # fmt: skip
+
+
 def write_parquet(batches: Iterator[list[Row]], file: Path) -> int:
     """Write a Parquet file with the row's columns and the body as text; returns how many."""
+    written = 0
+    with _whole(file) as target, parquet_writer(target) as write:
+        for batch in batches:
+            write(batch)
+            written += len(batch)
+    return written
+
+
+@contextmanager
+def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[Row]], None]]:
+    """A function that adds a batch to *target*, which is written from front to back and never read.
+
+    Raises `StoreError` where pyarrow is not installed.
+    """
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
         raise StoreError("Parquet needs pyarrow: pip install 'windowpane[parquet]'") from error
     schema = _schema(pa)
-    written = 0
-    with _whole(file) as target, parquet.ParquetWriter(target, schema, compression="zstd") as writer:
-        for batch in batches:
+
+    with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
+
+        def write(batch: list[Row]) -> None:
             documents = [{**row._asdict(), "hash": row.hash.hex(), "body": row.body.decode()} for row in batch]
             writer.write_table(pa.Table.from_pylist(documents, schema))
-            written += len(batch)
-    return written
+
+        yield write
 
 
 def _schema(arrow: Any) -> pa.Schema:

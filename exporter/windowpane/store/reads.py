@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,14 +137,19 @@ class SqliteReader:
 
     def events(self, query: EventFilter) -> Sequence[StoredEvent]:
         """Events that match, by `seq`; of a named session, those of its current revision."""
-        with self._pool.lend() as connection:
-            scope = _scope(connection, query)
-            if scope is None:
-                return []
-            if query.text:
-                return search.events(connection, query, scope)
-            sql, values = event_query(query, scope, rows.EVENT_COLUMNS)
-            return [rows.stored_event(row) for row in connection.execute(sql, values)]
+        return [rows.stored_event(row) for row in self._matching(query, rows.EVENT_COLUMNS)]
+
+    def matching(self, query: EventFilter) -> Iterator[list[export.Row]]:
+        """The record of every event that matches, whatever the limit, in batches by `seq`; for exports."""
+        size = search.MAXIMUM_HITS if query.text else export.BATCH  # a search finds that many at once anyway
+        while True:
+            asked = replace(query, limit=size, newest_first=False)
+            found = [export.Row(*row) for row in self._matching(asked, export.COLUMNS)]
+            if found:
+                yield found
+            if len(found) < size:
+                return
+            query = replace(query, after_seq=found[-1].seq)
 
     def count_events(self, query: EventFilter) -> int:
         """How many events match, whatever the limit."""
@@ -237,6 +243,16 @@ class SqliteReader:
         """Release the connections."""
         with reporting(self.path):
             self._pool.close()
+
+    def _matching(self, query: EventFilter, columns: str) -> list[tuple[Any, ...]]:
+        with self._pool.lend() as connection:
+            scope = _scope(connection, query)
+            if scope is None:
+                return []
+            if query.text:
+                return search.found(connection, query, scope, columns)
+            sql, values = event_query(query, scope, columns)
+            return connection.execute(sql, values).fetchall()
 
     def _read(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
         with self._pool.lend() as connection:

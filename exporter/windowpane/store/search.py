@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from windowpane.store import rows
-from windowpane.store.base import EventFilter, StoredEvent
+from windowpane.store.base import EventFilter
 from windowpane.store.operations import Value
 from windowpane.store.queries import EventScope, Statement
 
@@ -67,14 +66,16 @@ def remove(connection: sqlite3.Connection, session: int) -> None:
     connection.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in found.fetchall()))
 
 
-def events(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> list[StoredEvent]:
-    """The events that match, within the filter's limit."""
+def found(
+    connection: sqlite3.Connection, query: EventFilter, scope: EventScope, columns: str
+) -> list[tuple[Any, ...]]:
+    """Those columns of the events that match, within the filter's limit."""
     hits = sorted(_hits(connection, query, scope), reverse=query.newest_first)
     sql = (
-        f"SELECT {rows.EVENT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
+        f"SELECT {columns} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # constants
         "WHERE e.seq = ?"
     )
-    return [rows.stored_event(connection.execute(sql, (seq,)).fetchone()) for seq in hits[: query.limit]]
+    return [connection.execute(sql, (seq,)).fetchone() for seq in hits[: query.limit]]
 
 
 def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:

@@ -173,14 +173,14 @@ def test_export_the_audit_log_of_one_session(person: Person, tmp_path: Path) -> 
     """The download holds that session's events and no other's."""
     person.opens("audit", session=LARGE)
     with person.page.expect_download(timeout=60_000) as download:
-        person.clicks(person.page.get_by_role("button", name="JSON Lines"))
+        person.clicks(person.page.get_by_role("link", name="JSON Lines"))
     path = tmp_path / "events.jsonl"
     download.value.save_as(path)
 
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
     assert len(lines) > 1_000
-    assert {line["session_id"] for line in lines} == {LARGE}
+    assert {line["event"]["session_id"] for line in lines} == {LARGE}
 
 
 def test_decide_between_two_policies(person: Person) -> None:

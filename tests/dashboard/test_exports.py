@@ -1,0 +1,166 @@
+"""Downloads hold exactly what the filters match, in every form, from one batch of memory."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from windowpane.events import Event
+from windowpane.store import export
+from windowpane.store.base import EventFilter
+from windowpane.store.export import Row
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard import downloads
+from windowpane_dashboard.exports import FORMS, csv_lines
+from windowpane_dashboard.filters import AuditFilters
+
+FILTERS = (
+    AuditFilters(),
+    AuditFilters(session="refactor-api"),
+    AuditFilters(types=("alert.fired", "blocks.evicted")),
+    AuditFilters(session="refactor-api", turn_from=12, turn_to=18),
+    AuditFilters(text="compaction"),
+    AuditFilters(session="short", types=("blocks.evicted",)),
+)
+
+
+def fetched(filters: AuditFilters, form: str) -> Any:
+    client = TestClient(Starlette(routes=list(downloads.ROUTES)))
+    response = client.get("/" + downloads.address(filters, form))
+    assert response.status_code == 200, response.text
+    return response
+
+
+def numbers(body: bytes, form: str) -> list[int]:
+    if form == "jsonl":
+        return [json.loads(line)["seq"] for line in body.splitlines()]
+    if form == "csv":
+        return [int(row["seq"]) for row in csv.DictReader(io.StringIO(body.decode()))]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    return list(parquet.read_table(io.BytesIO(body)).column("seq").to_pylist())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("filters", FILTERS, ids=lambda filters: urlencode(filters.to_query()) or "all")
+def test_a_download_holds_exactly_what_matches(
+    small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, filters: AuditFilters, form: str
+) -> None:
+    """Every matching event once, in order, however many batches that takes, from whichever page it is asked."""
+    monkeypatch.setattr(export, "BATCH", 7)
+    wanted = [one.seq for one in small_store.events(filters.to_store(limit=100_000))]
+    later = AuditFilters(**{**{name: getattr(filters, name) for name in filters.__slots__}, "after": 50})
+
+    response = fetched(later, form)
+
+    assert numbers(response.content, form) == wanted
+    assert response.headers["content-disposition"].endswith(f'.{form}"')
+
+
+def test_json_lines_and_parquet_are_those_of_the_command(small_store: SqliteStore, tmp_path: Path) -> None:
+    """What the page gives and what `windowpane audit export` gives is the same record, byte for byte."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for form in ("jsonl", "parquet"):
+        small_store.export(tmp_path / form, form=form)
+
+    assert fetched(AuditFilters(), "jsonl").content == (tmp_path / "jsonl").read_bytes()
+    page = parquet.read_table(io.BytesIO(fetched(AuditFilters(), "parquet").content))
+    assert page.equals(parquet.read_table(tmp_path / "parquet"))
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
+def test_no_cell_is_a_formula(empty_store: SqliteStore, builders: Any, start: str) -> None:
+    """A spreadsheet takes none of an agent's words for something to run, and reads them back whole."""
+    name = f'{start}cmd|" /C calc"!A0, "quoted"'
+    empty_store.append(builders.plain(name, start=1_700_000_000.0, turns=1, limit_tokens=None, end=True))
+
+    rows = list(csv.DictReader(io.StringIO(fetched(AuditFilters(), "csv").text, newline="")))
+
+    assert rows
+    assert {row["session"] for row in rows} == {f"'{name}"}
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(start)]
+
+
+def test_moments_and_hashes_are_whole(small_store: SqliteStore) -> None:
+    """The CSV has UTC to the microsecond, the plain name of the event and the whole hash."""
+    stored = small_store.events(EventFilter(limit=1))[0]
+
+    row = next(csv.DictReader(io.StringIO(fetched(AuditFilters(), "csv").text)))
+
+    assert row["hash"] == stored.hash
+    assert row["event"] == stored.event.type == "session.started"
+    assert row["at"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"session": "other"}, {"signature": ""}, {"signature": "0" * 64}, {"form": "xml"}, {"turn_to": "9"}],
+)
+def test_only_the_pages_own_addresses_are_served(small_store: SqliteStore, change: dict[str, str]) -> None:
+    """Without the signature of this process, or with anything changed, nothing is told."""
+    client = TestClient(Starlette(routes=list(downloads.ROUTES)))
+    _, _, query = downloads.address(AuditFilters(session="short"), "jsonl").partition("?")
+
+    response = client.get(f"/{downloads.PATH}?{urlencode({**dict(parse_qsl(query)), **change})}")
+
+    assert response.status_code == 403
+    assert "short" not in response.text
+
+
+def test_a_store_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer names the trouble instead of an empty file."""
+    monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "gone.db"))
+    client = TestClient(Starlette(routes=list(downloads.ROUTES)))
+
+    response = client.get("/" + downloads.address(AuditFilters(), "csv"))
+
+    assert response.status_code == 503
+    assert "gone.db" in response.text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> None:
+    """Thirty times as many events are written from the same memory."""
+    events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
+
+    def batches(number: int) -> Iterator[list[Row]]:
+        from windowpane.codec import encode
+
+        for _ in range(number):
+            yield [
+                Row(n, "s", 1, one.context.turn, one.type, one.at, b"h" * 32, encode(one))
+                for n, one in enumerate(events)
+            ]
+
+    def peak(number: int) -> int:
+        tracemalloc.start()
+        try:
+            assert sum(len(chunk) for chunk in FORMS[form].write(batches(number)))
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1)
+
+    assert peak(60) < 2 * peak(2) + 200_000
+
+
+def test_a_moment_that_is_unknown_is_left_empty(builders: Any) -> None:
+    """Recordings without times have empty cells."""
+    from windowpane.codec import encode
+
+    event = builders.plain("s", start=1.0, turns=1, limit_tokens=None, end=True)[0]
+    row = Row(1, "s", 1, 0, event.type, None, b"h", encode(event))
+
+    text = b"".join(csv_lines(iter([[row]]))).decode()
+
+    assert text.splitlines()[1].startswith("1,,s,1,0,session.started,")
