@@ -47,11 +47,11 @@ SHARED = (
 
 DASHBOARD = (
     "alerts.guidance", "alerts.notify", "alerts.rulefile", "alerts.rules", "alerts.wording", "answers", "codec",
-    "events", "exceptions", "formats", "metrics.catalog", "palette", "paths",
-    "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.replays",
-    "store.sqlite", "vocabulary", "words",
+    "config", "events", "exceptions", "formats", "metrics.catalog", "palette", "paths",
+    "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.export",
+    "store.reads", "store.replays", "store.search", "store.sqlite", "vocabulary", "words",
 )  # fmt: skip
-"""What the dashboard may use: reads of the store, events and alerts in words, replay, and a test message."""
+"""What the dashboard may use: reads of the store, events and alerts in words, replay, messages, settings."""
 
 
 def sources() -> dict[str, Path]:

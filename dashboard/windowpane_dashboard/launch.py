@@ -47,6 +47,7 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
             "the dashboard is not installed; run: pip install 'windowpane[dashboard]'"
         ) from error
     check_port(port, address)
+    import windowpane_dashboard.retention  # noqa: F401  # takes long, and the first page should not wait for it
     from windowpane_dashboard.downloads import ROUTES  # starlette comes with streamlit
 
     os.environ["WINDOWPANE_STORE"] = str(store_path)

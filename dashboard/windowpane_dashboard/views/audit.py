@@ -159,7 +159,7 @@ def _table(shown: Sequence[StoredEvent]) -> None:
         frame,
         key="audit_rows",
         alt="Events in order",
-        height="content" if len(frame) <= 14 else 540,
+        height="content" if len(frame) <= 14 else 480,
         on_select=lambda: None,
         selection_mode="single-row",
         column_config={

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import streamlit as st
 
 from windowpane.answers import fleet_answer
-from windowpane.formats import ago, count, dollars, percent, size
+from windowpane.exceptions import ConfigurationError
+from windowpane.formats import count, dollars, percent
 from windowpane.signs import zone_label
-from windowpane.store.base import EventReader, SessionFilter, StoreSize
+from windowpane.store.base import EventReader, SessionFilter
 from windowpane.vocabulary import ZONES
 from windowpane_dashboard import access, elements
 from windowpane_dashboard.filters import SEVERITIES, FleetFilters
 from windowpane_dashboard.fleet_table import fleet_styled
 from windowpane_dashboard.queries import FLEET_ROWS, Fleet, fleet_frame
+from windowpane_dashboard.retention import bytes_on_disk, configured_retention, retention_words, stored_words
 
 TABLE = "fleet_table"
-RETENTION = "after 30 days or beyond 2 GB, unless configured otherwise"
 
 
 def main() -> None:
@@ -36,21 +38,21 @@ def main() -> None:
         summary(listed)
     session_table(listed, now)
     with access.contained("The size of the store cannot be read"):
-        store_line(snapshot.store.size(), now)
+        store_line(snapshot, now)
     access.follow(snapshot)
 
 
-def store_line(stored: StoreSize, now: float) -> None:
+def store_line(snapshot: access.Snapshot, now: float) -> None:
     """How much is stored, and how long it stays."""
-    texts = f", {count(stored.contents, 'captured text')}" if stored.contents else ", no content"
-    oldest = (
-        "" if stored.oldest_at is None else f"; the oldest session was last heard of {ago(stored.oldest_at, now)}"
-    )
+    stored = stored_words(snapshot.store.size(), bytes_on_disk(Path(snapshot.path)), now)
+    try:
+        kept = f"Whole sessions are let go {retention_words(configured_retention())}"
+    except ConfigurationError as error:
+        kept = f"How long sessions are kept is not known, because the settings cannot be read ({error}). They go"
     st.caption(
         elements.escaped(
-            f"Store: {size(stored.bytes)}, {count(stored.events, 'event')} of "
-            f"{count(stored.sessions, 'session')}{texts}{oldest}. Whole sessions are let go {RETENTION}, "
-            "by `windowpane serve` and `windowpane prune`; a tombstone of each stays in the audit chain."
+            f"{stored} {kept}, by `windowpane serve` and `windowpane prune`; a tombstone of each stays in the "
+            "audit chain."
         )
     )
 
