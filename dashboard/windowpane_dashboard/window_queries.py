@@ -34,7 +34,7 @@ def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
             "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
-            "last used": [_last_used(row) for row in rows],
+            "last used": [_last_used(row, turn) for row in rows],
             "pinned": [row.pinned for row in rows],
             "preview": [row.preview or "" for row in rows],
             "stands for": [row.replaces or "" for row in rows],
@@ -45,13 +45,19 @@ def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
     )
 
 
-def _last_used(row: BlockRow) -> str:
-    return f"turn {row.last_referenced}" if row.last_referenced is not None else UNKNOWN
+def _last_used(row: BlockRow, turn: int) -> str:
+    """The last turn it was used in; seen from an earlier one that is still to come, and said so."""
+    if row.last_referenced is None:
+        return UNKNOWN
+    return f"turn {row.last_referenced}" if row.last_referenced <= turn else f"later: {row.last_referenced}"
 
 
-def left_by(reader: EventReader, session_id: str, turn: int) -> pd.DataFrame:
-    """What had left the window by the call of *turn*, latest departure first, and why."""
-    return left_frame(reader.blocks_left(session_id, turn, limit=LEFT_ROWS))
+def left_by(reader: EventReader, session_id: str, turn: int, window: pd.DataFrame | None = None) -> pd.DataFrame:
+    """What had left the window by the call of *turn*, latest departure first, and why.
+
+    The `window_frame` of the same turn gives names to what stands for them there.
+    """
+    return left_frame(reader.blocks_left(session_id, turn, limit=LEFT_ROWS), window)
 
 
 _CAUSES: Final = {
@@ -62,17 +68,23 @@ _CAUSES: Final = {
 }
 
 
-def left_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
-    """Departed blocks with the reason in the policy's words and whether they were needed again."""
+def left_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Departed blocks with the reason in the policy's words, what replaced them and whether they came back."""
+    names = {row.block_id: _sized(_named(row), row.tokens) for row in rows}
+    if window is not None:
+        named = zip(window["block"], window["what"], window["tokens"], strict=True)
+        names |= {block: _sized(what, size) for block, what, size in named}
     return pd.DataFrame(
         {
             "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
             "what": [_named(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "why": [_why(row) for row in rows],
+            "in its place": [
+                names.get(row.replaced_by, row.replaced_by) if row.replaced_by else "nothing" for row in rows
+            ],
             "needed again": [_again(row) for row in rows],
             "score": pd.array([row.score for row in rows], dtype="Float64"),
-            "in its place": [row.replaced_by or "nothing" for row in rows],
             "block": [row.block_id for row in rows],
         }
     )
@@ -81,6 +93,10 @@ def left_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
 def _named(row: BlockRow) -> str:
     name = CONTENT_WORDS[row.content_type]
     return f"{name} of {row.tool_name}" if row.tool_name else name
+
+
+def _sized(what: str, size: int) -> str:
+    return f"{what.partition(' of ')[0]}, {count(size, 'token')}"
 
 
 def _why(row: BlockRow) -> str:

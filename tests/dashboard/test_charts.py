@@ -235,6 +235,25 @@ def test_departures_carry_reason_score_and_return(small_store: SqliteStore) -> N
     assert evicted["needed again"].str.startswith("turn ").sum() == 1
 
 
+def test_what_left_names_what_stands_for_it(small_store: SqliteStore) -> None:
+    """A placeholder or a summary is named with its tokens, whether it is still in the window or has left too."""
+    window = window_queries.window_at(small_store, "refactor-api", 21)
+
+    left = window_queries.left_by(small_store, "refactor-api", 21, window).set_index("left")
+
+    assert set(left.loc[17, "in its place"]) == {"placeholder, 20 tokens"}
+    assert set(left.loc[14, "in its place"]) == {"summary, 640 tokens"}
+
+
+def test_a_use_that_is_still_to_come_is_not_told_as_past(small_store: SqliteStore) -> None:
+    """Seen from a turn before its last use, a block says that it is used later."""
+    block = replace(small_store.blocks_at("refactor-api", 9)[0], last_referenced=12)
+
+    words = {turn: window_queries.window_frame([block], turn)["last used"].iloc[0] for turn in (9, 12, 20)}
+
+    assert words == {9: "later: 12", 12: "turn 12", 20: "turn 12"}
+
+
 def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -> None:
     """Both sides have their blocks, and the facts come worst first without a text that was not captured."""
     found = window_queries.compressions(small_store, "refactor-api")

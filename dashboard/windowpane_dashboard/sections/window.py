@@ -40,11 +40,11 @@ def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn
             palette,
             alt=f"{count(len(blocks), 'block')} of the window in order, listed in the table below",
         )
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns([1, 1.15], gap="medium")
     with left:
         _in_window(blocks)
     with right:
-        _had_left(left_by(store, row.session_id, turn))
+        _had_left(left_by(store, row.session_id, turn, blocks))
 
 
 def turn_heading(figures: pd.Series, turn: int) -> str:
@@ -79,7 +79,9 @@ def _in_window(blocks: pd.DataFrame) -> None:
             "preview": st.column_config.TextColumn(width=260),
             "block": st.column_config.TextColumn(width=64),
             "last used": st.column_config.TextColumn(
-                width=70, help="the last turn in which later content used something that only this block holds"
+                width=70,
+                help="the last turn in which later content used something that only this block holds; `later` "
+                "where that was after the turn you look at",
             ),
         },
     )
@@ -100,10 +102,11 @@ def _had_left(left: pd.DataFrame) -> None:
         alt="Blocks that had left the window, latest first",
         height=TABLE_PIXELS if len(left) > 9 else "content",
         column_config={
-            "what": st.column_config.TextColumn(width=140),
-            "why": st.column_config.TextColumn(width=196),
-            "needed again": st.column_config.TextColumn(width=156),
-            "left": st.column_config.NumberColumn("turn", width=48, help="turn in which it left"),
+            "what": st.column_config.TextColumn(width=130),
+            "why": st.column_config.TextColumn(width=170),
+            "in its place": st.column_config.TextColumn(width=150),
+            "needed again": st.column_config.TextColumn(width=140),
+            "left": st.column_config.NumberColumn("turn", width=44, help="turn in which it left"),
             "block": st.column_config.TextColumn(width=64),
             "tokens": st.column_config.NumberColumn(format="localized", width=64),
             "score": st.column_config.NumberColumn(format="%.2f", width=56, help="0 evict first, 1 keep"),
