@@ -12,6 +12,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from windowpane_dashboard.charts.layout import CONFIG
+from windowpane_dashboard.inert import inert
 from windowpane_dashboard.theme import Palette, palette
 
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@^=/])")
@@ -22,8 +23,13 @@ _AUTOLINK: Final = re.compile(r"(https?|ftp|www|mailto|xmpp)(?=[:.])", re.IGNORE
 
 def escaped(text: str) -> str:
     """Text that Streamlit's Markdown shows letter by letter: no link, markup, colour, formula or `:name:`."""
-    joined = _AUTOLINK.sub("\\1\u2060", " ".join(text.split())).replace("@", "\u2060@")
+    joined = _AUTOLINK.sub("\\1\u2060", " ".join(inert(text).split())).replace("@", "\u2060@")
     return _MARKDOWN.sub(r"\\\1", joined)
+
+
+def said(text: str) -> None:
+    """A text that holds words of an agent, letter by letter."""
+    st.text(inert(text))
 
 
 def current_palette() -> Palette:
@@ -78,12 +84,14 @@ def choice(
     asked: str | None,
     *,
     key: str,
+    fresh: bool,
     words: Callable[[str], str] = str,
 ) -> str | None:
-    """A filter that is taken from the address when the page opens; None means any."""
+    """A filter that is taken from the address where that is *fresh*; None means any."""
     if asked is not None and asked not in options:
         options = (*options, asked)
-    st.session_state.setdefault(key, asked)
+    if fresh or key not in st.session_state:
+        st.session_state[key] = asked
     if st.session_state[key] not in (None, *options):
         st.session_state[key] = None
     return place.selectbox(label, options, key=key, placeholder="any", format_func=words)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from windowpane_dashboard.inert import inert
 from windowpane_dashboard.theme import FONT, Palette
 
 CONFIG: Final[dict[str, Any]] = {
@@ -21,7 +22,7 @@ CONFIG: Final[dict[str, Any]] = {
 
 def plain(text: str, *, width: int = 90) -> str:
     """Text for a label or a hover box: nothing in it is markup, long lines are wrapped."""
-    return "<br>".join(html.escape(part) for line in text.split("\n") for part in _wrapped(line, width))
+    return "<br>".join(html.escape(part) for line in inert(text).split("\n") for part in _wrapped(line, width))
 
 
 def _wrapped(line: str, width: int) -> list[str]:

@@ -27,7 +27,7 @@ from windowpane_dashboard.filters import SessionPlace
 def firing_section(store: EventReader, row: AlertRow, outcome: Outcome) -> None:
     """Draw what fired, how it ended and who was told, with the runbook's entry."""
     st.markdown(f"**{elements.escaped(f'{severity_label(row.severity)}: {title_of(row.alert)}')}**")
-    st.text(f"{row.summary}.")
+    elements.said(f"{row.summary}.")
     since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
     st.caption(
         elements.escaped(

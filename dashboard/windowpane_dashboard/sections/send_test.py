@@ -6,6 +6,7 @@ import streamlit as st
 
 from windowpane.alerts.notify import TestResult, send_test
 from windowpane.exceptions import ConfigurationError
+from windowpane_dashboard import elements
 
 ADDRESS = "alerts_channel"
 RESULT = "alerts_test_result"
@@ -44,10 +45,10 @@ def _show(result: TestResult | str | None) -> None:
         return
     if isinstance(result, str):
         st.warning("Not sent.", icon=":material/error:")
-        st.text(result)
+        elements.said(result)
     elif result.delivered:
         st.success("Delivered: the channel took the message.", icon=":material/check_circle:")
-        st.text(f"Channel: {result.channel}")
+        elements.said(f"Channel: {result.channel}")
     else:
         st.error("Not delivered.", icon=":material/error:")
-        st.text(f"Channel {result.channel}: {result.reason}")
+        elements.said(f"Channel {result.channel}: {result.reason}")

@@ -1,0 +1,151 @@
+"""Hostile names and texts on every page: shown, folded, and inert."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from windowpane.events import (
+    AlertFired,
+    BlockAdded,
+    BlocksEvicted,
+    ContentCompressed,
+    Event,
+    FactOutcome,
+    FidelityEvaluated,
+    NotificationFailed,
+)
+from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
+from windowpane.store.sqlite import SqliteStore
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.browser
+
+MARKUP: Final = (
+    "<script>document.title='owned'</script><img src=http://127.0.0.1:9/x onerror=\"document.title='owned'\">"
+    " **bold** :fire: [link](http://127.0.0.1:9/x) http://127.0.0.1:9/auto $x^2$ <b>loud</b>"
+    " <a href='javascript:document.title=1'>go</a>"
+)
+TURNED: Final = "safe \u202eeslaf\u202c \u2066x\u2069 \x1b[31mred\x1b[0m \x07 العربية"
+WORD: Final = "w" * 1_000_000
+LINE: Final = ("ten megabytes on one line " * 400_000)[:10_000_000]
+TEXTS: Final = (MARKUP, TURNED, WORD, LINE)
+NAME: Final = f"{MARKUP[:160]} {TURNED} {'n' * 200}"
+OTHER: Final = f"other {NAME}"
+
+
+def hostile(event: Event, digest: Callable[[str], str], place: int) -> Event:
+    """The same event with hostile words wherever an agent's words can be."""
+    data = event.data
+    match data:
+        case BlockAdded():
+            text = TEXTS[place % len(TEXTS)]
+            tool = data.block.tool_name and MARKUP
+            data = replace(data, block=replace(data.block, text=text, digest=digest(text), tool_name=tool))
+        case BlocksEvicted():
+            gone = tuple(replace(one, reason=MARKUP + TURNED, tool_name=MARKUP) for one in data.blocks)
+            data = replace(data, policy=MARKUP, blocks=gone)
+        case ContentCompressed():
+            data = replace(data, method=MARKUP, reason=TURNED)
+        case FidelityEvaluated():
+            facts = tuple(
+                FactOutcome("identifier", outcome, digest(text), text)
+                for outcome, text in (("lost", MARKUP), ("kept", TURNED), ("lost", WORD))
+            )
+            data = replace(data, facts=facts)
+        case AlertFired():
+            data = replace(data, summary=MARKUP + TURNED)
+    return event._replace(data=data, context=replace(event.context, model=MARKUP))
+
+
+@pytest.fixture
+def hostile_store(tmp_path: Path, builders: Any) -> Path:
+    """Two sessions and a replay in which every word is hostile, their texts captured."""
+    from hashlib import blake2b
+
+    def digest(text: str) -> str:
+        return blake2b(text.encode(), digest_size=16).hexdigest()
+
+    path = tmp_path / "windowpane.db"
+    store = SqliteStore(path, capture=True, redact=lambda text: text)
+    for name in (NAME, OTHER):
+        events = builders.rich(start=time.time() - 800, session_id=name, agent=NAME)
+        told = NotificationFailed("utilization", MARKUP, "firing", 12, 5, MARKUP + TURNED)
+        events.append(events[-1]._replace(n=events[-1].n + 1, data=told))
+        store.append([hostile(event, digest, place) for place, event in enumerate(events)])
+    run = ReplayRunRow(
+        NAME, MARKUP, "managed", MARKUP, MARKUP, 8_192, {"turns": 2, "tokens_sent": 5, "overflows": 1},
+        f"# {MARKUP}\n# {TURNED}\n", (3_000, 9_000),
+    )  # fmt: skip
+    runs = (run, replace(run, setup=f"other {MARKUP}"))
+    store.save_replay(StoredReplay(ReplayRow("r1", NAME, time.time(), 1, 2, (MARKUP, TURNED, WORD)), runs))
+    store.close()
+    return path
+
+
+@pytest.fixture
+def here(site: Callable[..., Any], hostile_store: Path) -> Any:
+    return site(hostile_store)
+
+
+def assert_inert(here: Any, what: str) -> None:
+    """Nothing ran, nothing was fetched, nothing became markup, nothing turned around or burst the page."""
+    page = here.page
+    main = page.locator("[data-testid=stMain]")
+    assert page.title() == "Windowpane", what
+    for made in ("script", "img[src*='127.0.0.1:9']", "a[href*='127.0.0.1:9']", "a[href^='javascript']", "b"):
+        assert main.locator(made).count() == 0, f"{what}: {made}"
+    assert main.locator("strong", has_text=re.compile("^bold$")).count() == 0, what
+    words = here.words()
+    assert not set(words) & set("\u202e\u2066\x1b\x07"), what
+    assert len(words) < 150_000, f"{what}: {len(words)} characters"
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), what
+    assert here.outside == [], what
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("", {}),
+        ("session", {"session": NAME, "turn": "15"}),
+        ("session", {"session": NAME, "turn": "20", "events": "noteworthy"}),
+        ("session", {"session": f"gone {NAME}"}),
+        ("compare", {"one": NAME, "other": OTHER}),
+        ("compare", {"one": f"gone {NAME}", "other": OTHER}),
+        ("replay", {"id": "r1"}),
+        ("alerts", {"pick": f"utilization:12:{NAME}"}),
+        ("audit", {}),
+        ("audit", {"session": NAME, "types": "blocks.evicted,content.compressed", "text": "bold"}),
+    ],
+)
+def test_hostile_words_are_inert(here: Any, path: str, query: dict[str, str]) -> None:
+    """Markup, scripts, direction marks, a ten-megabyte line and a million-character word, on every page."""
+    page = here.open(path, **query)
+    page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached", timeout=60_000)
+
+    assert_inert(here, path)
+    closed = page.locator("details:not([open]) summary")
+    for _ in range(closed.count()):
+        closed.first.click()
+        here.settle()
+    for box in page.locator("[data-testid=stDataFrame] .dvn-scroller").all()[:1]:
+        box.click(position={"x": 17, "y": 52})
+        here.settle()
+
+    assert_inert(here, f"{path}, opened")
+
+
+def test_the_lost_texts_are_shown_folded(here: Any) -> None:
+    """Both sides of the compression are there, cut in the middle with how much is left out."""
+    page = here.open("session", session=NAME, turn="15")
+
+    page.get_by_text("characters …").first.wait_for(timeout=60_000)
+
+    assert page.get_by_role("region", name="Text before").is_visible()
+    assert "document.title='owned'" in here.words()
