@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,33 +86,6 @@ def _until_heading(page: Page, name: str, act: Callable[[], None]) -> None:
             heading.wait_for(timeout=4_000)
             return
     pytest.fail(f"{name} did not appear")
-
-
-def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], small_store: SqliteStore) -> None:
-    """The arrow keys move the turn, and everything below follows."""
-    here = site(small_store.path)
-    page = here.open("session", session="refactor-api", turn="9")
-    page.get_by_role("heading", name="Turn 9:").wait_for()
-
-    page.get_by_role("slider").first.focus()
-    page.keyboard.press("ArrowRight")
-
-    page.get_by_role("heading", name="Turn 10:").wait_for()
-
-
-def test_hostile_names_stay_text(site: Callable[..., Any], empty_store: SqliteStore, builders: Any) -> None:
-    """Scripts do not run, links and pictures are not made, on any page."""
-    empty_store.append(builders.hostile(start=time.time() - 800))
-    here = site(empty_store.path)
-
-    for path in ("", "session", "alerts", "audit"):
-        page = here.open(path)
-        page.wait_for_selector("[data-testid=stDataFrame] canvas", timeout=60_000)
-        assert page.title() == "Windowpane"
-        assert page.locator("a[href*='127.0.0.1:9']").count() == 0
-        assert page.locator("[data-testid=stMain] strong", has_text="bold").count() == 0
-        assert page.locator("[data-testid=stMain] script").count() == 0
-    assert here.outside == []
 
 
 def test_an_empty_store_says_what_to_do_in_the_browser(

@@ -1,0 +1,103 @@
+"""Everything can be done with the keyboard, and what it is on can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.browser
+
+PAGES = ("", "session?session=pi-managed-8k&turn=40", "compare", "replay", "alerts?severity=critical", "audit")
+PATIENCE = 30_000
+
+CONTROLS = """() => {
+  const seen = element => {
+    const box = element.getBoundingClientRect();
+    return box.width > 0 && box.height > 0 && getComputedStyle(element).visibility !== "hidden"
+      && !element.disabled && element.tabIndex >= 0 && !element.closest("[aria-hidden=true]")
+      && !element.closest("details:not([open]) > :not(summary)")
+      && !(element.getAttribute("role") === "radio" && element.getAttribute("aria-checked") === "false");
+  };
+  const kinds = "button, a[href], input, textarea, summary, canvas[tabindex], [role=slider], [tabindex='0']";
+  const all = document.querySelectorAll(`[data-testid=stMain] :is(${kinds})`);
+  return [...all].filter(seen).map((element, place) => {
+    element.dataset.place = String(place);
+    return `${element.tagName} ${element.getAttribute("aria-label") || element.innerText}`.slice(0, 60);
+  });
+}"""
+"""Names every control that a pointer could use; of a group of radios, the chosen one, as arrow keys walk it."""
+
+FOCUSED = """() => {
+  const element = document.activeElement;
+  const style = getComputedStyle(element);
+  const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+  return [element.dataset.place ?? "", ring];
+}"""
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store: Path, path: str) -> None:
+    """The Tab key visits each control of the page, and a ring shows where it is."""
+    here = site(demo_store)
+    page = here.open(path)
+    page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached", timeout=60_000)
+    page.locator("[data-testid=stDataFrame] canvas, [data-testid=stForm]").first.wait_for(timeout=60_000)
+    controls = page.evaluate(CONTROLS)
+    ringed: dict[str, bool] = {}
+
+    for _ in range(len(controls) + 40):
+        page.keyboard.press("Tab")
+        place, ring = page.evaluate(FOCUSED)
+        ringed[place] = ringed.get(place, True) and ring
+
+    assert controls
+    assert [name for place, name in enumerate(controls) if str(place) not in ringed] == []
+    assert [name for place, name in enumerate(controls) if not ringed[str(place)]] == []
+
+
+def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], small_store: Any) -> None:
+    """The arrow keys move the turn, and everything below and the address follow."""
+    here = site(small_store.path)
+    page = here.open("session", session="refactor-api", turn="9")
+    page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
+
+    page.get_by_role("slider").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("heading", name="Turn 10:").wait_for(timeout=PATIENCE)
+    page.keyboard.press("ArrowLeft")
+    page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
+
+    assert "turn=9" in page.url
+
+
+def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], small_store: Any) -> None:
+    """N and P walk along the marks of the event lane."""
+    here = site(small_store.path)
+    page = here.open("session", session="refactor-api", turn="9")
+    page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
+
+    page.keyboard.press("n")
+    page.get_by_role("heading", name="Turn 14:").wait_for(timeout=PATIENCE)
+    page.keyboard.press("n")
+    page.get_by_role("heading", name="Turn 15:").wait_for(timeout=PATIENCE)
+    page.keyboard.press("p")
+
+    page.get_by_role("heading", name="Turn 14:").wait_for(timeout=PATIENCE)
+    assert "turn=14" in page.url
+
+
+def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[..., Any], small_store: Any) -> None:
+    """Into the table, onto the box of the first row, space."""
+    here = site(small_store.path)
+    page = here.open()
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for(timeout=60_000)
+
+    page.locator("[data-testid=data-grid-canvas]").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+
+    page.wait_for_url("**/session?session=*", timeout=PATIENCE)
