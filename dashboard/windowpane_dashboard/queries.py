@@ -92,8 +92,8 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 
 _FLEET_COLUMNS: Final = (
-    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "red in", "Δ/turn", "turns",
-    "cost", "last event", "alerts", "estimated",
+    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "worst", "red in", "Δ/turn",
+    "turns", "cost", "last event", "alerts", "estimated",
 )  # fmt: skip
 
 
@@ -107,6 +107,7 @@ def _fleet_record(row: SessionRow, now: float, severity: Severity | None) -> dic
         "utilization over time": list(row.sparkline),
         "now": None if row.utilization is None else 100 * row.utilization,
         "tokens": row.used_tokens,
+        "worst": zone_label(row.worst_zone),
         "red in": turns_until(row.turns_until_red) if is_live(row, now) else "not live",
         "Δ/turn": row.velocity,
         "turns": row.turns,
