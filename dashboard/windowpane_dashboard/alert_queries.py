@@ -46,6 +46,8 @@ class Outcome:
     """How a firing ended, in words and figures."""
 
     words: str
+    short: str
+    """The same for tight places."""
     now: bool
     """Whether it fires at this moment."""
     turns: int
@@ -93,14 +95,17 @@ def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> Outcome
     if row.resolved_turn is not None:
         lasted = _passed(row.fired_at, row.resolved_at)
         turns = row.resolved_turn - row.fired_turn
-        return Outcome(f"resolved at turn {row.resolved_turn}", now=False, turns=turns, seconds=lasted)
+        at = f"at turn {row.resolved_turn}"
+        return Outcome(f"resolved {at}", short=at, now=False, turns=turns, seconds=lasted)
     last = row.fired_turn if session is None else max(session.turns, row.fired_turn)
+    turns = last - row.fired_turn
     if session is not None and is_live(session, now):
         passed = _passed(row.fired_at, now)
-        return Outcome("fires now", now=True, turns=last - row.fired_turn, seconds=passed)
-    end = None if session is None else session.last_at
-    words = "until the session ended" if session is not None and session.ended else "until the recording stops"
-    return Outcome(words, now=False, turns=last - row.fired_turn, seconds=_passed(row.fired_at, end))
+        return Outcome("fires now", short="fires now", now=True, turns=turns, seconds=passed)
+    passed = _passed(row.fired_at, None if session is None else session.last_at)
+    if session is not None and session.ended:
+        return Outcome("until the session ended", short="session end", now=False, turns=turns, seconds=passed)
+    return Outcome("until the recording stops", short="never", now=False, turns=turns, seconds=passed)
 
 
 def _passed(start: float | None, end: float | None) -> float | None:
@@ -157,7 +162,7 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
             "fired": moments([row.fired_at for row in rows]),
             "lasted": [lasted_words(outcome) for outcome in outcomes],
-            "ended": [outcome.words for outcome in outcomes],
+            "ended": [outcome.short for outcome in outcomes],
             "told": [told_words(row) for row in rows],
             "what": [row.summary for row in rows],
         }

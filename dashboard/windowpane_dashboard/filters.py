@@ -6,7 +6,7 @@ What a hand-written address gets wrong is ignored, never an error.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final, Literal, get_args
 from urllib.parse import urlencode
 
@@ -55,22 +55,39 @@ class FleetFilters:
         )  # fmt: skip
 
 
+Scale = Literal["limit", "content"]
+"""Whether a picture reaches up to the limit, or only as high as the content."""
+Events = Literal["noteworthy"]
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
-    """A place in a session; without a turn the latest."""
+    """A place in a session and how it is looked at; without a turn the latest."""
 
     session: str | None = None
     turn: int | None = None
+    compression: int | None = None
+    """Which compression is shown, from 1; None for the one of the turn."""
+    scale: Scale | None = None
+    """How high the picture reaches; None where it suits the content."""
+    events: Events | None = None
+    """Which events are listed; None for those of the turn."""
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> SessionPlace:
         """The place an address names."""
-        return cls(session=_text(query, "session"), turn=_number(query, "turn"))
+        return cls(
+            session=_text(query, "session"),
+            turn=_number(query, "turn"),
+            compression=_number(query, "compression"),
+            scale=next((scale for scale in get_args(Scale) if scale == query.get("scale")), None),
+            events=next((events for events in get_args(Events) if events == query.get("events")), None),
+        )
 
     def to_query(self) -> Query:
         """The query parameters that name this place."""
-        query = {"session": self.session} if self.session else {}
-        return query if self.turn is None else {**query, "turn": str(self.turn)}
+        known = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: str(value) for name, value in known if value not in (None, "")}
 
     def address(self) -> str:
         """The place as an address relative to the application."""
@@ -79,6 +96,7 @@ class SessionPlace:
 
 AlertState = Literal["firing", "resolved"]
 Told = Literal["arrived", "failed", "nobody"]
+Along = Literal["time", "turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +110,8 @@ class AlertFilters:
     told: Told | None = None
     pick: str | None = None
     """The firing that is explained, as `alert:crossing turn:session`."""
+    along: Along | None = None
+    """The axis of the lanes; None where it suits the times."""
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> AlertFilters:
@@ -103,11 +123,17 @@ class AlertFilters:
             state=next((state for state in get_args(AlertState) if state == query.get("state")), None),
             told=next((told for told in get_args(Told) if told == query.get("told")), None),
             pick=_text(query, "pick"),
+            along=next((along for along in get_args(Along) if along == query.get("along")), None),
         )
 
     def to_query(self) -> Query:
         """The query parameters that give these filters again."""
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+    @property
+    def listing(self) -> AlertFilters:
+        """Only what narrows the list."""
+        return replace(self, pick=None, along=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +150,26 @@ class ComparePlace:
 
     def to_query(self) -> Query:
         """The query parameters that name these sessions."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlace:
+    """A stored replay and what of it is shown."""
+
+    id: str | None = None
+    session: str | None = None
+    """Whose timelines are drawn; None for the first."""
+    setup: str | None = None
+    """Whose configuration is shown; None for the best."""
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> ReplayPlace:
+        """The replay an address names."""
+        return cls(_text(query, "id"), _text(query, "session"), _text(query, "setup"))
+
+    def to_query(self) -> Query:
+        """The query parameters that name this replay."""
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
 
 

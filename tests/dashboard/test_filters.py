@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from windowpane.events import PAYLOADS
 from windowpane.vocabulary import ZONES
-from windowpane_dashboard.filters import SEVERITIES, AuditFilters, FleetFilters, SessionPlace
+from windowpane_dashboard.filters import SEVERITIES, AuditFilters, FleetFilters, ReplayPlace, SessionPlace
 
 WORDS = st.none() | st.text(min_size=1, max_size=40).map(str.strip).filter(bool)
 TURNS = st.none() | st.integers(0, 10**6)
@@ -47,6 +47,23 @@ def test_a_place_survives_being_quoted_in_a_link(session: str | None, turn: int 
     query = dict(parse_qsl(place.address().removeprefix("session?"), errors="surrogatepass"))
 
     assert SessionPlace.from_query(query) == place
+
+
+@given(
+    st.builds(
+        SessionPlace, session=WORDS, turn=TURNS, compression=TURNS,
+        scale=st.sampled_from([None, "limit", "content"]), events=st.sampled_from([None, "noteworthy"]),
+    )
+)  # fmt: skip
+def test_a_way_of_looking_at_a_session_survives_the_address(place: SessionPlace) -> None:
+    """Turn, compression, scale and events come back from their own query parameters."""
+    assert SessionPlace.from_query(place.to_query()) == place
+
+
+@given(st.builds(ReplayPlace, id=WORDS, session=WORDS, setup=WORDS))
+def test_a_replay_survives_the_address(place: ReplayPlace) -> None:
+    """Replay, session and setup come back from their own query parameters."""
+    assert ReplayPlace.from_query(place.to_query()) == place
 
 
 @given(st.dictionaries(st.sampled_from(["zone", "severity", "turn", "types", "after", "turn_from"]), st.text()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, tzinfo
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,8 @@ import plotly.graph_objects as go
 from windowpane.signs import severity_label
 from windowpane.vocabulary import Severity
 from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.filters import Along
 from windowpane_dashboard.theme import Palette
-
-AlertAxis = Literal["time", "turn"]
 
 LANE_PIXELS: Final = 40
 _HEIGHTS: Final[dict[Severity, float]] = {"critical": 0.26, "warning": 0.0, "info": -0.26}
@@ -31,7 +30,7 @@ class _Ends(NamedTuple):
     end: np.ndarray
 
 
-def natural_axis(lanes: pd.DataFrame) -> AlertAxis:
+def natural_axis(lanes: pd.DataFrame) -> Along:
     """Time where every firing has one and all are within some days, else turns."""
     if lanes.empty or lanes["start"].isna().any():
         return "turn"
@@ -43,7 +42,7 @@ def alert_lanes(
     lanes: pd.DataFrame,
     palette: Palette,
     *,
-    along: AlertAxis,
+    along: Along,
     chosen: int | None = None,
     zone: tzinfo = UTC,
     zone_words: str = "UTC",
@@ -134,7 +133,7 @@ def _add_severity(
         )  # fmt: skip
 
 
-def _ends(of_severity: pd.DataFrame, along: AlertAxis, zone: tzinfo) -> _Ends:
+def _ends(of_severity: pd.DataFrame, along: Along, zone: tzinfo) -> _Ends:
     if along == "turn":
         return _Ends(
             of_severity["first_turn"].to_numpy(dtype=float), of_severity["last_turn"].to_numpy(dtype=float)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,10 @@ from windowpane.vocabulary import Component
 from windowpane_dashboard.charts.lane import LANE_PIXELS, add_lane, lanes_of
 from windowpane_dashboard.charts.layout import axis, plain, styled, titled
 from windowpane_dashboard.charts.limits import add_forecast, add_limits, forecast_turns
+from windowpane_dashboard.filters import Scale
 from windowpane_dashboard.queries import LimitSpan
 from windowpane_dashboard.reduction import kept_rows
 from windowpane_dashboard.theme import Palette, translucent
-
-Scale = Literal["limit", "content"]
-"""Whether the picture reaches up to the limit, or only as high as the content."""
 
 STACKING: Final[tuple[Component, ...]] = (
     "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",

@@ -6,9 +6,11 @@ import streamlit as st
 
 from windowpane.formats import count, dollars, seconds, tokens
 from windowpane.store.base import EventReader, SessionRow
-from windowpane_dashboard import access, elements
+from windowpane_dashboard import access, address, elements
 from windowpane_dashboard.charts import facts_bar
+from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.sections.before_after import before_and_after
+from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.window_queries import (
     Compression,
     compression_label,
@@ -23,24 +25,28 @@ HOW_TO_CAPTURE = (
     "The texts were not kept: content capture is off by default. To see the texts of future sessions here, "
     "turn it on where they are recorded:"
 )
+CHOICE = "compression_choice"
 CAPTURE_COMMAND = "WINDOWPANE_CAPTURE=1 windowpane import"
 
 
 def compression_section(snapshot: access.Snapshot, row: SessionRow, turn: int) -> None:
-    """Draw the compression of the selected turn, else the last one before it; nothing where there is none."""
+    """Draw the compression of the selected turn, else the last one before it, or the one of the address."""
     found = access.compressions(snapshot, row)
     if not found:
         return
     st.subheader("Compressions", anchor=False, divider="grey")
-    near = max((at for at, one in enumerate(found) if one.turn <= turn), default=0)
-    chosen = near
+    chosen = max((at for at, one in enumerate(found) if one.turn <= turn), default=0)
+    asked = SessionPlace.from_query(st.query_params.to_dict()).compression
+    if asked is not None and 1 <= asked <= len(found):
+        chosen = asked - 1
     if len(found) > 1:
-        chosen = st.selectbox(
+        st.session_state[CHOICE] = chosen
+        st.selectbox(
             "Compression",
             range(len(found)),
-            index=near,
-            format_func=lambda at: compression_label(found[at]),
-            key=f"compression_{row.session_id}_{turn}",
+            format_func=lambda at: f"{at + 1} of {len(found)}: {compression_label(found[at])}",
+            key=CHOICE,
+            on_change=lambda: address.change(PAGE, compression=str(st.session_state[CHOICE] + 1)),
             label_visibility="collapsed",
         )
     _show(snapshot.store, row, found[chosen])
@@ -80,7 +86,7 @@ def _facts(store: EventReader, compression: Compression) -> None:
     if fidelity is None:
         st.text("What it kept was not evaluated.")
         return
-    st.text(f"{facts_sentence(fidelity)} Method: {fidelity.method}.")
+    elements.said(f"{facts_sentence(fidelity)} Method: {fidelity.method}.")
     if not fidelity.facts_total:
         return
     counts = fact_counts(fidelity)

@@ -8,8 +8,8 @@ import streamlit as st
 from windowpane.formats import count, dollars, tokens
 from windowpane.store.base import EventReader, SessionRow
 from windowpane_dashboard import elements
-from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.sections.timeline import go
 from windowpane_dashboard.window_queries import REGRET_ROWS, needed_again
 
 TABLE = "regrets_table"
@@ -27,7 +27,7 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         key=TABLE,
         alt="Blocks that had left and were needed again, the dearest first",
         height="content" if len(frame) <= 9 else 340,
-        on_select=lambda: _open_cause(row, frame),
+        on_select=lambda: _open_cause(frame, int(timeline.turns["turn"].iloc[-1])),
         selection_mode="single-row",
         column_config={
             "what": st.column_config.TextColumn(width=150),
@@ -57,9 +57,7 @@ def regrets_sentence(frame: pd.DataFrame) -> str:
     return f"{several} had left and came back: {tokens(float(frame['tokens'].sum()))} tokens paid again{cost}."
 
 
-def _open_cause(row: SessionRow, frame: pd.DataFrame) -> None:
+def _open_cause(frame: pd.DataFrame, last: int) -> None:
     rows = st.session_state[TABLE].selection.rows
     if rows and rows[0] < len(frame):
-        turn = int(frame["session_turn"].iloc[rows[0]])
-        st.session_state["turn"] = turn
-        st.query_params.from_dict(SessionPlace(row.session_id, turn).to_query())
+        go(int(frame["session_turn"].iloc[rows[0]]), last)

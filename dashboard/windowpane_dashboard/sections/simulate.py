@@ -87,7 +87,7 @@ def _begin(request: Request) -> None:
         request.setups()
     except ConfigurationError as error:
         st.warning("Not simulated.", icon=":material/error:")
-        st.text(str(error))
+        elements.said(str(error))
         return
     st.session_state[JOB] = begin(request)
     st.rerun()
@@ -101,7 +101,7 @@ def _progress(job: Job) -> None:
         st.rerun(scope="app")
     if job.error:
         st.error("The simulation did not finish.", icon=":material/error:")
-        st.text(job.error)
+        elements.said(job.error)
         if st.button("Back to the form"):
             st.session_state.pop(JOB, None)
             st.rerun(scope="app")

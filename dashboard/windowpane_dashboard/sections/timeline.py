@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
@@ -10,32 +12,31 @@ from windowpane.formats import percent, tokens
 from windowpane.signs import COMPONENT_WORDS, zone_label
 from windowpane.store.base import SessionRow
 from windowpane.vocabulary import COMPONENTS
-from windowpane_dashboard import access, elements
+from windowpane_dashboard import access, address, elements
 from windowpane_dashboard.charts import session_picture
-from windowpane_dashboard.charts.picture import Scale, natural_scale
-from windowpane_dashboard.filters import SessionPlace
+from windowpane_dashboard.charts.picture import natural_scale
+from windowpane_dashboard.filters import Scale, SessionPlace
 from windowpane_dashboard.queries import LANE_EVENTS, Timeline
 from windowpane_dashboard.sections.turn_line import turn_line
 from windowpane_dashboard.theme import Palette
 
+PAGE = "session"
 PICTURE = "picture"
 TURN = "turn"
+SCALE = "picture_scale"
+EXACT = "exact_turn"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
 def timeline_section(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline, place: SessionPlace) -> None:
     """Draw the picture, and settle which turn is selected."""
     first, last = turns_of(timeline)
-    shown_for = f"{TURN}_of"
-    if st.session_state.get(shown_for) != row.session_id:
-        st.session_state[shown_for] = row.session_id
-        st.session_state.pop(TURN, None)
-        st.session_state.pop(f"{PICTURE}_scale", None)
-        st.session_state[TURN] = place.turn if place.turn is not None else last
-    elif place.turn is None:
-        st.session_state[TURN] = last
+    wanted = last if place.turn is None else place.turn
+    if place.turn is None or TURN not in st.session_state or address.arrived(PAGE):
+        st.session_state[TURN] = wanted
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
-    _picture(snapshot, row, timeline)
+    address.write(PAGE, replace(place, session=row.session_id).to_query())
+    _picture(snapshot, row, timeline, place)
 
 
 def turns_of(timeline: Timeline) -> tuple[int, int]:
@@ -43,8 +44,8 @@ def turns_of(timeline: Timeline) -> tuple[int, int]:
     return int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
 
 
-def _picture(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
-    scale = _scale(row, timeline)
+def _picture(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline, place: SessionPlace) -> None:
+    scale = _scale(row, timeline, place)
     palette = elements.current_palette()
     figure = access.drawn(
         snapshot, row, f"picture, {palette.name}, {scale}", lambda: _figure(row, timeline, palette, scale)
@@ -55,7 +56,7 @@ def _picture(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> 
         alt=picture_words(timeline.turns),
         data=lambda: picture_data(timeline.turns),
         data_title="The picture as a table",
-        on_select=lambda: _take_click(row.session_id, int(timeline.turns["turn"].iloc[-1])),
+        on_select=lambda: _take_click(int(timeline.turns["turn"].iloc[-1])),
     )
     if timeline.turns["unattributed"].any():
         st.caption(
@@ -75,7 +76,7 @@ def _figure(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale)
     return figure
 
 
-def _scale(row: SessionRow, timeline: Timeline) -> Scale:
+def _scale(row: SessionRow, timeline: Timeline, place: SessionPlace) -> Scale:
     left, right = st.columns([4, 2], vertical_alignment="center")
     left.caption(
         "Tokens in the window at each turn. Click a turn or an event mark to see the window there; drag to zoom, "
@@ -83,31 +84,32 @@ def _scale(row: SessionRow, timeline: Timeline) -> Scale:
     )
     if row.limit_tokens is None:
         return "content"
-    natural = natural_scale(timeline.turns)
-    return right.segmented_control(
+    st.session_state[SCALE] = place.scale or natural_scale(timeline.turns)
+    chosen = right.segmented_control(
         "Height of the picture",
         list(SCALES),
-        default=natural,
         format_func=lambda scale: SCALES[scale],
-        key=f"{PICTURE}_scale",
+        key=SCALE,
+        on_change=lambda: address.change(PAGE, scale=st.session_state[SCALE]),
         label_visibility="collapsed",
         required=True,
     )
+    return chosen or natural_scale(timeline.turns)
 
 
-def _take_click(session_id: str, last: int) -> None:
+def _take_click(last: int) -> None:
     points = st.session_state[PICTURE].selection.points
     if points:
-        _go(session_id, int(points[0]["x"]), last)
+        go(int(points[0]["x"]), last)
 
 
-def _go(session_id: str, turn: int, last: int) -> None:
+def go(turn: int, last: int) -> None:
     """Select a turn and put it in the address; at the last turn the page goes on following."""
     st.session_state[TURN] = turn
-    st.query_params.from_dict(SessionPlace(session_id, None if turn >= last else turn).to_query())
+    address.change(PAGE, turn=None if turn >= last else str(turn), compression=None)
 
 
-def turn_control(row: SessionRow, timeline: Timeline) -> int:
+def turn_control(timeline: Timeline) -> int:
     """Draw the slider with the buttons beside it; returns the selected turn."""
     first, last = turns_of(timeline)
     if first == last:
@@ -115,14 +117,14 @@ def turn_control(row: SessionRow, timeline: Timeline) -> int:
     marked = timeline.marks["turn"]
     here = min(max(int(st.session_state[TURN]), first), last)
     before, after = marked[marked < here], marked[marked > here]
-    left, middle, right = st.columns([1.3, 8, 1.3], vertical_alignment="center")
+    left, middle, exact, right = st.columns([1.5, 7, 1.2, 1.5], vertical_alignment="center")
     left.button(
         "Event before",
         icon=":material/chevron_left:",
         width="stretch",
         disabled=before.empty,
         shortcut="P",
-        on_click=lambda: _go(row.session_id, max(first, int(before.max())), last),
+        on_click=lambda: go(max(first, int(before.max())), last),
     )
     middle.slider(
         "Turn",
@@ -130,8 +132,18 @@ def turn_control(row: SessionRow, timeline: Timeline) -> int:
         last,
         key=TURN,
         label_visibility="collapsed",
-        on_change=lambda: _go(row.session_id, int(st.session_state[TURN]), last),
+        on_change=lambda: go(int(st.session_state[TURN]), last),
         format="turn %d",
+    )
+    st.session_state[EXACT] = here
+    exact.number_input(
+        "Go to turn",
+        first,
+        last,
+        key=EXACT,
+        step=1,
+        label_visibility="collapsed",
+        on_change=lambda: go(int(st.session_state[EXACT]), last),
     )
     right.button(
         "Event after",
@@ -140,7 +152,7 @@ def turn_control(row: SessionRow, timeline: Timeline) -> int:
         width="stretch",
         disabled=after.empty,
         shortcut="N",
-        on_click=lambda: _go(row.session_id, min(last, int(after.min())), last),
+        on_click=lambda: go(min(last, int(after.min())), last),
     )
     turn_line(here, (PICTURE, "cache", "cost", "carried"))
     return here

@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.signs import severity_label
 from windowpane.store.base import SessionFilter
-from windowpane_dashboard import access, elements, times
+from windowpane_dashboard import access, address, elements, times
 from windowpane_dashboard.alert_queries import (
     ALERT_ROWS,
     LANE_SESSIONS,
@@ -26,15 +26,15 @@ from windowpane_dashboard.alert_queries import (
     picked,
     title_of,
 )
-from windowpane_dashboard.charts.alerts import AlertAxis, alert_lanes, natural_axis
-from windowpane_dashboard.filters import SEVERITIES, AlertFilters, AlertState, Told
+from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
+from windowpane_dashboard.filters import SEVERITIES, AlertFilters, AlertState, Along, Told
 from windowpane_dashboard.sections.runbook import firing_section
 from windowpane_dashboard.sections.send_test import send_test_section
 from windowpane_dashboard.theme import Palette
 
-TABLE, LANES = "alert_table", "alert_lanes"
+PAGE, TABLE, LANES, AXIS = "alerts", "alert_table", "alert_lanes", "alerts_axis"
 OFFERED = 200
-AXES: dict[AlertAxis, str] = {"time": "along time", "turn": "along turns"}
+AXES: dict[Along, str] = {"time": "along time", "turn": "along turns"}
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
             access.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
         filters = filter_bar(snapshot)
-        listed = access.firings(snapshot, filters)
+        listed = access.firings(snapshot, filters.listing)
         now = time.time()
         with head:
             elements.answer(alerts_answer(listed, now))
@@ -58,40 +58,43 @@ def main() -> None:
 
 
 def _nothing(filters: AlertFilters) -> str:
-    if filters.to_query():
+    if filters.listing.to_query():
         return "No alert matches these filters. Clear one to see more."
     return "No alert has fired in any session of this store. The conditions are listed by: windowpane alerts list"
 
 
 def filter_bar(snapshot: access.Snapshot) -> AlertFilters:
     """The filters, taken from the address when the page opens and written back to it."""
-    asked = AlertFilters.from_query(st.query_params.to_dict())
+    asked, fresh = AlertFilters.from_query(st.query_params.to_dict()), address.arrived(PAGE)
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
     places = st.columns([2.4, 2, 1.3, 1.3, 1.3])
     sessions = [row.session_id for row in recent]
     chosen = {
-        "session": elements.choice(places[0], "Session", sessions, asked.session, key="alerts_session"),
+        "session": elements.choice(
+            places[0], "Session", sessions, asked.session, key="alerts_session", fresh=fresh
+        ),
         "alert": elements.choice(
-            places[1], "Alert", tuple(RULES_BY_NAME), asked.alert, key="alerts_alert", words=title_of
+            places[1], "Alert", tuple(RULES_BY_NAME), asked.alert, key="alerts_alert", fresh=fresh, words=title_of
         ),
         "severity": elements.choice(
-            places[2], "Severity", tuple(reversed(SEVERITIES)), asked.severity, key="alerts_severity"
+            places[2], "Severity", tuple(reversed(SEVERITIES)), asked.severity, key="alerts_severity", fresh=fresh
         ),
-        "state": elements.choice(places[3], "State", get_args(AlertState), asked.state, key="alerts_state"),
-        "told": elements.choice(places[4], "Told", get_args(Told), asked.told, key="alerts_told"),
+        "state": elements.choice(
+            places[3], "State", get_args(AlertState), asked.state, key="alerts_state", fresh=fresh
+        ),
+        "told": elements.choice(places[4], "Told", get_args(Told), asked.told, key="alerts_told", fresh=fresh),
     }
     filters = AlertFilters.from_query({name: value for name, value in chosen.items() if value})
-    if filters == replace(asked, pick=None):
-        return asked
-    st.query_params.from_dict(filters.to_query())
-    return filters
+    kept = replace(filters, pick=asked.pick if filters == asked.listing else None, along=asked.along)
+    address.write(PAGE, kept.to_query())
+    return kept
 
 
 def firings_section(snapshot: access.Snapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
     """The lanes, and below them the table beside the firing that is explained."""
     chosen = picked(listed.rows, filters.pick)
     assert chosen is not None
-    lanes_section(listed, listed.rows.index(chosen), now)
+    lanes_section(listed, listed.rows.index(chosen), filters.along, now)
     left, right = st.columns([2.1, 1], gap="medium")
     with left:
         table_section(listed, now)
@@ -99,7 +102,7 @@ def firings_section(snapshot: access.Snapshot, listed: Firings, filters: AlertFi
         firing_section(snapshot.store, chosen, outcome_of(chosen, listed.sessions.get(chosen.session_id), now))
 
 
-def lanes_section(listed: Firings, chosen: int, now: float) -> None:
+def lanes_section(listed: Firings, chosen: int, asked: Along | None, now: float) -> None:
     """One lane a session, with a bar for each firing."""
     lanes = lane_frame(listed, now)
     natural = natural_axis(lanes)
@@ -108,17 +111,19 @@ def lanes_section(listed: Firings, chosen: int, now: float) -> None:
         "One lane a session; each bar from firing to its end, an arrow where it fires still. Select a mark or a "
         "row to read what it means and what to do."
     )
-    along: AlertAxis = natural
+    along: Along = natural
     if not lanes["start"].isna().any():
-        along = right.segmented_control(
+        st.session_state[AXIS] = asked or natural
+        chosen_axis = right.segmented_control(
             "Axis of the lanes",
             list(AXES),
-            default=natural,
             format_func=lambda name: AXES[name],
-            key="alerts_axis",
+            key=AXIS,
+            on_change=lambda: address.change(PAGE, along=st.session_state[AXIS]),
             label_visibility="collapsed",
             required=True,
         )
+        along = chosen_axis or natural
     figure = alert_lanes(
         lanes, elements.current_palette(), along=along, chosen=chosen, zone=times.reader_zone(),
         zone_words=f"your time: {times.zone_words()}",
@@ -149,7 +154,7 @@ def _take_row(listed: Firings) -> None:
 
 def _pick(listed: Firings, place: int) -> None:
     if place < len(listed.rows):
-        st.query_params["pick"] = pick_of(listed.rows[place])
+        address.change(PAGE, pick=pick_of(listed.rows[place]))
 
 
 def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
@@ -177,14 +182,14 @@ def table_section(listed: Firings, now: float) -> None:
         selection_mode="single-row",
         height="content" if len(frame) <= 12 else 470,
         column_config={
-            "severity": config.TextColumn(width=78),
-            "alert": config.TextColumn(width=146),
-            "session": config.LinkColumn(width=108, display_text=r"session=([^&]+)", alignment="left"),
-            "turn": config.NumberColumn(width=44),
+            "severity": config.TextColumn(width=76),
+            "alert": config.TextColumn(width=132),
+            "session": config.LinkColumn(width=100, display_text=r"session=([^&]+)", alignment="left"),
+            "turn": config.NumberColumn(width=42),
             "fired": times.moment_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
-            "lasted": config.TextColumn(width=116),
-            "ended": config.TextColumn(width=132),
-            "told": config.TextColumn(width=150),
+            "lasted": config.TextColumn(width=122),
+            "ended": config.TextColumn(width=84, help="when it was resolved, or why it never was"),
+            "told": config.TextColumn(width=108, help="who was told, and whether that arrived"),
             "what": config.TextColumn(width=320),
         },
     )

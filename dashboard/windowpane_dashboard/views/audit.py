@@ -13,7 +13,7 @@ from windowpane.signs import event_label
 from windowpane.store.base import SessionFilter, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
 from windowpane.words import describe
-from windowpane_dashboard import access, downloads, elements, times
+from windowpane_dashboard import access, address, downloads, elements, times
 from windowpane_dashboard.exports import FORMS
 from windowpane_dashboard.filters import AuditFilters
 from windowpane_dashboard.queries import events_frame
@@ -21,6 +21,7 @@ from windowpane_dashboard.queries import events_frame
 PAGE_ROWS = 100
 OFFERED = 200
 VERIFIED = "audit_verified"
+PAGE, TRAIL = "audit", "audit_trail"
 
 
 def main() -> None:
@@ -87,12 +88,16 @@ def chain_state(verification: Verification) -> None:
     st.error(f"Broken. {elements.escaped(checked + explained)}.", icon=":material/link_off:")
     for link in verification.broken[:20]:
         where = f"seq {link.seq}" if link.seq is not None else "place unknown"
-        st.text(f"Broken at {where} in session {link.session_id} (revision {link.revision}): {link.problem}")
+        elements.said(
+            f"Broken at {where} in session {link.session_id} (revision {link.revision}): {link.problem}"
+        )
 
 
 def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
     """The filters, taken from the address when the page opens and written back to it."""
-    asked = AuditFilters.from_query(st.query_params.to_dict())
+    asked, fresh = AuditFilters.from_query(st.query_params.to_dict()), address.arrived(PAGE)
+    if fresh:
+        st.session_state[TRAIL] = [after for after in st.session_state.get(TRAIL, ()) if after < asked.after]
     for key, value in (
         ("audit_session", asked.session),
         ("audit_types", list(asked.types)),
@@ -100,7 +105,8 @@ def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
         ("audit_to", asked.turn_to),
         ("audit_text", asked.text or ""),
     ):
-        st.session_state.setdefault(key, value)
+        if fresh or key not in st.session_state:
+            st.session_state[key] = value
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
     if asked.session is not None and asked.session not in sessions:
         sessions.append(asked.session)
@@ -119,11 +125,11 @@ def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
         turn_to=None if last is None else int(last),
         text=text.strip() or None,
     )
-    same = AuditFilters(asked.session, asked.types, asked.turn_from, asked.turn_to, asked.text) == chosen
-    if same:
-        return asked
-    st.session_state["audit_trail"] = []
-    st.query_params.from_dict(chosen.to_query())
+    if replace(asked, after=0) == chosen:
+        chosen = asked
+    else:
+        st.session_state[TRAIL] = []
+    address.write(PAGE, chosen.to_query())
     return chosen
 
 
@@ -180,7 +186,7 @@ def _selected_row(shown: Sequence[StoredEvent]) -> None:
     if not rows or rows[0] >= len(shown):
         return
     stored = shown[rows[0]]
-    st.text(describe(stored.event))
+    elements.said(describe(stored.event))
     st.code(
         f"seq       {stored.seq}\nevent id  {stored.event.event_id}\nhash      {stored.hash}\n"
         f"time      {times.local_and_utc(stored.event.at)}\n"
@@ -190,7 +196,7 @@ def _selected_row(shown: Sequence[StoredEvent]) -> None:
 
 
 def _paging(filters: AuditFilters, following: int | None) -> None:
-    trail: list[int] = st.session_state.setdefault("audit_trail", [])
+    trail: list[int] = st.session_state.setdefault(TRAIL, [])
     left, right = st.columns(2)
     if left.button("Earlier", icon=":material/chevron_left:", disabled=not filters.after, width="stretch"):
         _turn_page(filters, trail.pop() if trail else 0)
@@ -206,11 +212,7 @@ def _paging(filters: AuditFilters, following: int | None) -> None:
 
 
 def _turn_page(filters: AuditFilters, after: int) -> None:
-    st.query_params.from_dict(
-        AuditFilters(
-            filters.session, filters.types, filters.turn_from, filters.turn_to, filters.text, after
-        ).to_query()
-    )
+    address.write(PAGE, replace(filters, after=after).to_query())
     st.rerun()
 
 

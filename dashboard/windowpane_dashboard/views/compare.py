@@ -66,7 +66,7 @@ def chosen_sessions(snapshot: access.Snapshot) -> list[SessionRow]:
             found = snapshot.store.session(name)
             if found is None:
                 st.warning("This session is not in the store; another is shown in its place.")
-                st.text(name)
+                elements.said(name)
             else:
                 rows[name] = found
     one = asked.one if asked.one in rows else next(iter(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -14,13 +14,13 @@ from windowpane.formats import count, dollars, percent
 from windowpane.signs import zone_label
 from windowpane.store.base import EventReader, SessionFilter
 from windowpane.vocabulary import ZONES
-from windowpane_dashboard import access, elements
+from windowpane_dashboard import access, address, elements
 from windowpane_dashboard.filters import SEVERITIES, FleetFilters
 from windowpane_dashboard.fleet_table import fleet_styled
 from windowpane_dashboard.queries import FLEET_ROWS, Fleet, fleet_frame
 from windowpane_dashboard.retention import bytes_on_disk, configured_retention, retention_words, stored_words
 
-TABLE = "fleet_table"
+PAGE, TABLE = "fleet", "fleet_table"
 
 
 def main() -> None:
@@ -58,30 +58,33 @@ def store_line(snapshot: access.Snapshot, now: float) -> None:
 
 
 def filter_bar(store: EventReader) -> FleetFilters:
-    """The filters, taken from the address when the page opens and written back to it."""
-    asked = FleetFilters.from_query(st.query_params.to_dict())
+    """The filters, taken from the address where that has changed and written to it where they have."""
+    query, fresh = st.query_params.to_dict(), address.arrived(PAGE)
+    if "session" in query:  # Back from a session that a row opened, which leaves this address on its way
+        query = address.last(PAGE)
+    asked = FleetFilters.from_query(query)
     facets = store.facets()
-    columns = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
-    chosen = FleetFilters(
-        text=_typed(columns[0], asked.text),
-        agent=elements.choice(columns[1], "Agent", facets.get("agents", ()), asked.agent, key="fleet_agent"),
-        model=elements.choice(columns[2], "Model", facets.get("models", ()), asked.model, key="fleet_model"),
-        source=elements.choice(columns[3], "Source", facets.get("sources", ()), asked.source, key="fleet_source"),
-    )
-    zone = elements.choice(columns[4], "Zone", tuple(reversed(ZONES)), asked.zone, key="fleet_zone")
-    severity = elements.choice(
-        columns[5], "Severity", tuple(reversed(SEVERITIES)), asked.severity, key="fleet_severity"
-    )
-    words = {"zone": zone or "", "severity": severity or ""}
-    known = FleetFilters.from_query(words)
-    chosen = replace(chosen, zone=known.zone, severity=known.severity)
-    if chosen.to_query() != st.query_params.to_dict():
-        st.query_params.from_dict(chosen.to_query())
-    return chosen
+    places = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
+    offered: dict[str, Sequence[str]] = {
+        "agent": facets.get("agents", ()),
+        "model": facets.get("models", ()),
+        "source": facets.get("sources", ()),
+        "zone": tuple(reversed(ZONES)),
+        "severity": tuple(reversed(SEVERITIES)),
+    }
+    chosen = {"text": _typed(places[0], asked.text, fresh=fresh)}
+    for place, (name, options) in zip(places[1:], offered.items(), strict=True):
+        chosen[name] = elements.choice(
+            place, name.capitalize(), options, getattr(asked, name), key=f"fleet_{name}", fresh=fresh
+        )
+    filters = FleetFilters.from_query({name: value for name, value in chosen.items() if value})
+    address.write(PAGE, filters.to_query())
+    return filters
 
 
-def _typed(place: st.delta_generator.DeltaGenerator, asked: str | None) -> str | None:
-    st.session_state.setdefault("fleet_text", asked or "")
+def _typed(place: st.delta_generator.DeltaGenerator, asked: str | None, *, fresh: bool) -> str | None:
+    if fresh or "fleet_text" not in st.session_state:
+        st.session_state["fleet_text"] = asked or ""
     text = place.text_input("Session or agent", key="fleet_text", placeholder="contains …", max_chars=200)
     return text.strip() or None
 
@@ -112,18 +115,19 @@ def session_table(listed: Fleet, now: float) -> None:
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
         column_config={
-            "zone": config.TextColumn(width=92),
-            "session": config.LinkColumn(width=190, display_text=r"session=([^&]+)", alignment="left"),
-            "agent": config.TextColumn(width=110),
+            "zone": config.TextColumn(width=84, help="at the last turn"),
+            "session": config.LinkColumn(width=170, display_text=r"session=([^&]+)", alignment="left"),
+            "agent": config.TextColumn(width=100),
             "model": config.TextColumn(width=100),
-            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=120),
-            "now": config.NumberColumn(width=60, help="used tokens / limit, at the last turn; ≈ estimated"),
+            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=100),
+            "now": config.NumberColumn(width=54, help="used tokens / limit, at the last turn; ≈ estimated"),
             "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
-            "red in": config.TextColumn(width=64, help="turns until red, median forecast; only live sessions"),
+            "worst": config.TextColumn(width=88, help="the worst zone the session was ever in"),
+            "red in": config.TextColumn(width=60, help="turns until red, median forecast; only live sessions"),
             "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens a turn, mean of the last 5"),
-            "turns": config.NumberColumn(width=56),
-            "cost": config.NumberColumn(format="dollar", width=70),
-            "last event": config.TextColumn(width=104),
+            "turns": config.NumberColumn(width=50),
+            "cost": config.NumberColumn(format="dollar", width=64),
+            "last event": config.TextColumn(width=96),
             "alerts": config.TextColumn(width=84),
         },
     )

@@ -9,8 +9,10 @@ from pandas.io.formats.style import Styler
 from windowpane.formats import count
 from windowpane.store.base import SessionFilter
 from windowpane.store.replays import StoredReplay
-from windowpane_dashboard import access, elements, times
+from windowpane_dashboard import access, address, elements, times
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
+from windowpane_dashboard.filters import ReplayPlace
+from windowpane_dashboard.inert import inert
 from windowpane_dashboard.replay_queries import (
     Result,
     best_cells,
@@ -26,7 +28,9 @@ from windowpane_dashboard.replay_queries import (
 from windowpane_dashboard.sections.simulate import simulate_section
 from windowpane_dashboard.theme import Palette
 
+PAGE = "replay"
 LISTED = 200
+CONFIG_CHARS = 100_000
 
 
 def main() -> None:
@@ -36,7 +40,8 @@ def main() -> None:
         if not snapshot.store.sessions(SessionFilter(limit=1)):
             access.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
-        stored = chosen_replay(snapshot)
+        place = ReplayPlace.from_query(st.query_params.to_dict())
+        stored = chosen_replay(snapshot, place.id)
         simulate_section(snapshot, open_=stored is None)
         if stored is None:
             with head:
@@ -46,15 +51,14 @@ def main() -> None:
             with head:
                 elements.answer(replay_answer(results))
             results_section(results)
-            timelines_section(results)
-            configuration_section(results)
+            timelines_section(results, place)
+            configuration_section(results, place)
             notes_section(stored)
 
 
-def chosen_replay(snapshot: access.Snapshot) -> StoredReplay | None:
+def chosen_replay(snapshot: access.Snapshot, asked: str | None) -> StoredReplay | None:
     """The replay of the address, else the latest; the selection offers the others."""
     listed = snapshot.store.replays(limit=LISTED)
-    asked = st.query_params.get("id")
     rows = {row.id: row for row in listed}
     stored = snapshot.store.replay(asked) if asked else None
     if asked and stored is None:
@@ -75,6 +79,15 @@ def chosen_replay(snapshot: access.Snapshot) -> StoredReplay | None:
     if asked != stored.row.id:
         st.query_params.from_dict({"id": stored.row.id})
     return stored
+
+
+def part(label: str, options: list[str], asked: str | None, *, name: str, otherwise: str) -> str:
+    """A choice that the address holds as *name*."""
+    key = f"replay_{name}"
+    st.session_state[key] = asked if asked in options else otherwise
+    return st.selectbox(
+        label, options, key=key, on_change=lambda: address.change(PAGE, **{name: st.session_state[key]})
+    )
 
 
 def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
@@ -119,13 +132,13 @@ def results_section(results: tuple[Result, ...]) -> None:
     )
 
 
-def timelines_section(results: tuple[Result, ...]) -> None:
+def timelines_section(results: tuple[Result, ...], place: ReplayPlace) -> None:
     """The size of each call under every setup, one above the other."""
     st.subheader("Timelines", anchor=False, divider="grey")
     sessions = sessions_of(results)
     chosen = sessions[0]
     if len(sessions) > 1:
-        chosen = st.selectbox("Session", sessions, key="replay_session")
+        chosen = part("Session", sessions, place.session, name="session", otherwise=chosen)
     runs = timelines_of(results, chosen)
     if len(runs) > MAXIMUM_PANES:
         st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")
@@ -138,7 +151,7 @@ def timelines_section(results: tuple[Result, ...]) -> None:
         st.caption(elements.escaped(runs[0].note))
 
 
-def configuration_section(results: tuple[Result, ...]) -> None:
+def configuration_section(results: tuple[Result, ...], place: ReplayPlace) -> None:
     """The configuration that manages live sessions like the chosen setup, to be copied."""
     st.subheader("Configuration", anchor=False, divider="grey")
     best = winner(results)
@@ -146,11 +159,10 @@ def configuration_section(results: tuple[Result, ...]) -> None:
     if best is None or not names:
         st.text("Only baselines were replayed: no configuration does what they do.")
         return
-    chosen = st.selectbox(
-        "Setup", names, index=names.index(best.setup) if best.setup in names else 0, key="replay_setup"
-    )
+    otherwise = best.setup if best.setup in names else names[0]
+    chosen = part("Setup", names, place.setup, name="setup", otherwise=otherwise)
     config = next(result.config for result in results if result.setup == chosen)
-    st.code(config, language="yaml")
+    st.code(inert(config, length=CONFIG_CHARS), language="yaml")
     st.caption("Copy it into the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
 
 
@@ -159,7 +171,7 @@ def notes_section(stored: StoredReplay) -> None:
     if stored.row.notes:
         with st.expander(f"Not replayed: {len(stored.row.notes)}", icon=":material/info:"):
             for note in stored.row.notes[:50]:
-                st.text(note)
+                elements.said(note)
 
 
 main()

@@ -47,7 +47,7 @@ def main() -> None:
 def at_turn(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
     """The slider and all that depends on the selected turn; moving it draws this part again and nothing else."""
     with access.contained("This turn cannot be read", "Other turns may still open."):
-        turn = turn_control(row, timeline)
+        turn = turn_control(timeline)
         window_section(snapshot.store, row, timeline, turn)
         compression_section(snapshot, row, turn)
         happenings_section(snapshot.store, row, turn)
@@ -64,7 +64,7 @@ def chosen_session(snapshot: access.Snapshot, place: SessionPlace) -> SessionRow
         asked = snapshot.store.session(wanted)
         if asked is None:
             st.warning("This session is not in the store.", icon=":material/search_off:")
-            st.text(wanted)
+            elements.said(wanted)
             st.text("It may have been pruned, or the address is incomplete.")
             st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
             st.stop()
@@ -79,8 +79,6 @@ def chosen_session(snapshot: access.Snapshot, place: SessionPlace) -> SessionRow
         on_change=_open_chosen,
         label_visibility="collapsed",
     )
-    if st.query_params.get("session") != wanted:
-        st.query_params["session"] = wanted
     return rows[wanted]
 
 
@@ -89,7 +87,7 @@ def _name(row: SessionRow) -> str:
 
 
 def _open_chosen() -> None:
-    st.query_params.from_dict({"session": st.session_state["session_choice"]})
+    st.query_params.from_dict(SessionPlace(st.session_state["session_choice"]).to_query())
 
 
 main()

@@ -1,0 +1,38 @@
+"""Each page and its address: both always say the same, whichever of them has changed.
+
+A link, the Back button or somebody's typing changes the address, and the widgets follow it. A widget changes the
+view, and the address follows. What the page itself wrote last tells the two apart.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane_dashboard.filters import Query
+
+
+def arrived(page: str) -> bool:
+    """Whether the address was changed by anything but this page, so that its widgets must be set from it."""
+    return bool(st.session_state.get(_key(page)) != st.query_params.to_dict())
+
+
+def last(page: str) -> Query:
+    """The address that the page had when it was left."""
+    return dict(st.session_state.get(_key(page), {}))
+
+
+def write(page: str, query: Query) -> None:
+    """Make *query* the address of the page; nothing happens where it is."""
+    st.session_state[_key(page)] = query
+    if st.query_params.to_dict() != query:
+        st.query_params.from_dict(query)
+
+
+def change(page: str, **parts: str | None) -> None:
+    """Change parts of the address; None takes one out."""
+    kept = {name: value for name, value in st.query_params.to_dict().items() if name not in parts}
+    write(page, {**kept, **{name: value for name, value in parts.items() if value is not None}})
+
+
+def _key(page: str) -> str:
+    return f"address_of_{page}"
