@@ -67,7 +67,7 @@ def test_firings_say_how_they_ended_and_who_was_told(alert_store: SqliteStore) -
 
     frame = alert_frame(listed, now).set_index("alert")
 
-    assert frame.loc["Window in red", "ended"] == "resolved at turn 15"
+    assert frame.loc["Window in red", "ended"] == "at turn 15"
     assert frame.loc["Window in red", "lasted"].startswith("1 turn, ")
     assert frame.loc["Window in red", "told"] == "failed: json; arrived: log"
     assert frame.loc["Red soon", "ended"] == "fires now"

@@ -67,6 +67,7 @@ def test_the_page_shows_both(
     words = said(open_page("fleet")).replace("\\", "")
 
     assert f"Store: {size(bytes_on_disk(Path(small_store.path)))} on disk" in words
+    assert "events of 3 sessions, no content" in words
     assert "after 7 days without an event (configured) or beyond 2.0 GB (default)" in words
 
 

@@ -124,14 +124,3 @@ def test_the_fleet_marks_estimated_sizes(small_store: SqliteStore) -> None:
 
     assert html.count("≈") == 2
     assert frame["tokens"].dtype.kind == "i"
-
-
-def test_the_fleet_says_what_is_stored(
-    small_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
-) -> None:
-    """Size, events, and how long sessions stay."""
-    app = open_page("fleet")
-
-    words = said(app).replace("\\", "")
-    assert "events of 3 sessions, no content" in words
-    assert "after 30 days or beyond 2 GB" in words

@@ -31,7 +31,10 @@ from pathlib import Path
 from windowpane_dashboard.launch import run
 run(Path(sys.argv[1]), int(sys.argv[2]))
 """
-RECORDINGS = ("claude_code/compact_small_a6", "pi/large-session", "swe_agent/marshmallow_fc_replace")
+RECORDINGS = (
+    "claude_code/compact_small_a6", "claude_code/compact_micro_76", "pi/large-session",
+    "swe_agent/marshmallow_fc_replace",
+)  # fmt: skip
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import TimeoutError  # noqa: A004  # only where the browser is installed
@@ -18,7 +21,10 @@ pytestmark = pytest.mark.browser
 MOST_ACTIONS = 5
 SMALL, LARGE = "pi-managed-8k", "pi-managed-32k"
 PATIENCE = 30_000
-FIRINGS = "Alerts, the latest first"
+FLEET, FIRINGS = "Sessions, the one under most pressure first", "Alerts, the latest first"
+COMPACTED = "839b35f7-4dbd-4d93-9772-3c272cc87caa"
+LONGEST = "d703a1a9-1b7b-4fb1-b512-c9738b1fe617"
+ROW_PIXELS, FIRST_ROW_PIXELS = 33, 52
 
 
 @dataclass
@@ -97,18 +103,71 @@ class Person:
 
     def cells(self, name: str) -> list[str]:
         """The cells of a table, as a screen reader finds them."""
-        cells = self.table(name).locator("canvas table td")
-        cells.first.wait_for(state="attached", timeout=PATIENCE)
-        return list(cells.all_text_contents())
+        return [cell for row in self.rows(name) for cell in row]
+
+    def rows(self, name: str) -> list[list[str]]:
+        """The rows of a table that are in sight, as a screen reader finds them."""
+        table = self.table(name)
+        table.locator("canvas table td").first.wait_for(state="attached", timeout=PATIENCE)
+        found = table.evaluate(
+            "grid => [...grid.querySelectorAll('canvas table tr')]"
+            ".map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent))"
+        )
+        return [row for row in found if row]
+
+    def opens_row(self, name: str, holds: Callable[[list[str]], bool]) -> list[str]:
+        """Select the first row for which *holds* is true; returns its cells."""
+        rows = self.rows(name)
+        place = next((at for at, row in enumerate(rows) if holds(row)), None)
+        assert place is not None, rows
+        scroller = self.table(name).locator(".dvn-scroller").first
+        self.clicks(scroller, position={"x": 17, "y": FIRST_ROW_PIXELS + ROW_PIXELS * place})
+        return rows[place]
+
+    def opens_session(self, session_id: str) -> None:
+        """From the fleet page, the way everybody comes."""
+        self.opens()
+        self.opens_row(FLEET, lambda row: f"session?session={session_id}" in row)
+        self.page.wait_for_url(f"**/session?session={session_id}", timeout=PATIENCE)
+        self.site.settle()
+
+    def goes_to_turn(self, turn: int) -> None:
+        """Type the turn."""
+        self.types(self.page.get_by_role("spinbutton", name="Go to turn"), str(turn))
+        self.page.get_by_role("heading", name=f"Turn {turn}:").wait_for(timeout=PATIENCE)
 
 
 @pytest.fixture
 def person(site: Callable[..., Any], demo_store: Path) -> Person:
+    """Before the demo's store: recordings, and one of them managed again in small windows."""
     return Person(site(demo_store))
 
 
+@pytest.fixture
+def reader(site: Callable[..., Any], recorded: Path) -> Person:
+    """Before a store of imported recordings."""
+    return Person(site(recorded))
+
+
+@pytest.fixture
+def maker(site: Callable[..., Any], small_store: SqliteStore) -> Person:
+    """Before a small store in which a file is read, evicted and read again."""
+    return Person(site(Path(small_store.path)))
+
+
 def test_find_the_session_that_overflowed(person: Person) -> None:
-    """Alerts, the alert's name, and from there into the session at that turn."""
+    """The fleet tells the worst zone each session was in; its row opens it, and the answer names the turn."""
+    person.opens()
+
+    row = person.opens_row(FLEET, lambda row: "✕ overflow" in row)
+
+    address = next(cell for cell in row if cell.startswith("session?session="))
+    person.page.wait_for_url(f"**/{address}", timeout=PATIENCE)
+    person.reads("Overflow at turn")
+
+
+def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
+    """The alert's name leaves only the sessions that overflowed, and leads to the turn."""
     person.opens("alerts")
     person.picks("Alert", "Window overflowed")
     person.page.wait_for_url("**alert=overflow*", timeout=PATIENCE)
@@ -125,84 +184,91 @@ def test_find_the_session_that_overflowed(person: Person) -> None:
     assert "session=pi-managed" in person.page.url
 
 
-def test_what_left_at_turn_40_and_why(person: Person) -> None:
-    """The turn's address shows what had left by then, the latest first, with the reason."""
-    person.opens("session", session=SMALL, turn="40")
+@pytest.mark.parametrize(("who", "session"), [("reader", COMPACTED), ("person", SMALL)])
+def test_what_left_at_turn_40_and_why(request: pytest.FixtureRequest, who: str, session: str) -> None:
+    """Of an imported and of a managed session: the turn is typed; what had left, why, and what stands for it."""
+    person: Person = request.getfixturevalue(who)
+    person.opens_session(session)
+    person.goes_to_turn(40)
 
-    person.reads("Turn 40:")
-    cells = person.cells("Blocks that had left the window, latest first")
+    rows = person.rows("Blocks that had left the window, latest first")
 
-    assert any(cell.startswith(("evicted: ", "compressed: ")) for cell in cells)
-    assert any(cell.isdigit() and int(cell) <= 40 for cell in cells)
+    turns = [int(row[0]) for row in rows]
+    assert turns == sorted(turns, reverse=True)
+    assert max(turns) <= 40
+    assert all(row[3].startswith(("evicted: ", "compressed: ", "window rolled", "replaced")) for row in rows)
+    assert any(re.fullmatch(r"(placeholder|summary), [\d,]+ tokens?", row[4]) for row in rows)
 
 
 def test_what_the_second_compaction_lost(person: Person) -> None:
     """Choose the compaction, open its facts: the lost ones come first, with their texts."""
-    person.opens("session", session=SMALL)
+    person.opens_session(SMALL)
     person.chooses("Compression", 2)
-    person.reads("facts, lost ones first")
+    person.page.wait_for_url("**compression=2*", timeout=PATIENCE)
     person.clicks(person.page.get_by_text("facts, lost ones first"))
 
-    cells = person.cells("Facts of this compression")
+    facts = person.rows("Facts of this compression")
 
-    assert cells[0] == "lost"
-    assert len(cells[2]) > 1
+    assert facts[0][0] == "lost"
+    assert len(facts[0][2]) > 1
 
 
-def test_the_eviction_that_made_the_agent_read_a_file_twice(person: Person) -> None:
-    """The list of what came back names its cause; choosing it opens the turn of the eviction."""
-    person.opens("session", session=LARGE)
-    cells = person.cells("Blocks that had left and were needed again, the dearest first")
-    reads = [at for at, cell in enumerate(cells) if cell.startswith("tool result")]
-    assert reads
-    assert any(cell.startswith("evicted: ") for cell in cells)
-    left = cells[reads[0] + 1]
+@pytest.mark.parametrize(
+    ("who", "session", "tool"), [("person", LARGE, "bash"), ("maker", "refactor-api", "read")]
+)
+def test_the_eviction_that_made_the_agent_read_a_file_twice(
+    request: pytest.FixtureRequest, who: str, session: str, tool: str
+) -> None:
+    """What came back is listed with its cause; choosing a result that was evicted opens the turn it left in."""
+    person: Person = request.getfixturevalue(who)
+    person.opens_session(session)
 
-    table = (
-        person.table("Blocks that had left and were needed again, the dearest first")
-        .locator(".dvn-scroller")
-        .first
+    row = person.opens_row(
+        "Blocks that had left and were needed again, the dearest first",
+        lambda row: row[0] == f"tool result of {tool}" and row[2].startswith("evicted: "),
     )
-    person.clicks(table, position={"x": 17, "y": 52})
 
+    left, again = row[1], row[3]
+    assert int(left) < int(again)
     person.page.get_by_role("heading", name=f"Turn {left}:").wait_for(timeout=PATIENCE)
     assert f"turn={left}" in person.page.url
 
 
-def test_export_the_audit_log_of_one_session(person: Person, tmp_path: Path) -> None:
-    """The download holds that session's events and no other's."""
-    person.opens("audit", session=LARGE)
-    with person.page.expect_download(timeout=60_000) as download:
-        person.clicks(person.page.get_by_role("link", name="JSON Lines"))
+def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> None:
+    """From the fleet to the audit page, the session, and the download: its events and no other's."""
+    reader.opens()
+    reader.clicks(reader.page.get_by_role("link", name="Audit"))
+    reader.page.wait_for_url("**/audit", timeout=PATIENCE)
+    reader.site.settle()
+    reader.picks("Session", LONGEST)
+    reader.page.wait_for_url(f"**session={LONGEST}*", timeout=PATIENCE)
+    reader.site.settle()
+    with reader.page.expect_download(timeout=60_000) as download:
+        reader.clicks(reader.page.get_by_role("link", name="JSON Lines"))
     path = tmp_path / "events.jsonl"
     download.value.save_as(path)
 
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
     assert len(lines) > 1_000
-    assert {line["event"]["session_id"] for line in lines} == {LARGE}
+    assert {line["event"]["session_id"] for line in lines} == {LONGEST}
+    assert len({line["seq"] for line in lines}) == len(lines)
 
 
 def test_decide_between_two_policies(person: Person) -> None:
-    """Choose a session, simulate the two policies offered, read which comes out best and its configuration."""
-    person.opens("replay")
+    """From the fleet to the replay page: a session, simulate, read which of the two comes out best."""
+    person.opens()
+    person.clicks(person.page.get_by_role("link", name="Replay"))
+    person.page.wait_for_url("**/replay", timeout=PATIENCE)
+    person.site.settle()
     person.adds("Recorded sessions", "marshmallow")
     person.clicks(person.page.get_by_role("button", name="Simulate"))
 
     person.reads("comes out best")
 
-    words = person.site.words()
-    assert "Best overall" in words
+    person.reads("Best overall")
     code = person.page.locator("[data-testid=stCode]").first
     code.wait_for(timeout=PATIENCE)
     assert "policy: " in code.inner_text()
-    assert (
-        len(
-            [
-                cell
-                for cell in person.cells("Figures of each setup over all its sessions")
-                if cell.endswith(", 32k")
-            ]
-        )
-        == 2
-    )
+    setups = [row[0] for row in person.rows("Figures of each setup over all its sessions")]
+    assert sorted(setup.split(",")[0] for setup in setups) == ["fifo", "hybrid"]
