@@ -16,6 +16,10 @@ FIGURES: Final = {
     "evicted": None, "compressions": None, "fidelity": False, "regrets": True, "regret share": True, "peak": True,
 }  # fmt: skip
 """Columns, and whether less is better; None where neither is."""
+SHOWN_DIGITS: Final = {"dollars": 2, "cached": 0, "fidelity": 2, "regret share": 1, "peak": 0}
+"""Decimals of a figure that are shown: what looks the same is equally good."""
+SHOWN_FIGURES: Final = {"tokens sent": 2, "cost tokens": 2}
+"""Significant figures, where a column is shown as `8.3M`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +88,18 @@ def best_cells(frame: pd.DataFrame) -> dict[str, set[int]]:
     """Rows that are best in a column; none where all are equal."""
     found: dict[str, set[int]] = {}
     for name, lower in FIGURES.items():
-        values = pd.to_numeric(frame[name], errors="coerce")
+        values = pd.to_numeric(frame[name], errors="coerce").map(lambda value, name=name: _as_shown(value, name))
         if lower is None or values.nunique(dropna=True) < 2:
             continue
         best = values.min() if lower else values.max()
         found[name] = {int(place) for place in frame.index[values == best]}
     return found
+
+
+def _as_shown(value: float, name: str) -> float:
+    if name in SHOWN_FIGURES and value > 0:
+        return float(f"{value:.{SHOWN_FIGURES[name]}g}")
+    return round(value, SHOWN_DIGITS.get(name, 0)) if value == value else value  # noqa: PLR0124  # NaN stays
 
 
 def winner(results: Sequence[Result]) -> Result | None:

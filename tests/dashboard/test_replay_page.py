@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from windowpane.config import load_config
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.sqlite import SqliteStore
@@ -60,6 +62,49 @@ def test_the_best_of_a_column_is_known_and_a_tie_of_all_is_none() -> None:
     assert best["fidelity"] == {0}
     assert best["cost tokens"] == {2}
     assert "tokens sent" not in best
+
+
+def test_figures_that_look_the_same_are_equally_good() -> None:
+    """A difference that the table does not show is not marked."""
+    runs = (run("a", fidelity=0.801, cost_tokens=1_390_000.0), run("b", fidelity=0.799, cost_tokens=1_410_000.0))
+
+    best = best_cells(results_frame(results_of(runs)))
+
+    assert "fidelity" not in best
+    assert "cost tokens" not in best
+
+
+def test_the_configuration_is_accepted_when_it_is_saved(
+    small_store: SqliteStore, open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    """What the page shows to be copied is read back as the same policy, window and thresholds."""
+    job = begin(Request(str(small_store.path), ("refactor-api",), ("fifo",), (), ("8k",), "0.5/0.7/0.9"))
+    job.wait(60)
+    assert job.error == ""
+    app = open_page("replay", id=job.replay)
+    assert not app.exception
+    file = tmp_path / "windowpane.yaml"
+    file.write_text(app.code[0].value, encoding="utf-8")
+
+    config = load_config(file, environ={})
+
+    assert config.max_context_tokens == 8_192
+    assert config.eviction.policy == "fifo"
+    zones = config.pressure.thresholds
+    assert (zones.yellow, zones.orange, zones.red) == (0.5, 0.7, 0.9)
+
+
+def test_the_address_chooses_session_and_setup(
+    small_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+) -> None:
+    """A shared address shows the same timelines and configuration."""
+    small_store.save_replay(stored())
+
+    app = open_page("replay", id="abc123", session="s2", setup="fifo")
+
+    assert app.selectbox(key="replay_session").value == "s2"
+    assert app.selectbox(key="replay_setup").value == "fifo"
+    assert "policy: fifo" in said(app)
 
 
 def test_the_winner_overflows_least_and_is_no_baseline() -> None:

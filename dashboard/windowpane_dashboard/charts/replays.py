@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import plotly.graph_objects as go
 
-from windowpane.formats import tokens
+from windowpane.formats import tokens, tokens_short
 from windowpane.store.replays import ReplayRunRow
 from windowpane_dashboard.charts.layout import axis, plain, styled, titled
 from windowpane_dashboard.theme import Palette, translucent
@@ -37,12 +37,18 @@ def replay_panes(runs: Sequence[ReplayRunRow], palette: Palette) -> go.Figure:
             domain=(high - PANE_PIXELS / inner, high),
             range=(0, top),
             tickformat="~s",
+            title=titled("tokens", palette),
             anchor="x",
             nticks=4,
         )
         figure.add_annotation(
             x=0, xref="paper", y=high, yref="paper", text=plain(run.setup), showarrow=False, xanchor="left",
             yanchor="bottom", font={"size": 12, "color": palette.text},
+        )  # fmt: skip
+        figure.add_annotation(
+            x=1, xref="paper", y=run.limit_tokens, yref=f"y{number}", showarrow=False, xanchor="right",
+            yanchor="bottom", text=f"limit {tokens_short(run.limit_tokens)} tokens",
+            font={"size": 11, "color": palette.zone_text["red"]},
         )  # fmt: skip
     bottom = f"y{len(shown)}" if len(shown) > 1 else "y"
     layout["xaxis"] = axis(
