@@ -45,7 +45,9 @@ def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store:
     here = site(demo_store)
     page = here.open(path)
     page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached", timeout=60_000)
-    page.locator("[data-testid=stDataFrame] canvas, [data-testid=stForm]").first.wait_for(timeout=60_000)
+    page.locator(":is([data-testid=stDataFrame] canvas, [data-testid=stForm]):visible").first.wait_for(
+        timeout=60_000
+    )
     controls = page.evaluate(CONTROLS)
     ringed: dict[str, bool] = {}
 
@@ -82,8 +84,12 @@ def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], smal
 
     page.keyboard.press("n")
     page.get_by_role("heading", name="Turn 14:").wait_for(timeout=PATIENCE)
+    page.wait_for_url("**turn=14", timeout=PATIENCE)
+    here.settle()
     page.keyboard.press("n")
-    page.get_by_role("heading", name="Turn 15:").wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 16:").wait_for(timeout=PATIENCE)
+    page.wait_for_url("**turn=16", timeout=PATIENCE)
+    here.settle()
     page.keyboard.press("p")
 
     page.get_by_role("heading", name="Turn 14:").wait_for(timeout=PATIENCE)
@@ -91,13 +97,13 @@ def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], smal
 
 
 def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[..., Any], small_store: Any) -> None:
-    """Into the table, onto the box of the first row, space."""
+    """Into the table, down one row, Shift and space."""
     here = site(small_store.path)
     page = here.open()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for(timeout=60_000)
 
     page.locator("[data-testid=data-grid-canvas]").first.focus()
     page.keyboard.press("ArrowDown")
-    page.keyboard.press("Space")
+    page.keyboard.press("Shift+Space")
 
     page.wait_for_url("**/session?session=*", timeout=PATIENCE)
