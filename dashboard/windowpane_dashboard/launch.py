@@ -23,6 +23,7 @@ WARM: Final = (
     "windowpane.alerts.wording",
     "windowpane.store.sqlite",
     "windowpane_dashboard.charts",
+    "windowpane_dashboard.retention",
     "windowpane_dashboard.window_queries",
 )
 """Modules that the first page would load while somebody waits."""
@@ -47,7 +48,6 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
             "the dashboard is not installed; run: pip install 'windowpane[dashboard]'"
         ) from error
     check_port(port, address)
-    import windowpane_dashboard.retention  # noqa: F401  # takes long, and the first page should not wait for it
     from windowpane_dashboard.downloads import ROUTES  # starlette comes with streamlit
 
     os.environ["WINDOWPANE_STORE"] = str(store_path)

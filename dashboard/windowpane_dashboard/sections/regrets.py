@@ -9,7 +9,7 @@ from windowpane.formats import count, dollars, tokens
 from windowpane.store.base import EventReader, SessionRow
 from windowpane_dashboard import elements
 from windowpane_dashboard.queries import Timeline
-from windowpane_dashboard.sections.timeline import go
+from windowpane_dashboard.sections.timeline import go_to
 from windowpane_dashboard.window_queries import REGRET_ROWS, needed_again
 
 TABLE = "regrets_table"
@@ -60,4 +60,4 @@ def regrets_sentence(frame: pd.DataFrame) -> str:
 def _open_cause(frame: pd.DataFrame, last: int) -> None:
     rows = st.session_state[TABLE].selection.rows
     if rows and rows[0] < len(frame):
-        go(int(frame["session_turn"].iloc[rows[0]]), last)
+        go_to(int(frame["session_turn"].iloc[rows[0]]), last)

@@ -100,10 +100,10 @@ def _scale(row: SessionRow, timeline: Timeline, place: SessionPlace) -> Scale:
 def _take_click(last: int) -> None:
     points = st.session_state[PICTURE].selection.points
     if points:
-        go(int(points[0]["x"]), last)
+        go_to(int(points[0]["x"]), last)
 
 
-def go(turn: int, last: int) -> None:
+def go_to(turn: int, last: int) -> None:
     """Select a turn and put it in the address; at the last turn the page goes on following."""
     st.session_state[TURN] = turn
     address.change(PAGE, turn=None if turn >= last else str(turn), compression=None)
@@ -124,7 +124,7 @@ def turn_control(timeline: Timeline) -> int:
         width="stretch",
         disabled=before.empty,
         shortcut="P",
-        on_click=lambda: go(max(first, int(before.max())), last),
+        on_click=lambda: go_to(max(first, int(before.max())), last),
     )
     middle.slider(
         "Turn",
@@ -132,7 +132,7 @@ def turn_control(timeline: Timeline) -> int:
         last,
         key=TURN,
         label_visibility="collapsed",
-        on_change=lambda: go(int(st.session_state[TURN]), last),
+        on_change=lambda: go_to(int(st.session_state[TURN]), last),
         format="turn %d",
     )
     st.session_state[EXACT] = here
@@ -143,7 +143,7 @@ def turn_control(timeline: Timeline) -> int:
         key=EXACT,
         step=1,
         label_visibility="collapsed",
-        on_change=lambda: go(int(st.session_state[EXACT]), last),
+        on_change=lambda: go_to(int(st.session_state[EXACT]), last),
     )
     right.button(
         "Event after",
@@ -152,7 +152,7 @@ def turn_control(timeline: Timeline) -> int:
         width="stretch",
         disabled=after.empty,
         shortcut="N",
-        on_click=lambda: go(min(last, int(after.min())), last),
+        on_click=lambda: go_to(min(last, int(after.min())), last),
     )
     turn_line(here, (PICTURE, "cache", "cost", "carried"))
     return here

@@ -132,9 +132,8 @@ def session_table(listed: Fleet, now: float) -> None:
         },
     )
     more = f" Only the first {FLEET_ROWS} are listed: narrow the filters to see others." if listed.more else ""
-    st.caption(
-        f"{count(len(listed.rows), 'session')}, most pressure first. Select a row to open it, with the keyboard by Shift and space.{more}"
-    )
+    listed_words = f"{count(len(listed.rows), 'session')}, most pressure first."
+    st.caption(f"{listed_words} Select a row to open it, with the keyboard by Shift and space.{more}")
     chosen = st.session_state[TABLE].selection.rows
     if chosen:
         session_id = listed.rows[chosen[0]].session_id
