@@ -1,4 +1,4 @@
-"""Takes the pictures of the README: starts the dashboard on a store and photographs its pages.
+"""Takes the pictures of README and documentation: starts the dashboard on a store and photographs its pages.
 
     python docs/make_screenshots.py ~/demo/windowpane.db [--session ID] [--turn N] [--out docs/images]
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, sync_playwright
 
+from windowpane.replay import StoreSource, replay_of, run_matrix, setups_of
 from windowpane.store.base import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.background import serving
@@ -46,11 +48,17 @@ def main() -> None:
     if asked.turn is not None:
         query["turn"] = str(asked.turn)
     session = f"session?{urlencode(query)}"
+    pair = urlencode(dict(zip(("one", "other"), compared(asked.store), strict=False)))
     shots = [
         Shot("fleet", ""),
         Shot("session", session, height=1000),
         Shot("session-dark", session, scheme="dark", height=1000),
         Shot("window", session, scroll=860),
+        Shot("compression", session, scroll=1_560, height=900),
+        Shot("compare", f"compare?{pair}", height=1180),
+        Shot("replay", f"replay?id={replayed(asked.store, query['session'])}", height=1120),
+        Shot("alerts", "alerts?severity=critical", height=1000),
+        Shot("alerts-dark", "alerts", scheme="dark", height=1000),
         Shot("audit", "audit"),
     ]
     asked.out.mkdir(parents=True, exist_ok=True)
@@ -77,6 +85,27 @@ def eventful_session(path: Path) -> str:
     ).session_id
 
 
+def compared(path: Path) -> list[str]:
+    """The two sessions in which most was taken out."""
+    store = SqliteStore(path)
+    rows = sorted(store.sessions(SessionFilter(limit=500)), key=lambda row: row.evicted_blocks, reverse=True)
+    store.close()
+    return sorted(row.session_id for row in rows[:2])
+
+
+def replayed(path: Path, session: str) -> str:
+    """The latest replay of the store; where it has none, *session* under three policies in a 32K window."""
+    store = SqliteStore(path)
+    if not (stored := store.replays(limit=1)):
+        setups = setups_of(limits=[32_768], policies=["hybrid", "lru", "fifo"], baselines=True)
+        matrix = run_matrix([StoreSource(path, session)], setups)
+        made = replay_of(matrix, name="three policies and two baselines", at=time.time())
+        store.save_replay(made)
+        stored = [made.row]
+    store.close()
+    return stored[0].id
+
+
 def chromium() -> str:
     """Where Chromium is."""
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -91,7 +120,8 @@ def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
     page = context.new_page()
     page.goto(f"{url}/{shot.path}")
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=60_000)
-    drawn = ".js-plotly-plot .main-svg" if shot.path.startswith("session") else "[data-testid=stDataFrame] canvas"
+    tables = shot.path.startswith(("audit", "?")) or not shot.path
+    drawn = "[data-testid=stDataFrame] canvas" if tables else ".js-plotly-plot .main-svg"
     page.locator(drawn).first.wait_for(timeout=60_000)
     if shot.scroll:
         page.evaluate(f"document.querySelector('[data-testid=stMain]').scrollTo(0, {shot.scroll})")

@@ -31,6 +31,17 @@ def test_an_empty_store_says_what_to_do(
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_a_small_store_opens(page: str, small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Every page answers first, without a complaint."""
+    app = open_page(page)
+
+    assert not app.exception
+    assert not app.error
+    assert not app.warning
+    assert app.subheader[0].value
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_missing_store_says_what_to_do(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, said: Callable[..., str]
 ) -> None:

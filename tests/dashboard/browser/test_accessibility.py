@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from windowpane.replay import StoreSource, replay_of, run_matrix, setups_of
+from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
 pytest.importorskip("axe_playwright_python")
@@ -25,16 +29,51 @@ RUN = """async () => (await axe.run(document, {resultTypes: ["violations"]})).vi
   found => ({id: found.id, impact: found.impact, nodes: found.nodes.map(node => node.html.slice(0, 200))}))"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_finding(site: Callable[..., Any], demo_store: Path, scheme: str) -> None:
-    """Names, roles, contrast, structure."""
-    here = site(demo_store, scheme=scheme)
+def findings(here: Any, pages: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """What is serious or critical on each page; pages without any are left out."""
     script = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     found = {}
-    for name, address in PAGES.items():
+    for name, address in pages.items():
         page = here.open(address)
         page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached", timeout=30_000)
         page.evaluate(script)
         found[name] = [one for one in page.evaluate(RUN) if one["impact"] in ("serious", "critical")]
+    return {name: serious for name, serious in found.items() if serious}
 
-    assert not any(found.values()), found
+
+@pytest.fixture(scope="module")
+def replayed(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's store with the result of a simulation."""
+    path = tmp_path_factory.mktemp("replayed") / "windowpane.db"
+    shutil.copy(demo_store, path)
+    store = SqliteStore(path)
+    matrix = run_matrix(
+        [StoreSource(path, "pi-managed-8k")], setups_of(limits=[32_768], policies=["hybrid", "fifo"])
+    )
+    store.save_replay(replay_of(matrix, name="two policies", at=1_700_000_000.0))
+    store.close()
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_finding(site: Callable[..., Any], replayed: Path, scheme: str) -> None:
+    """Names, roles, contrast, structure."""
+    assert findings(site(replayed, scheme=scheme), PAGES) == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_empty_page_has_a_serious_finding(
+    site: Callable[..., Any], empty_store: SqliteStore, scheme: str
+) -> None:
+    """What to do where there is nothing yet can be read by everybody too."""
+    assert findings(site(Path(empty_store.path), scheme=scheme), PAGES) == {}
+
+
+def test_a_failing_store_has_no_serious_finding(site: Callable[..., Any], tmp_path: Path) -> None:
+    """Nor has the page that says what failed."""
+    path = tmp_path / "corrupt.db"
+    path.write_bytes(b"this is not a database" * 500)
+    here = site(path)
+
+    assert findings(here, {"fleet": ""}) == {}
+    assert "windowpane doctor" in here.words()

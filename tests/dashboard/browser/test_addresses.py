@@ -106,7 +106,10 @@ def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
     here.settle()
     page.get_by_text("noteworthy, whole session").click()
     page.wait_for_url("**events=noteworthy**", timeout=PATIENCE)
-    choose(here, "Compression", "2 of 51: turn 5", "**compression=2**")
+    here.settle()
+    chosen(here, "Compression").click()
+    page.get_by_role("option", name="2 of 51: turn 5: compaction, accepted", exact=True).click()
+    page.wait_for_url("**compression=2**", timeout=PATIENCE)
 
     page.get_by_role("slider").first.focus()
     page.keyboard.press("ArrowRight")

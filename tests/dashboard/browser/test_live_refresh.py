@@ -1,0 +1,78 @@
+"""A page follows the store while somebody looks at it, and leaves them where they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.store.sqlite import SqliteStore
+
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+PATIENCE = 40_000
+SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
+
+
+def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
+    site: Callable[..., Any], small_store: SqliteStore, builders: Any
+) -> None:
+    """What is new and matches appears by itself; the filter and its address stay."""
+    here = site(Path(small_store.path))
+    page = here.open(agent="writer")
+    page.get_by_text("2 sessions, most pressure first").wait_for(timeout=PATIENCE)
+
+    now = time.time()
+    small_store.append(builders.plain("brand-new", start=now, turns=2, limit_tokens=9_000, end=False))
+    small_store.append(builders.rich(start=now - 700, session_id="other", agent="somebody else"))
+
+    page.get_by_text("3 sessions, most pressure first").wait_for(timeout=PATIENCE)
+    expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
+    assert page.url.endswith("?agent=writer")
+
+
+def test_a_session_grows_and_the_reader_stays(
+    site: Callable[..., Any], small_store: SqliteStore, builders: Any
+) -> None:
+    """Turn, scale and scroll position survive new turns; the figures above are the new ones."""
+    now = time.time()
+    events = builders.plain("growing", start=now - 100, turns=60, limit_tokens=90_000, end=False)
+    cut = next(place for place, event in enumerate(events) if event.context.turn == 40)
+    small_store.append(events[:cut])
+    here = site(Path(small_store.path))
+    page = here.open("session", session="growing", turn="9", scale="content")
+    page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
+    page.get_by_text("39 turns").wait_for(timeout=PATIENCE)
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for(timeout=PATIENCE)
+    page.evaluate(f"{SCROLLED} = 400")
+
+    small_store.append(events[cut:])
+
+    page.get_by_text("60 turns").wait_for(timeout=PATIENCE, state="attached")
+    here.settle()
+    assert page.get_by_role("heading", name="Turn 9:").count() == 1
+    assert "turn=9" in page.url
+    assert page.evaluate(SCROLLED) == 400
+    expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
+
+
+def test_at_the_last_turn_the_page_goes_on_following(
+    site: Callable[..., Any], small_store: SqliteStore, builders: Any
+) -> None:
+    """Without a turn in the address the newest is shown, again and again."""
+    events = builders.plain("growing", start=time.time() - 100, turns=60, limit_tokens=90_000, end=False)
+    cut = next(place for place, event in enumerate(events) if event.context.turn == 40)
+    small_store.append(events[:cut])
+    here = site(Path(small_store.path))
+    page = here.open("session", session="growing")
+    page.get_by_role("heading", name="Turn 39:").wait_for(timeout=PATIENCE)
+
+    small_store.append(events[cut:])
+
+    page.get_by_role("heading", name="Turn 60:").wait_for(timeout=PATIENCE)
