@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from windowpane.formats import count, dollars, percent, tokens_short
@@ -147,6 +148,17 @@ def sessions_of(results: Sequence[Result]) -> list[str]:
 def timelines_of(results: Sequence[Result], session: str) -> list[ReplayRunRow]:
     """The runs of one session, in the order of the setups."""
     return [run for result in results for run in result.runs if run.session == session]
+
+
+def timelines_frame(runs: Sequence[ReplayRunRow]) -> pd.DataFrame:
+    """Tokens of each call under each setup, as far as they are kept; a row for each kept call."""
+    rows = max((len(run.timeline) for run in runs), default=0)
+    last = max((int(run.measures.get("turns") or len(run.timeline)) for run in runs), default=0)
+    calls = np.linspace(1, max(last, 1), rows).round().astype("int64")
+    columns = {
+        run.setup: pd.array([*run.timeline, *[None] * (rows - len(run.timeline))], dtype="Int64") for run in runs
+    }
+    return pd.DataFrame({"call": calls, **columns})
 
 
 def run_words(run: ReplayRunRow) -> str:

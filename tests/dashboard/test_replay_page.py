@@ -15,7 +15,14 @@ from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.replay_jobs import begin
-from windowpane_dashboard.replay_queries import best_cells, replay_answer, results_frame, results_of, winner
+from windowpane_dashboard.replay_queries import (
+    best_cells,
+    replay_answer,
+    results_frame,
+    results_of,
+    timelines_frame,
+    winner,
+)
 from windowpane_dashboard.replay_worker import Request
 from windowpane_dashboard.theme import DARK, LIGHT
 
@@ -62,6 +69,18 @@ def test_the_best_of_a_column_is_known_and_a_tie_of_all_is_none() -> None:
     assert best["fidelity"] == {0}
     assert best["cost tokens"] == {2}
     assert "tokens sent" not in best
+
+
+def test_the_timelines_are_there_as_a_table() -> None:
+    """A row for each kept call, a column for each setup; a shorter run ends earlier."""
+    short = ReplayRunRow("s1", "short", "managed", "x", "", 8_192, {"turns": 2}, "", (1_000, 2_000))
+
+    frame = timelines_frame([run("hybrid"), short])
+
+    assert list(frame["call"]) == [1, 2, 3]
+    assert list(frame["hybrid"]) == [3_000, 9_000, 4_000]
+    assert list(frame["short"].dropna()) == [1_000, 2_000]
+    assert timelines_frame([]).empty
 
 
 def test_figures_that_look_the_same_are_equally_good() -> None:

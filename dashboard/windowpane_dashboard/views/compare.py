@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from windowpane.answers import session_answer
@@ -11,7 +13,7 @@ from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.charts.picture import Frame
 from windowpane_dashboard.compare_queries import Side, compare_answer, differences
 from windowpane_dashboard.filters import ComparePlace, SessionPlace
-from windowpane_dashboard.sections.timeline import picture_words
+from windowpane_dashboard.sections.timeline import picture_data, picture_words
 
 OFFERED = 200
 ALERTS = 1_000
@@ -134,6 +136,12 @@ def pictures(sides: list[Side]) -> None:
             frame=frame,
         )
         elements.picture(figure, key=f"compare_picture_{letter}", alt=picture_words(turns))
+        elements.folded_table(
+            f"{letter} as a table",
+            partial(picture_data, turns),
+            key=f"compare_data_{letter}",
+            alt=f"Turns of {letter}",
+        )
 
 
 main()

@@ -22,6 +22,7 @@ from windowpane_dashboard.replay_queries import (
     results_of,
     run_words,
     sessions_of,
+    timelines_frame,
     timelines_of,
     winner,
 )
@@ -146,6 +147,9 @@ def timelines_section(results: tuple[Result, ...], place: ReplayPlace) -> None:
         replay_panes(runs, elements.current_palette()),
         key="replay_panes",
         alt="Tokens of each call. " + "; ".join(run_words(run) for run in runs[:MAXIMUM_PANES]),
+    )
+    elements.folded_table(
+        "Timelines as a table", lambda: timelines_frame(runs), key="replay_data", alt="Tokens of each call"
     )
     if runs[0].note:
         st.caption(elements.escaped(runs[0].note))
