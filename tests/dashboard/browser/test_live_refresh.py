@@ -48,13 +48,13 @@ def test_a_session_grows_and_the_reader_stays(
     here = site(Path(small_store.path))
     page = here.open("session", session="growing", turn="9", scale="content")
     page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
-    page.get_by_text("39 turns").wait_for(timeout=PATIENCE)
+    page.get_by_text("39 turns").first.wait_for(timeout=PATIENCE)
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for(timeout=PATIENCE)
     page.evaluate(f"{SCROLLED} = 400")
 
     small_store.append(events[cut:])
 
-    page.get_by_text("60 turns").wait_for(timeout=PATIENCE, state="attached")
+    page.get_by_text("60 turns").first.wait_for(timeout=PATIENCE, state="attached")
     here.settle()
     assert page.get_by_role("heading", name="Turn 9:").count() == 1
     assert "turn=9" in page.url
