@@ -87,7 +87,7 @@ def show_empty(what: str) -> None:
     st.text("Or look around with recorded demo sessions:")
     st.code("windowpane demo", language=None)
     st.text("To watch an agent of your own, start Windowpane inside it:")
-    st.code("import windowpane\n\nwindowpane.start()\nclient = windowpane.observe(client)", language="python")
+    st.code("import windowpane\n\nwindowpane.start()\nclient = windowpane.observe(client)", language=None)
     st.stop()
 
 

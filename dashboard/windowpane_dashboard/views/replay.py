@@ -166,7 +166,7 @@ def configuration_section(results: tuple[Result, ...], place: ReplayPlace) -> No
     otherwise = best.setup if best.setup in names else names[0]
     chosen = part("Setup", names, place.setup, name="setup", otherwise=otherwise)
     config = next(result.config for result in results if result.setup == chosen)
-    st.code(inert(config, length=CONFIG_CHARS), language="yaml")
+    st.code(inert(config, length=CONFIG_CHARS), language=None)  # the colours of code are too pale
     st.caption("Copy it into the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
 
 
