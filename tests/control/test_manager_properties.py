@@ -154,7 +154,9 @@ def run(
 @given(ACTIONS, st.sampled_from([4_096, 8_192, 16_384]), st.sampled_from(sorted(POLICIES)))
 def test_any_loop_stays_valid_whole_and_within_the_window(actions: list[Any], limit: int, policy: str) -> None:
     """Whatever comes in: messages are valid, groups whole, totals right, nothing protected gone, and it fits."""
-    run(actions, limit=limit, policy=policy)
+    loop = run(actions, limit=limit, policy=policy)
+
+    assert not loop.window._logged, "a hook failed"
 
 
 @settings(max_examples=settings.default.max_examples // 3)
@@ -166,7 +168,9 @@ def test_what_is_pinned_never_leaves(actions: list[Any], good: bool) -> None:
         RuntimeError("the model is down"),
         "word " * 5_000,
     ]
-    run(actions, limit=6_000, policy="hybrid", model=ScriptedModel(answers), pinned=True)
+    loop = run(actions, limit=6_000, policy="hybrid", model=ScriptedModel(answers), pinned=True)
+
+    assert not loop.window._logged, "a hook failed"
 
 
 @settings(max_examples=settings.default.max_examples // 3)
