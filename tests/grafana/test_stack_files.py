@@ -256,6 +256,22 @@ def test_agent_and_dashboard_run_as_compose_runs_them(
     assert not asks(health["agent"], 9464, agent_port), "a health check fails when nothing answers"
 
 
+@pytest.mark.server
+def test_the_inbox_runs_as_compose_runs_it(compose: dict[str, Any], root: Path, tmp_path: Path) -> None:
+    """With nothing but Python, as its image has it; it answers its health check, and not when it is gone."""
+    service = compose["services"]["inbox"]
+    (mounted,) = service["volumes"]
+    source, target, _ = mounted.split(":")
+    number = port()
+    command = [str(root / source) if part == target else part for part in ours(service["command"], tmp_path)]
+    command.insert(1, "-I")
+    check = service["healthcheck"]["test"][1:]
+
+    with process([*command, "--port", str(number)], ready=f"http://127.0.0.1:{number}/", log=tmp_path / "log"):
+        assert asks(check, 9095, number)
+    assert not asks(check, 9095, number)
+
+
 def ours(command: list[str], folder: Path) -> list[str]:
     """A command of our image, with this interpreter and this host's addresses and folders."""
     changed = [one.replace("0.0.0.0", "127.0.0.1").replace("/data/", f"{folder}/") for one in command]
