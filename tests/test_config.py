@@ -163,7 +163,7 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         (
             "compression: {compaction_utilization_threshold: 0.6}",
             ":1: compression.compaction_utilization_threshold",
-            "0.6 is below orange, 0.65",
+            "0.6 is below orange, 0.75",
         ),
         (
             "pressure: {thresholds: {yellow: .5, orange: .8, red: .9}}\ncross_window: {auto_save_threshold: 0.7}",
