@@ -27,7 +27,8 @@ system prompt and tools fit it, are counted there.
 - Two other readings of regret stand beside it against the baselines. A name in a call or a placeholder is not
   in sight, one in a summary is; "names in summaries not counted" lets it be neither. Content that does not fit
   the window by itself is nobody's regret, because no policy can keep it and a baseline that sends it overflows;
-  "content larger than the window counted" counts it all the same.
+  "content larger than the window counted" counts it all the same. Where a verdict changes with the reading, it
+  rests on that reading, and should be taken for no more.
 - Differences are default less other, by session; the interval is 90% of {RESAMPLES:,} bootstrap samples of the
   sessions. Inconclusive: it includes zero, or fewer than {FEWEST} sessions.
 - Tokens matched: a baseline's setting is swept until it sends what the default sends; against a preset the

@@ -262,6 +262,7 @@ def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
         for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
             found = {one.name: m.figures for one in own if (m := _matched(one, kind)).figures is not None}
             lines.append(_verdict(f"{window}, against {title} at the same tokens", defaults, found))
+            lines += [_verdict(f"  {window}, {one.label}", defaults, found, one.name) for one in OTHER_READINGS]
         best = best_preset(own)
         as_is = {one.name: figures(_run_of(one, best)) for one in own}
         sent = [sum(_run_of(one, name).measures.tokens_sent for one in own) for name in (best, DEFAULT)]
@@ -283,10 +284,14 @@ def best_preset(studied: Sequence[Studied]) -> str:
     return min((f"preset {name}" for name in preset_names()), key=rank)
 
 
-def _verdict(title: str, defaults: dict[str, Figures], found: dict[str, Figures]) -> str:
-    result = difference(_pairs(defaults, found, "regret_ratio"))
+def _verdict(
+    title: str, defaults: dict[str, Figures], found: dict[str, Figures], measure: str = "regret_ratio"
+) -> str:
+    """A line of a list; one level further in where the title is."""
+    line = f"{' ' * (len(title) - len(title.lstrip()))}- {title.lstrip()}"
+    result = difference(_pairs(defaults, found, measure))
     if result is None:
-        return f"- {title}: nothing to compare."
+        return f"{line}: nothing to compare."
     mean, low, high = (number(100 * value) for value in result[1:])
-    verdict = said(result, lower_is_better=True)
-    return f"- {title}: {mean} pp ({low} to {high}, {result.sessions} sessions): {verdict}."
+    sessions = "1 session" if result.sessions == 1 else f"{result.sessions} sessions"
+    return f"{line}: {mean} pp ({low} to {high}, {sessions}): {said(result, lower_is_better=True)}."
