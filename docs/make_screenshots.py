@@ -57,7 +57,6 @@ def main() -> None:
         Shot("compression", session, scroll=1_560, height=900),
         Shot("compare", f"compare?{pair}", height=1180),
         Shot("replay", f"replay?id={replayed(asked.store, query['session'])}", height=1120),
-        Shot("alerts", "alerts?severity=critical", height=1000),
         Shot("alerts-dark", "alerts", scheme="dark", height=1000),
         Shot("audit", "audit"),
     ]

@@ -66,6 +66,7 @@ def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
 
     page.wait_for_url("**/?zone=green", timeout=PATIENCE)
     expect(chosen(here, "Zone")).to_have_value("green", timeout=PATIENCE)
+    assert "most pressure first" in here.words()
 
 
 def test_back_returns_to_the_turn_before(here: Any) -> None:
@@ -81,6 +82,7 @@ def test_back_returns_to_the_turn_before(here: Any) -> None:
 
     page.get_by_role("heading", name="Turn 40:").wait_for(timeout=PATIENCE)
     expect(page.get_by_role("slider").first).to_have_attribute("aria-valuetext", "turn 40")
+    assert page.url.endswith("turn=40")
 
 
 def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
@@ -136,6 +138,7 @@ def test_back_undoes_a_search_and_a_page(here: Any) -> None:
     page.go_back()
 
     page.get_by_text("seq 1 to 100 shown").wait_for(timeout=PATIENCE)
+    assert page.url.endswith("/audit")
 
 
 def test_alerts_open_as_they_were_looked_at(here: Any) -> None:

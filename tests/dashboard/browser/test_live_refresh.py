@@ -76,3 +76,4 @@ def test_at_the_last_turn_the_page_goes_on_following(
     small_store.append(events[cut:])
 
     page.get_by_role("heading", name="Turn 60:").wait_for(timeout=PATIENCE)
+    assert "turn=" not in page.url

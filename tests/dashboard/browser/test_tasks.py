@@ -164,6 +164,7 @@ def test_find_the_session_that_overflowed(person: Person) -> None:
     address = next(cell for cell in row if cell.startswith("session?session="))
     person.page.wait_for_url(f"**/{address}", timeout=PATIENCE)
     person.reads("Overflow at turn")
+    assert len(person.actions) == 2
 
 
 def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
