@@ -107,5 +107,5 @@ def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[...
     page.keyboard.press("Shift+Space")
 
     page.wait_for_url("**/session?session=*", timeout=PATIENCE)
-    here.settle()
-    assert "Velocity" in here.words()
+    page.get_by_text("Velocity").first.wait_for(timeout=PATIENCE)
+    assert page.get_by_role("heading", name="Turn ").count() > 0
