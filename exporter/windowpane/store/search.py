@@ -14,12 +14,11 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.store.base import EventFilter
-from windowpane.store.operations import Value
 from windowpane.store.queries import EventScope, Statement
 
 INDEX_BATCH: Final = 5_000
 MAXIMUM_HITS: Final = 20_000
-"""Matches looked at for one search; more are not told apart by anyone."""
+"""Matches counted for one search; more are not told apart by anyone."""
 
 _WORD: Final = re.compile(r"\w+")
 _UNINDEXED: Final = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -70,7 +69,7 @@ def found(
     connection: sqlite3.Connection, query: EventFilter, scope: EventScope, columns: str
 ) -> list[tuple[Any, ...]]:
     """Those columns of the events that match, within the filter's limit."""
-    hits = sorted(_hits(connection, query, scope), reverse=query.newest_first)
+    hits = sorted(_hits(connection, query, scope, query.limit), reverse=query.newest_first)
     sql = (
         f"SELECT {columns} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # constants
         "WHERE e.seq = ?"
@@ -79,26 +78,29 @@ def found(
 
 
 def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:
-    """How many match."""
-    return sum(1 for _ in _hits(connection, query, scope))
+    """How many match; of what is indexed, at most `MAXIMUM_HITS`."""
+    return sum(1 for _ in _hits(connection, query, scope, MAXIMUM_HITS))
 
 
-def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> Iterator[int]:
+def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope, limit: int) -> Iterator[int]:
+    """Numbers of events that match: of the indexed ones the first or last *limit*, and all of the others."""
     words = words_of(query.text or "")
     if not words:
         return
     (indexed,) = connection.execute(_INDEXED).fetchone()
-    narrowed = _narrowed(query, scope)
+    narrowed = _narrowed(scope)
     match = " ".join(f'"{word}"' for word in words) + "*"
+    joined = "JOIN events AS e ON e.seq = events_text.rowid" if narrowed.conditions else ""
     found = connection.execute(
-        "SELECT e.seq FROM events_text JOIN events AS e ON e.seq = events_text.rowid "  # noqa: S608  # bound
-        f"WHERE events_text MATCH ? AND {narrowed.clause} LIMIT ?",
-        (match, *narrowed.values, MAXIMUM_HITS),
+        f"SELECT events_text.rowid FROM events_text {joined} "  # noqa: S608  # values are bound
+        f"WHERE events_text MATCH ? AND events_text.rowid > ? AND {narrowed.clause} "
+        f"ORDER BY events_text.rowid {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
+        (match, query.after_seq, *narrowed.values, limit),
     )
     yield from (seq for (seq,) in found)
     rest = connection.execute(
         f"SELECT e.seq, e.body FROM events AS e WHERE e.seq > ? AND {narrowed.clause}",  # noqa: S608  # bound
-        (indexed, *narrowed.values),
+        (max(indexed, query.after_seq), *narrowed.values),
     )
     for seq, body in rest:
         if _holds(words, words_of(text_of(body))):
@@ -111,7 +113,7 @@ def _holds(wanted: list[str], present: list[str]) -> bool:
     return all(word in known for word in whole) and any(word.startswith(begun) for word in known)
 
 
-def _narrowed(query: EventFilter, scope: EventScope) -> Statement:
+def _narrowed(scope: EventScope) -> Statement:
     statement = Statement()
     if scope.types:
         statement.where(f"+e.type IN ({', '.join('?' * len(scope.types))})", *scope.types)
@@ -119,6 +121,4 @@ def _narrowed(query: EventFilter, scope: EventScope) -> Statement:
         statement.where("+e.session = ?", scope.session)
     if scope.turns is not None:
         statement.where("+e.turn BETWEEN ? AND ?", *scope.turns[:2])
-    after: Value = query.after_seq
-    statement.where("e.seq > ?", after)
     return statement
