@@ -2,45 +2,48 @@
 
     python benchmarks/bench_dashboard.py [--events 1000000] [--sessions 2000] [--turns 10000] [--store FILE]
 
-Prints: navigation to fleet and to the longest session against a page with one six-trace chart, warm
-(median and 95th percentile) and cold (first page of a fresh server); moving the turn slider against an empty
-fragment; audit search; and how much of it is the server's own reading and drawing. Needs a Chromium.
+Prints: navigation to fleet and to the longest session against a page with one six-trace chart, warm (median and
+95th percentile) and cold (first page of a fresh server in a fresh browser profile); moving the turn slider
+against an empty fragment; audit search; how much of it is the server's own reading and drawing; and the same
+reads on a tenth of the store. A page counts as navigated to once its chart or table is painted and its script
+has ended, for both sides alike; when the tables below the session's fold are there too is said beside it. Pages
+take turns, so that a busy moment of the machine meets all. Needs a Chromium.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from hashlib import blake2b
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median, quantiles
+from typing import NamedTuple
 
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from dashboard_store import LONGEST, fill
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from windowpane.events import BlocksEvicted, Event, EvictedBlock, Usage
-from windowpane.settings import WindowLimits
 from windowpane.store.base import EventFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
 from windowpane_dashboard.background import serving
 from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.filters import FleetFilters
+from windowpane_dashboard.launch import APP
 from windowpane_dashboard.queries import fleet, fleet_frame, timeline
 from windowpane_dashboard.theme import LIGHT
 from windowpane_dashboard.window_queries import left_by, window_at
 
-LONGEST = "marathon"
 NAVIGATION_RATIO = 1.5
+GROWTH_RATIO = 1.5
 SLIDER_MILLISECONDS = 200.0
 SEARCH_MILLISECONDS = 500.0
-WARM_ROUNDS = 9
-SLIDER_ROUNDS = 9
-BATCH = 5_000
+WARM_ROUNDS = 11
+COLD_ROUNDS = 5
+SLIDER_ROUNDS = 11
+SERVER_ROUNDS = 5
+PATIENCE = 120_000
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 CHART = ".js-plotly-plot .main-svg"
 TABLE = "[data-testid=stDataFrame] canvas"
@@ -66,137 +69,138 @@ empty()
 """
 
 
-def digest(text: str) -> str:
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+class Place(NamedTuple):
+    """A page to navigate to."""
+
+    app: Path
+    path: str
+    drawn: str
+    """What is painted when the page is there."""
+    later: str
+    """What is there when all of it is drawn that is drawn without scrolling."""
 
 
-def session_events(session_id: str, turns: int, start: float) -> list[Event]:
-    """An agent that reads a file every turn, with an eviction every 60 turns."""
-    emitted: list[Event] = []
-    info = SessionInfo(session_id, "marathon", "gpt-5", "live", f"stream-{session_id}")
-    session = SessionTracker(info, emit=emitted.extend, digest=digest, limits=WindowLimits.of(128_000, "given"))
-    session.start(start)
-    session.add("system_prompt", "Go on.", 900, pinned=True, at=start)
-    for turn in range(1, turns + 1):
-        at = start + 4.0 * turn
-        if turn % 60 == 0:
-            drop(session, at)
-        work(session, turn, at)
-    session.flush()
-    return emitted
+class Spent(NamedTuple):
+    """Milliseconds from the address on."""
+
+    drawn: float
+    whole: float
 
 
-def drop(session: SessionTracker, at: float) -> None:
-    gone = tuple(
-        EvictedBlock(block.id, block.content_type, block.tokens, "drop", "over the target", 0.2)
-        for block in session.window
-        if not block.pinned
-    )
-    removed = sum(block.tokens for block in gone)
-    session.evict(BlocksEvicted("hybrid", gone, removed, removed, 12_000), (), at)
-
-
-def work(session: SessionTracker, turn: int, at: float) -> None:
-    session.add("tool_result", f"file_{turn}", 1_000, tool_call_id=f"call-{turn}", tool_name="read", at=at)
-    used = session.measure("before", at + 1).used_tokens
-    session.add("assistant_response", f"seen {turn}", 60, at=at + 2)
-    session.add("tool_call", f"read {turn + 1}", 30, tool_call_id=f"call-{turn + 1}", tool_name="read", at=at + 2)
-    usage = Usage(input_tokens=used // 4, output_tokens=90, cache_read_tokens=used - used // 4)
-    session.end_turn(usage, cost_dollars=0.0125, latency_seconds=2.5, at=at + 3)
-
-
-def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
-    """The longest session, then copies of one shorter session until there are enough events."""
-    store = SqliteStore(path)
-    now = time.time()
-    begun = time.perf_counter()
-    long = session_events(LONGEST, turns, now - 4.0 * turns)
-    for at in range(0, len(long), BATCH):
-        store.append(long[at : at + BATCH])
-    each, over = divmod(max(0, events - len(long)), sessions - 1)
-    pattern = session_events("pattern", each, now - 90_000.0)[: each + 1]
-    batch: list[Event] = []
-    for number in range(sessions - 1):
-        events_of = pattern[: each + (number < over)]
-        batch += copied(events_of, f"session-{number:05}", f"agent-{number % 40}", 31.0 * (number % 2_000))
-        if len(batch) >= BATCH:
-            store.append(batch)
-            batch = []
-    store.append(batch)
-    while store.index_text():
-        pass
-    size = store.size()
-    store.close()
-    print(
-        f"store: {size.events:,} events of {size.sessions:,} sessions, {size.bytes / 1e6:,.0f} MB, "
-        f"written in {time.perf_counter() - begun:,.0f} s"
-    )
-
-
-def copied(pattern: list[Event], session_id: str, agent: str, later: float) -> list[Event]:
-    contexts = {}
-    found = []
-    for event in pattern:
-        context = contexts.get(id(event.context))
-        if context is None:
-            context = replace(event.context, session_id=session_id, agent=agent, stream_id=f"stream-{session_id}")
-            contexts[id(event.context)] = context
-        found.append(event._replace(context=context, at=None if event.at is None else event.at + later))
-    return found
-
-
-def navigate(context: BrowserContext, address: str, drawn: str) -> float:
-    """Milliseconds from the address to the drawn page, script finished."""
+def navigate(context: BrowserContext, url: str, place: Place) -> Spent:
+    """Go there and wait until the page is drawn and its script has ended, then for the rest of it."""
     page = context.new_page()
     begun = time.perf_counter()
-    page.goto(address)
-    page.locator(drawn).first.wait_for(timeout=120_000)
-    page.wait_for_selector(SETTLED, timeout=120_000)
+    page.goto(f"{url}/{place.path}")
+    page.locator(place.drawn).first.wait_for(timeout=PATIENCE)
+    page.wait_for_selector(SETTLED, timeout=PATIENCE)
     spent = 1_000 * (time.perf_counter() - begun)
+    page.locator(place.later).first.wait_for(timeout=PATIENCE)
+    page.wait_for_selector(SETTLED, timeout=PATIENCE)
+    whole = 1_000 * (time.perf_counter() - begun)
     page.close()
-    return spent
+    return Spent(spent, whole)
 
 
-def slide(page: Page, turn: int) -> float:
-    """Milliseconds from a key on the slider to the new turn's heading."""
+def profile(browser: Browser) -> BrowserContext:
+    return browser.new_context(viewport={"width": 1280, "height": 800})
+
+
+def warm(browser: Browser, places: dict[str, Place], urls: dict[Path, str]) -> dict[str, list[Spent]]:
+    context = profile(browser)
+    times: dict[str, list[Spent]] = {name: [] for name in places}
+    for place in places.values():
+        navigate(context, urls[place.app], place)
+    for _ in range(WARM_ROUNDS):
+        for name, place in places.items():
+            times[name].append(navigate(context, urls[place.app], place))
+    context.close()
+    return times
+
+
+def cold(
+    browser: Browser, places: dict[str, Place], store: Path
+) -> tuple[dict[str, list[Spent]], dict[str, list[float]]]:
+    """Milliseconds of the first page of a fresh server, and those its start took before."""
+    times: dict[str, list[Spent]] = {name: [] for name in places}
+    starts: dict[str, list[float]] = {name: [] for name in places}
+    for _ in range(COLD_ROUNDS):
+        for name, place in places.items():
+            begun = time.perf_counter()
+            with serving(store, app=place.app) as url:
+                starts[name].append(1_000 * (time.perf_counter() - begun))
+                context = profile(browser)
+                times[name].append(navigate(context, url, place))
+                context.close()
+    return times, starts
+
+
+def opened(context: BrowserContext, address: str, turn: int) -> Page:
+    page = context.new_page()
+    page.goto(address)
+    page.get_by_role("heading", name=f"Turn {turn}:").wait_for(timeout=PATIENCE)
+    page.wait_for_selector(SETTLED, timeout=PATIENCE)
+    return page
+
+
+def step(page: Page, turn: int) -> float:
+    """Milliseconds from a key on the slider to the new turn's heading, script finished."""
+    page.bring_to_front()
     page.get_by_role("slider").first.focus()
-    times = []
-    for step in range(1, SLIDER_ROUNDS + 1):
-        begun = time.perf_counter()
-        page.keyboard.press("ArrowRight")
-        page.get_by_role("heading", name=f"Turn {turn + step}:").wait_for(timeout=60_000)
-        page.wait_for_selector(SETTLED, timeout=60_000)
-        times.append(1_000 * (time.perf_counter() - begun))
-    return median(times)
+    begun = time.perf_counter()
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("heading", name=f"Turn {turn}:").wait_for(timeout=PATIENCE)
+    page.wait_for_selector(SETTLED, timeout=PATIENCE)
+    return 1_000 * (time.perf_counter() - begun)
 
 
-def search(page: Page) -> float:
+def slide(context: BrowserContext, floor_url: str, url: str, middle: int) -> None:
+    empty = opened(context, floor_url, 5_000)
+    ours = opened(context, f"{url}/session?session={LONGEST}&turn={middle}", middle)
+    figures = [id_of(ours)]
+    base, moved = [], []
+    for number in range(1, SLIDER_ROUNDS + 2):
+        base.append(step(empty, 5_000 + number))
+        moved.append(step(ours, middle + number))
+        figures.append(id_of(ours))
+    floor, spent = median(base[1:]), median(moved[1:])  # the first step of each loads what later ones have
+    above(f"turn slider above an empty fragment ({floor:,.0f} ms)", spent - floor, SLIDER_MILLISECONDS)
+    print(f"        the picture was drawn {len(set(figures))} time over {SLIDER_ROUNDS + 1} steps")
+    empty.close()
+    ours.close()
+
+
+def id_of(page: Page) -> str:
+    """What the picture's own element is called: marked when first seen, gone when it is drawn again."""
+    mark = "plot => plot.dataset.seen ||= String(Math.random())"
+    return str(page.locator(".st-key-picture .main-svg").first.evaluate(mark))
+
+
+def search(context: BrowserContext, url: str) -> None:
     """Milliseconds from the Enter key to the rows that match."""
+    page = context.new_page()
+    page.goto(f"{url}/audit")
+    page.locator(TABLE).first.wait_for(timeout=PATIENCE)
+    page.wait_for_selector(SETTLED, timeout=PATIENCE)
     times = []
     field = page.get_by_role("textbox", name="Search")
-    for word in ("evicted", "hybrid", "target", "tool_result", "marathon"):
+    for word in ("evicted", "hybrid", "target", "tool_result", "marathon", "drop", "read", "final", "policy"):
         field.fill(word)
         begun = time.perf_counter()
         field.press("Enter")
-        page.wait_for_function(f"new URLSearchParams(location.search).get('text') === '{word}'", timeout=60_000)
-        page.wait_for_selector(SETTLED, timeout=60_000)
+        page.wait_for_function(f"new URLSearchParams(location.search).get('text') === '{word}'", timeout=PATIENCE)
+        page.wait_for_selector(SETTLED, timeout=PATIENCE)
         times.append(1_000 * (time.perf_counter() - begun))
-    return median(times)
+    above(
+        f"audit search (slowest of {len(times)} words {max(times):,.0f} ms)", median(times), SEARCH_MILLISECONDS
+    )
+    page.close()
 
 
-def timed(act: Callable[[], object]) -> float:
-    times = []
-    for _ in range(3):
-        begun = time.perf_counter()
-        act()
-        times.append(1_000 * (time.perf_counter() - begun))
-    return median(times)
-
-
-def server_side(path: Path, turns: int) -> dict[str, float]:
-    """Milliseconds that reading and drawing take in the server, without a browser, nothing cached."""
+def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
+    """What the server reads and draws for a page, nothing cached."""
     store = SqliteStore(path)
-    now = time.time()
+    now, middle = time.time(), turns // 2
 
     def draw() -> None:
         drawn = timeline(store, LONGEST)
@@ -205,24 +209,40 @@ def server_side(path: Path, turns: int) -> dict[str, float]:
         ).to_json()
 
     def at_turn() -> None:
-        window_at(store, LONGEST, turns // 2)
-        left_by(store, LONGEST, turns // 2)
-        store.events(EventFilter(session_id=LONGEST, turn_from=turns // 2, turn_to=turns // 2))
+        window_at(store, LONGEST, middle)
+        left_by(store, LONGEST, middle)
+        store.events(EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle))
 
-    spent = {
-        "fleet: list, alerts, frame": timed(lambda: fleet_frame(fleet(store, FleetFilters()), now)),
-        "session: timeline read": timed(lambda: timeline(store, LONGEST)),
-        "session: timeline read and picture": timed(draw),
-        "turn: window, departures, events": timed(at_turn),
-        "audit: search and count": timed(
-            lambda: (
-                store.events(EventFilter(text="evicted", limit=101)),
-                store.count_events(EventFilter(text="evicted")),
-            )
-        ),
+    return {
+        "fleet: list, alerts, frame": lambda: fleet_frame(fleet(store, FleetFilters()), now),
+        "session: timeline read": lambda: timeline(store, LONGEST),
+        "session: timeline read and picture": draw,
+        "turn: window, departures, events": at_turn,
+        "audit: a page of all events": lambda: store.events(EventFilter(limit=101, newest_first=True)),
+        "audit: a page of a search": lambda: store.events(EventFilter(text="evicted", limit=101)),
     }
-    store.close()
-    return spent
+
+
+def server_report(large: Path, small: Path, turns: int) -> None:
+    """Each read on the whole store and on the small one, in turns."""
+    reads = server_side(large, turns)
+    others = server_side(small, turns)
+    for name, read in reads.items():
+        spent, other = [], []
+        for _ in range(SERVER_ROUNDS):
+            spent.append(timed(read))
+            other.append(timed(others[name]))
+        ratio = median(spent) / median(other)
+        print(
+            f"{'ok  ' if ratio <= GROWTH_RATIO else 'OVER'}    server  {name}: {median(spent):,.1f} ms, "
+            f"{ratio:.2f} times that of the small store, limit {GROWTH_RATIO}"
+        )
+
+
+def timed(act: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    act()
+    return 1_000 * (time.perf_counter() - begun)
 
 
 def main() -> None:
@@ -236,78 +256,47 @@ def main() -> None:
         path = asked.store or Path(folder) / "windowpane.db"
         if not path.exists():
             fill(path, events=asked.events, sessions=asked.sessions, turns=asked.turns)
+        small = Path(folder) / "small.db"
+        fill(small, events=asked.events // 10, sessions=asked.sessions, turns=asked.turns)
+        server_report(path, small, asked.turns)
         floor = Path(folder) / "floor.py"
         floor.write_text(FLOOR, encoding="utf-8")
-        for name, spent in server_side(path, asked.turns).items():
-            print(f"server  {name}: {spent:,.0f} ms")
-        in_browser(path, floor, asked.turns)
+        in_browser(path, floor, asked.turns // 2)
 
 
-def in_browser(path: Path, floor: Path, turns: int) -> None:
-    app = Path(sys.modules["windowpane_dashboard"].__file__ or "").with_name("app.py")
-    middle = turns // 2
-    pages = {"fleet": ("", TABLE), "session": (f"session?session={LONGEST}&turn={middle}", CHART)}
-    with sync_playwright() as driver:
+def in_browser(path: Path, floor: Path, middle: int) -> None:
+    places = {
+        "floor": Place(floor, "", CHART, CHART),
+        "fleet": Place(APP, "", TABLE, TABLE),
+        "session": Place(APP, f"session?session={LONGEST}&turn={middle}", CHART, TABLE),
+    }
+    with sync_playwright() as driver, ExitStack() as servers:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        cold_floor = []
-        for _ in range(3):
-            with serving(path, app=floor) as url:
-                context = browser.new_context(viewport={"width": 1280, "height": 800})
-                cold_floor.append(navigate(context, url, CHART))
-                context.close()
-        with (
-            serving(path, app=floor) as floor_url,
-            serving(path, app=app) as url,
-        ):
-            context = browser.new_context(viewport={"width": 1280, "height": 800})
-            navigate(context, floor_url, CHART)
-            for place, drawn in pages.values():
-                navigate(context, f"{url}/{place}", drawn)
-            times: dict[str, list[float]] = {"floor": [], **{name: [] for name in pages}}
-            for _ in range(WARM_ROUNDS):  # in turns, so that a busy moment of the machine meets all of them
-                times["floor"].append(navigate(context, floor_url, CHART))
-                for name, (place, drawn) in pages.items():
-                    times[name].append(navigate(context, f"{url}/{place}", drawn))
-            base = median(times["floor"])
-            print(f"floor   warm {base:,.0f} ms, cold {median(cold_floor):,.0f} ms")
-            for name in pages:
-                high = quantiles(times[name], n=20)[-1]
-                verdict(
-                    f"{name} warm",
-                    median(times[name]) / base,
-                    NAVIGATION_RATIO,
-                    f"{median(times[name]):,.0f} ms, 95% {high:,.0f} ms",
-                )
-            interactions(context, floor_url, url, middle)
-            context.close()
-        for name, (place, drawn) in pages.items():
-            cold = []
-            for _ in range(3):
-                with serving(path, app=app) as url:
-                    context = browser.new_context(viewport={"width": 1280, "height": 800})
-                    cold.append(navigate(context, f"{url}/{place}", drawn))
-                    context.close()
-            verdict(
-                f"{name} cold", median(cold) / median(cold_floor), NAVIGATION_RATIO, f"{median(cold):,.0f} ms"
-            )
+        urls = {app: servers.enter_context(serving(path, app=app)) for app in (floor, APP)}
+        report("warm", warm(browser, places, urls))
+        context = profile(browser)
+        slide(context, urls[floor], urls[APP], middle)
+        search(context, urls[APP])
+        context.close()
+        servers.close()
+        times, starts = cold(browser, places, path)
+        report("cold", times)
+        begun = {name: median(each) for name, each in starts.items()}
+        print(
+            f"        starting the server before: floor {begun['floor']:,.0f} ms, ours {begun['session']:,.0f} ms"
+        )
         browser.close()
 
 
-def interactions(context: BrowserContext, floor_url: str, url: str, middle: int) -> None:
-    page = context.new_page()
-    page.goto(floor_url)
-    page.wait_for_selector(SETTLED, timeout=60_000)
-    empty = slide(page, 5_000)
-    page.goto(f"{url}/session?session={LONGEST}&turn={middle}")
-    page.get_by_role("heading", name=f"Turn {middle}:").wait_for(timeout=60_000)
-    page.wait_for_selector(SETTLED, timeout=60_000)
-    moved = slide(page, middle)
-    above(f"turn slider above an empty fragment ({empty:,.0f} ms)", moved - empty, SLIDER_MILLISECONDS)
-    page.goto(f"{url}/audit")
-    page.wait_for_selector(SETTLED, timeout=60_000)
-    page.locator(TABLE).first.wait_for(timeout=60_000)
-    above("audit search", search(page), SEARCH_MILLISECONDS)
-    page.close()
+def report(how: str, times: dict[str, list[Spent]]) -> None:
+    base = median(spent.drawn for spent in times["floor"])
+    print(f"floor   {how} {base:,.0f} ms (medians of {len(times['floor'])})")
+    for name in ("fleet", "session"):
+        drawn = [spent.drawn for spent in times[name]]
+        high = f", 95% {quantiles(drawn, n=20)[-1]:,.0f} ms" if how == "warm" else ""
+        verdict(f"{name} {how}", median(drawn) / base, NAVIGATION_RATIO, f"{median(drawn):,.0f} ms{high}")
+    whole = median(spent.whole for spent in times["session"])
+    print(f"        session {how}, with the tables below the fold: {whole / base:.2f} times, {whole:,.0f} ms")
 
 
 def verdict(name: str, ratio: float, limit: float, detail: str) -> None:

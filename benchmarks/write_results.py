@@ -1,8 +1,9 @@
-"""Run every benchmark and write what each printed to RESULTS.md, with the command that made it.
+"""Run benchmarks and write what each printed to RESULTS.md, with the command that made it.
 
-Usage: python benchmarks/write_results.py [NAME…]     (names without `bench_`; default: all)
+Usage: python benchmarks/write_results.py [--slow] [NAME…]     (names without `bench_`; default: all but the slow)
 
-Figures are ratios against a floor of the same run; absolute times are this machine's and move with its load.
+A section whose benchmark is not run is kept as it was. Figures are ratios against a floor of the same run;
+absolute times are this machine's and move with its load.
 """
 
 from __future__ import annotations
@@ -19,20 +20,33 @@ from policies_results import policies_section
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "RESULTS.md"
-SLOW = {"dashboard", "policies"}
-"""Studies with a report or a store of their own; run when named."""
+SLOW = ("dashboard",)
+"""Take many minutes: run when named, or with --slow."""
+ELSEWHERE = ("policies",)
+"""Has a report of its own, from which its section is taken; run when named."""
 
 HEAD = """# Benchmark results
 
-Written by `python benchmarks/write_results.py` on {when}: Python {python}, {cores} cores, {system}.
+Written by `python benchmarks/write_results.py`: Python {python}, {cores} cores, {system}.
 Each figure is a ratio against a floor of the same run where it says so; absolute times move with the machine.
 """
 
 
-def names() -> list[str]:
-    asked = sys.argv[1:]
+def names(asked: list[str]) -> list[str]:
     found = sorted(path.stem.removeprefix("bench_") for path in FOLDER.glob("bench_*.py"))
-    return [name for name in found if name in asked] if asked else [name for name in found if name not in SLOW]
+    wanted = {*asked, *(SLOW if "--slow" in asked else ())} - {"--slow"}
+    unknown = wanted - set(found)
+    if unknown:
+        raise SystemExit(f"no such benchmark: {', '.join(sorted(unknown))}; there are: {', '.join(found)}")
+    return [name for name in found if (name in wanted if wanted else name not in SLOW + ELSEWHERE)]
+
+
+def kept() -> dict[str, str]:
+    """The sections of the last results by name."""
+    if not RESULTS.exists():
+        return {}
+    parts = RESULTS.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {part.split("\n", 1)[0]: f"## {part.rstrip()}\n" for part in parts}
 
 
 def run(name: str) -> str:
@@ -45,26 +59,23 @@ def run(name: str) -> str:
     if done.returncode:
         print(done.stderr, file=sys.stderr)
     said = done.stdout.rstrip() if done.returncode == 0 else f"failed with exit code {done.returncode}"
-    return f"## {name}\n\n{summary}\n\n`python benchmarks/bench_{name}.py` ({took:.0f} s)\n\n```\n{said}\n```\n"
+    command = f"`python benchmarks/bench_{name}.py` ({took:.0f} s, {datetime.now(UTC):%Y-%m-%d})"
+    return f"## {name}\n\n{summary}\n\n{command}\n\n```\n{said}\n```\n"
 
 
 def main() -> None:
-    sections = []
-    for name in names():
+    sections = kept()
+    for name in names(sys.argv[1:]):
         print(f"== {name}", flush=True)
-        sections.append(run(name))
-    if sys.argv[1:]:
-        return
-    head = HEAD.format(
-        when=f"{datetime.now(UTC):%Y-%m-%d}",
-        python=platform.python_version(),
-        cores=os.cpu_count(),
-        system=f"{platform.system()} {platform.machine()}",
-    )
-    if policies := policies_section():
-        sections.append(policies)
-    RESULTS.write_text("\n".join([head, *sections]), encoding="utf-8")
-    print(f"wrote {RESULTS.name}")
+        sections[name] = run(name)
+        head = HEAD.format(
+            python=platform.python_version(),
+            cores=os.cpu_count(),
+            system=f"{platform.system()} {platform.machine()}",
+        )
+        if policies := policies_section():
+            sections["policies"] = policies
+        RESULTS.write_text("\n".join([head, *(sections[known] for known in sorted(sections))]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,9 +26,12 @@ _SERVE: Final = """
 import sys
 from pathlib import Path
 import streamlit as st
-from windowpane_dashboard.launch import server_config
+from windowpane_dashboard.launch import APP, server_config, warm_up
+if Path(sys.argv[1]) == APP:
+    warm_up()
 st.App(Path(sys.argv[1])).run(config=server_config(int(sys.argv[2]), sys.argv[3]))
 """
+"""Another program than the dashboard is served as it is."""
 
 
 @contextmanager
