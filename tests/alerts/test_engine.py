@@ -350,6 +350,15 @@ def test_overflow_and_a_failed_reduction() -> None:
     assert session.names() == ["alert.fired overflow", "alert.fired cannot_compress"]
 
 
+def test_a_rejected_call_that_was_only_observed_is_no_failed_reduction() -> None:
+    """Where nobody tried to reduce the window nothing can be said of what could not be reduced."""
+    session = Session()
+
+    session.begin(OverflowDetected("provider", "rejected", 130_000, LIMIT))
+
+    assert session.names() == ["alert.fired overflow"]
+
+
 @pytest.mark.parametrize(("limit", "used", "fires"), [(128_000, 123_905, True), (128_000, 123_900, False),
                                                       (8_000, 6_001, True), (8_000, 6_000, False)])  # fmt: skip
 def test_output_reserve(limit: int, used: int, fires: bool) -> None:

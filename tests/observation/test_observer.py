@@ -248,6 +248,7 @@ def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -
 
     [overflow] = agent.sink.of(OverflowDetected)
     assert (overflow.where, overflow.limit_tokens, overflow.used_tokens) == ("provider", 9_000, 12_000)
+    assert overflow.outcome == "rejected"
     assert len(agent.sink.of(TurnStarted)) == 4
 
 

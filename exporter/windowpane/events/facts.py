@@ -191,7 +191,7 @@ class OverflowDetected:
     type: ClassVar[str] = "overflow.detected"
     where: Literal["proactive", "provider"]
     outcome: str
-    """`reduced`, `retried`, `rolled` or `failed`."""
+    """`reduced`, `retried`, `rolled` or `failed`; `rejected` where the call was observed and nobody tried."""
     used_tokens: int
     """What did not fit: the size before anything was done about it."""
     limit_tokens: int | None

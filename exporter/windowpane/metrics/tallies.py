@@ -196,7 +196,9 @@ def occurring(*, alerts: Iterable[tuple[str, str]], policies: Iterable[str]) -> 
         catalog.BUDGET_EVENTS.name: [
             (component, outcome) for component in LABELS["component"].values for outcome in ("warned", "blocked")
         ],
-        catalog.OVERFLOWS.name: [(outcome,) for outcome in ("reduced", "retried", "rolled", "failed")],
+        catalog.OVERFLOWS.name: [
+            (outcome,) for outcome in ("reduced", "retried", "rolled", "failed", "rejected")
+        ],
         catalog.CHECKPOINTS.name: [(outcome,) for outcome in ("saved", "loaded", "rejected")],
         catalog.MODEL_TOKENS.name: [(kind,) for kind in LABELS["type"].values],
         catalog.COST.name: [()],

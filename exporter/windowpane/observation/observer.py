@@ -103,7 +103,7 @@ class WindowObserver:
             tracker.set_limits(WindowLimits.of(found.limit_tokens, "provider"), at)
         used = max(tracker.accounts.used(tracker.window.tokens), found.requested_tokens or 0)
         limit = None if tracker.limits is None else tracker.limits.limit_tokens
-        tracker.record(OverflowDetected("provider", "failed", used, limit), at)
+        tracker.record(OverflowDetected("provider", "rejected", used, limit), at)
         tracker.flush()
 
     def end(self, reason: str, at: float | None = None) -> None:
