@@ -25,6 +25,7 @@ from policies_report import DEFAULT, Matched, Studied, chapter, figures, verdict
 from policies_results import refresh_results
 
 from windowpane.control.eviction.policies import POLICIES
+from windowpane.control.pressure import Levels
 from windowpane.replay import JoinedSource, Prepared, Run, Setup, simulate, sources_of
 from windowpane.replay.catalogue import preset_names
 from windowpane.replay.recordings import Source
@@ -70,7 +71,7 @@ def study(task: Task) -> Studied | None:
     default = Setup(task.limit_tokens, policy=DEFAULT)
     limits = default.limits
     fullest = max((sum(b.tokens for b in call.history) for call in prepared.history.calls), default=0)
-    if fullest <= limits.orange_tokens or prepared.standing_tokens > limits.usable_tokens:
+    if fullest <= Levels.of(limits).evict or prepared.standing_tokens > limits.usable_tokens:
         return None
     setups = [Setup(task.limit_tokens, policy=name) for name in POLICIES]
     setups += [Setup(task.limit_tokens, preset=name) for name in preset_names()]

@@ -11,8 +11,8 @@ Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_policies.py`; th
 Each session is managed again under every policy and preset, and sent unmanaged under two baselines: truncation
 (drop the oldest groups until the call fits, keep the system prompt) and keeping the last N groups. What people,
 tools and the model said is the recording's; a policy cannot change what the recorded agent did next. No language
-model is configured, so summaries are extractive. Only sessions that reach the orange zone of a window, and whose
-system prompt and tools fit it, are counted there.
+model is configured, so summaries are extractive. Only sessions that fill a window to where the default
+begins to evict, and whose system prompt and tools fit it, are counted there.
 
 - Overflows: calls that would leave no room for their output. A baseline that overflows has failed at that call;
   its regret is counted as if the call had been made and everything in it seen, which favours it. So the
@@ -55,8 +55,8 @@ still had in sight. Almost all were names, not content fetched again.
   facts, told a sentence in two sections, and carried all that on. Now the names that leave with the conversation
   are told in the order in which the agent used them last, then those it has not used yet; a summary may take 14%
   of a small window instead of 8%, and placeholders tell names in use.
-- An 8k window was evicted from half of it, because its reserve is a quarter already and its zones began earlier
-  too. The zones of small windows are now those of others.
+- An 8k window was evicted from half of it, because its reserve is a quarter already and its zones begin earlier
+  too. Small windows are still told of earlier, but reduced where others are: from 0.75 down to 0.60.
 - The names of a tool's arguments (`"command":`) counted as uses of whatever held the word: of the engine, whose
   lifetimes they renewed, and of this measure. They no longer do, for anyone.
 - Content larger than the window counted against whoever cannot hold it. This was found in the reported half,

@@ -163,12 +163,12 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         (
             "compression: {compaction_utilization_threshold: 0.6}",
             ":1: compression.compaction_utilization_threshold",
-            "0.6 is below orange, 0.75",
+            "0.6 is below 0.75, where reductions begin",
         ),
         (
             "pressure: {thresholds: {yellow: .5, orange: .8, red: .9}}\ncross_window: {auto_save_threshold: 0.7}",
             ":2: cross_window.auto_save_threshold",
-            "0.7 is below orange, 0.8",
+            "0.7 is below 0.8, where reductions begin",
         ),
         ("compression:\n  cascade: {0.5: progressive}", ":2: compression.cascade", "progressive at 0.5"),
         ("budget:\n  enforce: both", ":2: budget.enforce", "component"),

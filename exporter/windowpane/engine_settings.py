@@ -16,9 +16,10 @@ from windowpane.control.budget import shares_of
 from windowpane.control.cascade import RUNGS, Rung, background_compaction, cascade_ladder
 from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.presets.cascade import CASCADE, CASCADE_MAP
+from windowpane.control.pressure import EVICT_RATIO
 from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
 from windowpane.exceptions import ConfigurationError
-from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
+from windowpane.settings import TrackerSettings, WindowLimits
 
 if TYPE_CHECKING:
     from windowpane.config import Config
@@ -57,17 +58,17 @@ def conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
 
 
 def contradictions(config: Config) -> Iterator[Conflict]:
-    """Settings that could never act: below orange, where the window is first reduced."""
+    """Settings that could never act: below where the window is first reduced (orange, where it is chosen)."""
     zones = config.pressure.thresholds
-    orange = Thresholds.for_limit(1).orange if zones is None else zones.orange
+    first = EVICT_RATIO if zones is None else zones.orange
     levels = {"cross_window.auto_save_threshold": config.cross_window.auto_save_threshold}
     levels[COMPACT_RATIO] = config.compression.compaction_utilization_threshold
     for key, ratio in levels.items():
-        if is_named(config, key) and ratio < orange:
-            yield Conflict(key, f"{ratio:g} is below orange, {orange:g}, where reductions begin")
+        if is_named(config, key) and ratio < first:
+            yield Conflict(key, f"{ratio:g} is below {first:g}, where reductions begin")
     for ratio, name in config.compression.cascade.items():
-        if ratio < orange:
-            reason = f"{name} at {ratio:g} is below orange, {orange:g}, where reductions begin"
+        if ratio < first:
+            reason = f"{name} at {ratio:g} is below {first:g}, where reductions begin"
             yield Conflict("compression.cascade", reason)
 
 

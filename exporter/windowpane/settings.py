@@ -8,6 +8,7 @@ from typing import Final
 from windowpane.protocols import LimitSource
 from windowpane.vocabulary import Component, ContentType
 
+SMALL_WINDOW_TOKENS: Final = 32_768
 LARGE_WINDOW_TOKENS: Final = 200_000
 MINIMUM_OUTPUT_TOKENS: Final = 4_096
 RESERVE_RATIO: Final = 0.05
@@ -54,11 +55,9 @@ class Thresholds:
 
     @classmethod
     def for_limit(cls, limit_tokens: int) -> Thresholds:
-        """The default profile of a window: looser before red from 200K.
-
-        Small windows have no profile of their own: their reserve is a quarter of them already, and acting earlier
-        still left half of an 8K window unused.
-        """
+        """The default profile of a window: earlier below 32K, later before red from 200K."""
+        if limit_tokens < SMALL_WINDOW_TOKENS:
+            return cls(0.40, 0.65, 0.85)
         if limit_tokens >= LARGE_WINDOW_TOKENS:
             return cls(0.60, 0.80, 0.90)
         return cls()

@@ -19,7 +19,7 @@ from windowpane.control.decisions import due
 from windowpane.control.overflow import classify
 from windowpane.control.pressure import Levels, cache_break_even
 from windowpane.control.reduction import water_level
-from windowpane.settings import WindowLimits
+from windowpane.settings import Thresholds, WindowLimits
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()
@@ -172,6 +172,17 @@ def test_refills_far_apart_are_normal() -> None:
 def test_scenario_086_each_zone_has_its_action_from_its_threshold_on(used: int, action: str) -> None:
     """Exactly at a threshold the next action is due."""
     assert due(used, Levels.of(WindowLimits.of(100_000, "given"))) == action
+
+
+def test_a_small_window_is_told_of_earlier_but_reduced_where_others_are() -> None:
+    """Below 32K orange begins at 65% and reductions at 75%, unless zones are chosen: then orange is where."""
+    usual = WindowLimits.of(20_000, "given")
+    chosen = WindowLimits.of(20_000, "given", thresholds=Thresholds(0.3, 0.5, 0.8))
+
+    assert usual.orange_tokens == usual.at(0.65)
+    assert (Levels.of(usual).evict, Levels.of(usual).target) == (usual.at(0.75), usual.at(0.60))
+    assert Levels.of(usual).compact == usual.at(0.90)
+    assert (Levels.of(chosen).evict, Levels.of(chosen).compact) == (chosen.at(0.5), chosen.at(0.8))
 
 
 @given(st.integers(256, 2_000_000), st.floats(0, 0.7))

@@ -128,10 +128,11 @@ def test_thresholds_that_do_not_rise_are_refused(fields: tuple[float, float, flo
 
 @pytest.mark.parametrize(
     ("limit", "profile"),
-    [(8_192, (0.5, 0.75, 0.9)), (199_999, (0.5, 0.75, 0.9)), (200_000, (0.6, 0.8, 0.9))],
-)
-def test_the_profile_changes_at_an_exact_size(limit: int, profile: tuple[float, float, float]) -> None:
-    """Large windows act later; small ones have their larger reserve already."""
+    [(32_767, (0.40, 0.65, 0.85)), (32_768, (0.5, 0.75, 0.9)), (199_999, (0.5, 0.75, 0.9)),
+     (200_000, (0.6, 0.8, 0.9))],
+)  # fmt: skip
+def test_profiles_change_at_exact_sizes(limit: int, profile: tuple[float, float, float]) -> None:
+    """Small windows are told of earlier, large ones later."""
     made = Thresholds.for_limit(limit)
 
     assert (made.yellow, made.orange, made.red) == profile

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.settings import WindowLimits
+from windowpane.settings import Thresholds, WindowLimits
 
+EVICT_RATIO: Final = 0.75
+COMPACT_RATIO: Final = 0.90
+"""Where reductions begin at the earliest, unless zones are chosen. Small windows enter orange and red before:
+their reserve is a quarter of them already, and reducing them earlier still left half of an 8K window unused."""
 CHECKPOINT_RATIO: Final = 0.85
 ROLL_RATIO: Final = 0.95
 TARGET_SHARE: Final = 0.80
@@ -40,12 +44,15 @@ class Levels:
     def of(cls, limits: WindowLimits, *, checkpoint_ratio: float = CHECKPOINT_RATIO) -> Levels:
         """The levels of a window; each threshold z acts at min(z × limit, z / 0.90 × usable)."""
         zones = limits.thresholds
+        evict, compact = zones.orange, zones.red
+        if zones == Thresholds.for_limit(limits.limit_tokens):
+            evict, compact = max(evict, EVICT_RATIO), max(compact, COMPACT_RATIO)
         return cls(
             prepare=limits.at(zones.yellow),
-            target=limits.at(zones.orange * TARGET_SHARE),
-            evict=limits.at(zones.orange),
-            checkpoint=limits.at(max(checkpoint_ratio, zones.orange)),
-            compact=limits.at(zones.red),
+            target=limits.at(evict * TARGET_SHARE),
+            evict=limits.at(evict),
+            checkpoint=limits.at(max(checkpoint_ratio, evict)),
+            compact=limits.at(compact),
             roll=min(limits.at(ROLL_RATIO), limits.overflow_tokens),
             ceiling=limits.overflow_tokens,
             minimum_saving=int(min(MINIMUM_SAVING_TOKENS, MINIMUM_SAVING_RATIO * limits.usable_tokens)),

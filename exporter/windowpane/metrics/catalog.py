@@ -273,7 +273,7 @@ TURN_UTILIZATION: Final = _metric(
     "turn_utilization_ratio", "histogram", "1", "Used over limit at the end of each turn, 0 to 1.",
     source=MEASURED, fields=("utilization",),
     buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0),
-    buckets_reason="every default zone threshold (0.50 to 0.90) is a bound, so time spent in a zone is exact",
+    buckets_reason="every default zone threshold (0.40 to 0.90) is a bound, so time spent in a zone is exact",
 )  # fmt: skip
 BLOCK_TOKENS: Final = _metric(
     "block_tokens", "histogram", TOKENS, "Size of the blocks that entered the window.",

@@ -95,8 +95,8 @@ def test_scenario_083_where_reduction_is_switched_off_none_is_made() -> None:
     ("limit", "shares"),
     [
         pytest.param(100_000, (0.50, 0.75, 0.90), id="scenario_086_50_75_90"),
-        pytest.param(24_000, (0.50, 0.75, 0.90), id="scenario_086_small_windows_by_their_larger_reserve"),
-        pytest.param(8_192, (0.50, 0.75, 0.90), id="scenario_086_a_reserve_that_is_a_quarter_acts_earlier"),
+        pytest.param(20_000, (0.40, 0.65, 0.85), id="scenario_086_small_windows_act_earlier"),
+        pytest.param(8_192, (0.40, 0.65, 0.85), id="scenario_086_a_reserve_that_is_a_quarter_acts_earlier_still"),
     ],
 )
 def test_a_zone_begins_exactly_at_its_threshold(limit: int, shares: tuple[float, float, float]) -> None:
