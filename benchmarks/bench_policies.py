@@ -20,6 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from policies_pooled import pooled
 from policies_preface import PREFACE
 from policies_report import DEFAULT, Matched, Studied, chapter, figures, verdicts
 from policies_results import refresh_results
@@ -224,10 +225,12 @@ def report(study: Study) -> str:
         PREFACE,
         "## Regret of the default, reported half",
         "",
+        *pooled(reported),
         *verdicts(reported, LIMITS),
         "",
         "## Regret of the default, all sessions",
         "",
+        *pooled(study.found),
         *verdicts(study.found, (*LIMITS, *LONG_LIMITS)),
         "",
         *chapter("Reported half", reported, LIMITS),

@@ -31,6 +31,8 @@ begins to evict, and whose system prompt and tools fit it, are counted there.
   rests on that reading, and should be taken for no more.
 - Differences are default less other, by session; the interval is 90% of {RESAMPLES:,} bootstrap samples of the
   sessions. Inconclusive: it includes zero, or fewer than {FEWEST} sessions.
+- "All windows" is the mean over every session in every window it fills; there a session is drawn with all of
+  its windows. It was added last, when the figures of each window were known.
 - Tokens matched: a baseline's setting is swept until it sends what the default sends; against a preset the
   default's thresholds are swept until it sends what the preset sends. Where no setting comes within 2%, between
   the two nearest; out of reach is left out. "As it is" compares both at their own settings. The best preset is

@@ -159,9 +159,9 @@ def comparison(studied: Sequence[Studied]) -> list[str]:
         "| default against | by | sessions | mean difference | 90% interval | default is |",
         "|---|---|--:|--:|--:|---|",
     ]
-    defaults = {one.name: figures(_run_of(one, DEFAULT)) for one in studied}
+    defaults = {one.name: figures(run_of(one, DEFAULT)) for one in studied}
     for kind, title in BASELINES:
-        found = {one.name: _matched(one, kind) for one in studied}
+        found = {one.name: matched_with(one, kind) for one in studied}
         every = {name: m.figures for name, m in found.items() if m.figures is not None}
         sound = {name: values for name, values in every.items() if not found[name].overflows}
         lines += rows(title, defaults, every, (*COMPARED, *OTHER_READINGS))
@@ -169,9 +169,9 @@ def comparison(studied: Sequence[Studied]) -> list[str]:
             lines += rows(f"{title}, where it never overflows", defaults, sound, COMPARED[:2])
     for preset in preset_names():
         name = f"preset {preset}"
-        as_is = {one.name: figures(_run_of(one, name)) for one in studied}
+        as_is = {one.name: figures(run_of(one, name)) for one in studied}
         lines += rows(f"{name}, as it is", defaults, as_is, COMPARED)
-        matched = {one.name: m.figures for one in studied if (m := _matched(one, name)).figures is not None}
+        matched = {one.name: m.figures for one in studied if (m := matched_with(one, name)).figures is not None}
         lines += rows(f"{name}, tokens matched", matched, as_is, COMPARED)
     return lines
 
@@ -179,7 +179,8 @@ def comparison(studied: Sequence[Studied]) -> list[str]:
 BASELINES: Final = (("truncate", "truncation, tokens matched"), ("keep_last", "keep last N, tokens matched"))
 
 
-def _matched(one: Studied, kind: str) -> Matched:
+def matched_with(one: Studied, kind: str) -> Matched:
+    """What is held against *kind* at the same tokens."""
     return next(m for m in one.matched if m.kind == kind)
 
 
@@ -212,7 +213,8 @@ def number(value: float) -> str:
     return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.2f}"
 
 
-def _run_of(one: Studied, name: str) -> Run:
+def run_of(one: Studied, name: str) -> Run:
+    """The replay under a policy or preset."""
     return next(run for run in one.runs if run.setup.name == name)
 
 
@@ -220,7 +222,7 @@ def matching(studied: Sequence[Studied]) -> str:
     words = []
     presets = [(f"preset {name}", f"default to preset {name}") for name in preset_names()]
     for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N"), *presets):
-        found = [_matched(one, kind) for one in studied]
+        found = [matched_with(one, kind) for one in studied]
         direct = sum(m.figures is not None and not m.interpolated for m in found)
         between = sum(m.interpolated for m in found)
         out = sum(m.figures is None for m in found)
@@ -258,18 +260,18 @@ def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
         if not own:
             continue
         window = window_name(limit)
-        defaults = {one.name: figures(_run_of(one, DEFAULT)) for one in own}
+        defaults = {one.name: figures(run_of(one, DEFAULT)) for one in own}
         for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
-            found = {one.name: m.figures for one in own if (m := _matched(one, kind)).figures is not None}
+            found = {one.name: m.figures for one in own if (m := matched_with(one, kind)).figures is not None}
             lines.append(_verdict(f"{window}, against {title} at the same tokens", defaults, found))
             lines += [_verdict(f"  {window}, {one.label}", defaults, found, one.name) for one in OTHER_READINGS]
         best = best_preset(own)
-        as_is = {one.name: figures(_run_of(one, best)) for one in own}
-        sent = [sum(_run_of(one, name).measures.tokens_sent for one in own) for name in (best, DEFAULT)]
-        over = sum(_run_of(one, best).measures.overflows for one in own)
+        as_is = {one.name: figures(run_of(one, best)) for one in own}
+        sent = [sum(run_of(one, name).measures.tokens_sent for one in own) for name in (best, DEFAULT)]
+        over = sum(run_of(one, best).measures.overflows for one in own)
         label = f"{window}, against the best {best}" + (f", which overflows in {over} calls" if over else "")
         lines.append(_verdict(f"{label}, as it is ({sent[0] / sent[1] - 1:+.0%} tokens)", defaults, as_is))
-        matched = {one.name: m.figures for one in own if (m := _matched(one, best)).figures is not None}
+        matched = {one.name: m.figures for one in own if (m := matched_with(one, best)).figures is not None}
         lines.append(_verdict(f"{label}, at the same tokens", matched, as_is))
     return lines
 
@@ -278,7 +280,7 @@ def best_preset(studied: Sequence[Studied]) -> str:
     """The preset with the lowest mean regret, of those that overflow in the fewest calls."""
 
     def rank(name: str) -> tuple[int, float]:
-        runs = [_run_of(one, name).measures for one in studied]
+        runs = [run_of(one, name).measures for one in studied]
         return sum(run.overflows for run in runs), sum(run.regret_ratio or 0.0 for run in runs)
 
     return min((f"preset {name}" for name in preset_names()), key=rank)

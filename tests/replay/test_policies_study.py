@@ -25,7 +25,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
         return importlib.import_module(name)
 
     yield load
-    for name in ("bench_policies", "policies_report", "policies_results", "policies_preface"):
+    for name in ("bench_policies", "policies_report", "policies_results", "policies_preface", "policies_pooled"):
         sys.modules.pop(name, None)
 
 
@@ -74,6 +74,18 @@ def test_the_best_preset_is_the_one_of_least_regret_among_those_that_overflow_le
     studied = report.Studied("one", 8_192, tuple(Run(name) for name in regrets), ())
 
     assert report.best_preset([studied]) == "preset picoclaw"
+
+
+def test_a_session_is_drawn_with_all_its_windows(bench: Any) -> None:
+    """The mean is over windows, the interval over sessions: what only repeats one session proves nothing."""
+    clustered = bench("policies_pooled").clustered
+    many = clustered([[-0.02]] * 10 + [[0.01]] * 10)
+    few = clustered([[-0.02] * 10, [0.01] * 10])
+
+    assert [many.mean, few.mean] == pytest.approx([-0.005, -0.005])
+    assert (many.sessions, few.sessions) == (20, 2)
+    assert few.high - few.low > 2 * (many.high - many.low)
+    assert clustered([]) is None
 
 
 def test_results_carry_the_studys_verdicts_and_tables(bench: Any, tmp_path: Path, monkeypatch: Any) -> None:

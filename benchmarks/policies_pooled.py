@@ -1,0 +1,64 @@
+"""All windows together: one figure an opponent, drawn by session with every window that the session fills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from policies_report import (
+    DEFAULT,
+    OTHER_READINGS,
+    RESAMPLES,
+    Difference,
+    Figures,
+    Studied,
+    best_preset,
+    figures,
+    matched_with,
+    number,
+    run_of,
+    said,
+)
+
+REGRET = "regret_ratio"
+
+
+def pooled(studied: Sequence[Studied]) -> list[str]:
+    """Both baselines at the tokens of the default, by every reading, and the best preset as it is."""
+    lines = []
+    for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
+        against = _matched(kind)
+        lines.append(f"- All windows, against {title} at the same tokens: {_told(studied, against, REGRET)}.")
+        lines += [f"  - All windows, {one.label}: {_told(studied, against, one.name)}." for one in OTHER_READINGS]
+    best = best_preset(studied)
+    told = _told(studied, lambda one: figures(run_of(one, best)), REGRET)
+    return [*lines, f"- All windows, against the best {best}, as it is: {told}."]
+
+
+def _matched(kind: str) -> Callable[[Studied], Figures | None]:
+    return lambda one: matched_with(one, kind).figures
+
+
+def _told(studied: Sequence[Studied], against: Callable[[Studied], Figures | None], measure: str) -> str:
+    """The difference in words; nothing is said of a window in which either side has no figure."""
+    by_session: dict[str, list[float]] = {}
+    for one in studied:
+        own, other = figures(run_of(one, DEFAULT)), against(one) or {}
+        if measure in own and measure in other:
+            by_session.setdefault(one.name, []).append(own[measure] - other[measure])
+    found = clustered(list(by_session.values()))
+    if found is None:
+        return "nothing to compare"
+    mean, low, high = (number(100 * value) for value in found[1:])
+    return f"{mean} pp ({low} to {high}, {found.sessions} sessions): {said(found, lower_is_better=True)}"
+
+
+def clustered(deltas: Sequence[Sequence[float]]) -> Difference | None:
+    """Mean over all windows, with the 90% interval of a bootstrap that draws sessions with all theirs."""
+    if not deltas:
+        return None
+    sums = np.array([sum(own) for own in deltas])
+    counts = np.array([len(own) for own in deltas])
+    drawn = np.random.default_rng(20).integers(len(deltas), size=(RESAMPLES, len(deltas)))
+    low, high = np.quantile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), [0.05, 0.95])
+    return Difference(len(deltas), float(sums.sum() / counts.sum()), float(low), float(high))
