@@ -209,3 +209,12 @@ def test_serve_refuses_what_would_mislead(configure: Configure, tmp_path: Path) 
     told = run("serve", "--port", "0", "--tls-certificate", empty, "--tls-key", empty, code=1).output
     assert "cannot serve on" in told
     assert "Traceback" not in told
+
+
+def test_pruning_keeps_what_the_configured_retention_keeps(configure: Configure, transcript: Path) -> None:
+    """Without options the retention of the file holds; an option stands before it."""
+    configure({"store": {"retention_days": 100_000}})
+    run("import", transcript, "--limit", str(LIMIT))
+
+    assert "deleted 0 sessions" in run("prune").output
+    assert "deleted 1 session" in run("prune", "--older-than", "1").output

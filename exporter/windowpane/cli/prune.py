@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -16,20 +15,28 @@ from windowpane.upkeep import Upkeep
 
 @click.command("prune")
 @click.option(
-    "--older-than", type=click.IntRange(1), default=30, show_default=True, help="Days since the last event."
+    "--older-than", type=click.IntRange(1), help="Days since the last event.  [default: the configured retention]"
 )
-@click.option("--max-bytes", type=click.IntRange(1), default=None, help="Also delete the oldest until it fits.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1),
+    help="Also delete the oldest until it fits.  [default: the configured retention]",
+)
 @store_option
 @plain_errors
-def command(older_than: int, max_bytes: int | None, *, store_path: Path | None) -> None:
+def command(older_than: int | None, max_bytes: int | None, *, store_path: Path | None) -> None:
     """Delete whole sessions, oldest first. Counters and the audit chain go on.
 
     \b
     Example:
       windowpane prune --older-than 14
     """
+    config = load_config()
     with open_existing(store_path) as store:
         labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
-        upkeep = Upkeep(store, rules=load_config().alert_rules(), labels=labels)
-        deleted = upkeep.prune(days=older_than, max_bytes=max_bytes or sys.maxsize)
+        upkeep = Upkeep(store, rules=config.alert_rules(), labels=labels)
+        deleted = upkeep.prune(
+            days=older_than or config.store.retention_days,
+            max_bytes=max_bytes or config.store.retention_bytes,
+        )
     click.echo(f"deleted {deleted} session{'' if deleted == 1 else 's'}")
