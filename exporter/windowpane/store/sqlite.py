@@ -260,6 +260,9 @@ class SqliteStore(SqliteReader):
         """The writer inside a transaction; what it remembered goes when the transaction does not happen."""
         with self._lock, reporting(self.path):
             writer = self._current()
+            if writer.connection.in_transaction:  # called from within one: a fold asks for an agent's label
+                yield writer
+                return
             try:
                 with transaction(writer.connection):
                     yield writer
