@@ -230,9 +230,9 @@ def test_a_fold_may_ask_the_store_for_an_agents_label(store, make_session):
     """Agents nobody has counted yet are admitted within the transaction that deletes their sessions."""
     store.append(make_session("s1", turns=2))
 
-    assert store.prune(before=1e10, fold=lambda _base, _gone: store.admit_agent("new one").encode()) == 1
+    assert store.prune(before=1e10, fold=lambda _base, _gone: store.admit_agent("new-one").encode()) == 1
 
-    assert store.load_metric_base() == b"new one"
+    assert store.load_metric_base() == b"new-one"
     assert store.verify().intact
 
 
