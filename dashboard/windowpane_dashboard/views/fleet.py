@@ -11,7 +11,7 @@ import streamlit as st
 from windowpane.answers import fleet_answer
 from windowpane.exceptions import ConfigurationError
 from windowpane.formats import count, dollars, percent
-from windowpane.signs import zone_label
+from windowpane.signs import MARKS, zone_label
 from windowpane.store.base import EventReader, SessionFilter
 from windowpane.vocabulary import ZONES
 from windowpane_dashboard import access, address, elements
@@ -21,6 +21,7 @@ from windowpane_dashboard.queries import FLEET_ROWS, Fleet, fleet_frame
 from windowpane_dashboard.retention import bytes_on_disk, configured_retention, retention_words, stored_words
 
 PAGE, TABLE = "fleet", "fleet_table"
+LETTERS = ", ".join(f"{mark.letter} {mark.word}" for mark in MARKS.values())
 
 
 def main() -> None:
@@ -127,7 +128,7 @@ def session_table(listed: Fleet, now: float) -> None:
             "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens a turn, mean of the last 5"),
             "turns": config.NumberColumn(width=50),
             "cost": config.NumberColumn(format="dollar", width=64),
-            "last event": config.TextColumn(width=96),
+            "last event": config.TextColumn(width=96, help=LETTERS),
             "alerts": config.TextColumn(width=84),
         },
     )
