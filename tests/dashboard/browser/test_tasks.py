@@ -22,6 +22,7 @@ MOST_ACTIONS = 5
 SMALL, LARGE = "pi-managed-8k", "pi-managed-32k"
 PATIENCE = 30_000
 FLEET, FIRINGS = "Sessions, the one under most pressure first", "Alerts, the latest first"
+LEFT = "Blocks that had left the window, latest first"
 COMPACTED = "839b35f7-4dbd-4d93-9772-3c272cc87caa"
 LONGEST = "d703a1a9-1b7b-4fb1-b512-c9738b1fe617"
 ROW_PIXELS, FIRST_ROW_PIXELS = 33, 52
@@ -191,8 +192,9 @@ def test_what_left_at_turn_40_and_why(request: pytest.FixtureRequest, who: str, 
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)
     person.goes_to_turn(40)
+    person.waits(lambda: all(int(row[0]) <= 40 for row in person.rows(LEFT)), "the table follows the heading")
 
-    rows = person.rows("Blocks that had left the window, latest first")
+    rows = person.rows(LEFT)
 
     turns = [int(row[0]) for row in rows]
     assert turns == sorted(turns, reverse=True)
