@@ -81,6 +81,7 @@ def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], smal
     here = site(small_store.path)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
+    here.settle()
 
     page.keyboard.press("n")
     page.get_by_role("heading", name="Turn 14:").wait_for(timeout=PATIENCE)
