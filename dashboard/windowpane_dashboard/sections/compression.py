@@ -10,7 +10,7 @@ from windowpane_dashboard import access, address, elements
 from windowpane_dashboard.charts import facts_bar
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.sections.before_after import before_and_after
-from windowpane_dashboard.sections.timeline import PAGE, TURN
+from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.window_queries import (
     Compression,
     compression_label,
@@ -40,22 +40,16 @@ def compression_section(snapshot: access.Snapshot, row: SessionRow, turn: int) -
     if asked is not None and 1 <= asked <= len(found):
         chosen = asked - 1
     if len(found) > 1:
-        key = f"{CHOICE}_{turn}"  # of its own, so that a late value of another turn chooses nothing here
-        st.session_state[key] = chosen
+        st.session_state[CHOICE] = chosen
         st.selectbox(
             "Compression",
             range(len(found)),
             format_func=lambda at: f"{at + 1} of {len(found)}: {compression_label(found[at])}",
-            key=key,
-            on_change=lambda: _choose(key, turn),
+            key=CHOICE,
+            on_change=lambda: address.change(PAGE, compression=str(st.session_state[CHOICE] + 1)),
             label_visibility="collapsed",
         )
     _show(snapshot.store, row, found[chosen])
-
-
-def _choose(key: str, turn: int) -> None:
-    if st.session_state.get(TURN) == turn:
-        address.change(PAGE, compression=str(st.session_state[key] + 1))
 
 
 def _show(store: EventReader, row: SessionRow, compression: Compression) -> None:

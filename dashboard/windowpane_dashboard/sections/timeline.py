@@ -23,9 +23,8 @@ from windowpane_dashboard.theme import Palette
 PAGE = "session"
 PICTURE = "picture"
 TURN = "turn"
-SLIDER = "turn_slider"
-EXACT = "exact_turn"
 SCALE = "picture_scale"
+EXACT = "exact_turn"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
@@ -33,12 +32,9 @@ def timeline_section(snapshot: access.Snapshot, row: SessionRow, timeline: Timel
     """Draw the picture, and settle which turn is selected."""
     first, last = turns_of(timeline)
     wanted = last if place.turn is None else place.turn
-    arrived = address.arrived(PAGE)
-    if place.turn is None or TURN not in st.session_state or arrived:
+    if place.turn is None or TURN not in st.session_state or address.arrived(PAGE):
         st.session_state[TURN] = wanted
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
-    if place.turn is None and not arrived:
-        _follow_exact(last)
     address.write(PAGE, replace(place, session=row.session_id).to_query())
     _picture(snapshot, row, timeline, place)
 
@@ -121,8 +117,6 @@ def turn_control(timeline: Timeline) -> int:
     marked = timeline.marks["turn"]
     here = min(max(int(st.session_state[TURN]), first), last)
     before, after = marked[marked < here], marked[marked > here]
-    slider, field = f"{SLIDER}_{first}_{last}", EXACT
-    slider_key, field_key = _key(slider, here), _key(field, here)
     left, middle, exact, right = st.columns([1.5, 7, 1.2, 1.5], vertical_alignment="center")
     left.button(
         "Event before",
@@ -136,19 +130,20 @@ def turn_control(timeline: Timeline) -> int:
         "Turn",
         first,
         last,
-        key=slider_key,
+        key=TURN,
         label_visibility="collapsed",
-        on_change=lambda: _moved(slider, slider_key, last),
+        on_change=lambda: go_to(int(st.session_state[TURN]), last),
         format="turn %d",
     )
+    st.session_state[EXACT] = here
     exact.number_input(
         "Go to turn",
         first,
         last,
-        key=field_key,
+        key=EXACT,
         step=1,
         label_visibility="collapsed",
-        on_change=lambda: _moved(field, field_key, last),
+        on_change=lambda: go_to(int(st.session_state[EXACT]), last),
     )
     right.button(
         "Event after",
@@ -161,36 +156,6 @@ def turn_control(timeline: Timeline) -> int:
     )
     turn_line(here, (PICTURE, "cache", "cost", "carried"))
     return here
-
-
-def _key(control: str, here: int) -> str:
-    """The key of *control*, which shows *here*: a fresh key where something else moved the selected turn.
-
-    The browser sends the values of all controls with whatever it asks, such as the look for new events every few
-    seconds. What it sends before it has seen a move still holds where the other control was, and must not count
-    as somebody moving that one back; a control under a fresh key has no such value.
-    """
-    number = int(st.session_state.setdefault(control, 0))
-    if st.session_state.get(f"{control}_{number}", here) != here:
-        number += 1
-        st.session_state[control] = number
-    key = f"{control}_{number}"
-    if key not in st.session_state:
-        st.session_state[key] = here
-    return key
-
-
-def _moved(control: str, key: str, last: int) -> None:
-    """Somebody moved *control*; under an older key it is a late value, and nothing happens."""
-    if key == f"{control}_{st.session_state.get(control)}":
-        go_to(int(st.session_state[key]), last)
-
-
-def _follow_exact(last: int) -> None:
-    """A new last turn leaves the field in its place, so that what is being typed stays."""
-    key = f"{EXACT}_{st.session_state.get(EXACT, 0)}"
-    if st.session_state.get(key, last) != last:
-        st.session_state[key] = last
 
 
 def picture_words(turns: pd.DataFrame) -> str:

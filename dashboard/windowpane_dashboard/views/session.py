@@ -15,7 +15,7 @@ from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.figures import figures_row, identity_line
 from windowpane_dashboard.sections.happenings import happenings_section
 from windowpane_dashboard.sections.regrets import regrets_section
-from windowpane_dashboard.sections.timeline import PAGE, timeline_section, turn_control
+from windowpane_dashboard.sections.timeline import timeline_section, turn_control
 from windowpane_dashboard.sections.window import window_section
 
 OFFERED = 200  # sessions in the selection, most recent first; any other opens by its address
@@ -40,7 +40,7 @@ def main() -> None:
             regrets_section(snapshot.store, row, timeline)
             children_section(snapshot.store, row)
             cost_section(snapshot, row, timeline)
-    access.follow(snapshot, page=PAGE)
+    access.follow(snapshot)
 
 
 @st.fragment
