@@ -7,6 +7,7 @@ import pytest
 from windowpane.events import BlockAdded, FidelityEvaluated
 from windowpane.events.content import FactOutcome
 from windowpane.exceptions import ConfigurationError
+from windowpane.store import search
 from windowpane.store.base import EventFilter
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 
@@ -33,6 +34,47 @@ def test_search_finds_the_same_with_and_without_the_index(store, make_session):
     assert plain == half == whole
     assert [bool(found) for found, _ in whole] == [True, True, True, True, False, False]
     assert len(whole[2][0]) == 3
+
+
+@pytest.mark.parametrize("setting", ["CONTINUED_WORDS", "READ_THROUGH"])
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch, setting, newest_first):
+    """Begun words looked up or left to the index, a session read through or looked up: the same events."""
+    for name in ("s1", "s2", "s3"):
+        store.append(make_session(name, turns=9))
+    while store.index_text():
+        pass
+    asked = [
+        {"text": "t"},
+        {"text": "tool"},
+        {"text": "read tool", "session_id": "s2"},
+        {"text": "tool_result", "session_id": "s3", "turn_from": 3, "turn_to": 6},
+        {"text": "tool", "types": ("block.added", "turn.ended"), "session_id": "s1"},
+        {"text": "tool", "types": ("turn.ended", "session.started")},
+        {"text": "tool", "after_seq": 30},
+        {"text": "to\u0308ol"},
+    ]
+    queries = [EventFilter(**each, limit=7, newest_first=newest_first) for each in asked]
+
+    usual = [(store.events(query), store.count_events(query)) for query in queries]
+    monkeypatch.setattr(search, setting, 0)
+    other = [(store.events(query), store.count_events(query)) for query in queries]
+
+    assert usual == other
+    assert [len(found) for found, _ in usual[:5]] == [7] * 5
+    assert {item.event.context.session_id for item in usual[2][0]} == {"s2"}
+
+
+def test_only_wanted_types_are_searched(store, make_session):
+    """Another event whose payload names the wanted type is no match."""
+    store.append(make_session("s1", turns=9))
+    while store.index_text():
+        pass
+
+    found = store.events(EventFilter(text="tool", types=("block.added",)))
+
+    assert found
+    assert {type(item.event.data) for item in found} == {BlockAdded}
 
 
 # -- content --------------------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import sqlite3
+from contextlib import closing
 from hashlib import sha256
 
 import pytest
@@ -42,6 +45,25 @@ def test_parquet_holds_every_event_and_revision(store, make_session, tmp_path):
     assert {row["revision"] for row in table} == {1, 2}
     assert table[0]["body"].encode() == encode(events[0])
     assert list(tmp_path.glob("*.part")) == []
+
+
+@pytest.mark.parametrize("body", [b"\xff\x00", b'{"schema": 1,', "text"], ids=["bytes", "cut", "text"])
+def test_what_was_damaged_is_exported_as_evidence(store, make_session, tmp_path, body):
+    """Every line stays JSON and every row a row: a damaged event has its bytes beside it, others are whole."""
+    store.append(make_session("s1", turns=2))
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("UPDATE events SET body = ? WHERE seq = 3", (body,))
+        connection.commit()
+    total = store.size().events
+
+    assert store.export(tmp_path / "out.jsonl") == total
+
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+    assert [line["seq"] for line in lines if line["event"] is None] == [3]
+    assert base64.b64decode(lines[2]["damaged"]) == (body.encode() if isinstance(body, str) else body)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert store.export(tmp_path / "out.parquet", form="parquet") == total
+    assert parquet.read_table(tmp_path / "out.parquet").num_rows == total
 
 
 def test_an_export_that_cannot_be_written_leaves_no_file(store, make_session, tmp_path):

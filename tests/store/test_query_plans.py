@@ -62,6 +62,9 @@ READS = {
         EventFilter(session_id="s7", types=("block.added",))
     ),
     "count of a type": lambda store: store.count_events(EventFilter(types=("block.added",))),
+    "a search": lambda store: store.events(EventFilter(text="tool", limit=5)),
+    "a search in a session": lambda store: store.events(EventFilter(text="tool", session_id="s7", limit=5)),
+    "count of a search in a session": lambda store: store.count_events(EventFilter(text="to", session_id="s7")),
     "next batch": lambda store: next(store.scan(after_seq=100, batch=10)),
     "alerts of a session": lambda store: store.alerts(session_id="s7"),
     "blocks needed again": lambda store: store.blocks_left("s7", 3, regretted=True),

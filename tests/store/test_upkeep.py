@@ -200,6 +200,17 @@ def test_retention_deletes_whole_sessions_and_keeps_tombstones(store, make_sessi
     assert min(item.seq for item in store.events(EventFilter(session_id="new"))) == last_seq + 1
 
 
+def test_sessions_without_times_do_not_keep_old_ones(store, make_session):
+    """A recording that has no times is no reason to keep what is too old; its own age is unknown, so it stays."""
+    store.append([event._replace(at=None) for event in make_session("timeless", turns=2)])
+    for number in range(2):
+        store.append(make_session(f"s{number}", turns=2, start=1e9 + number * 1e6))
+
+    assert store.prune(before=1e9 + 0.5e6) == 1
+    assert {row.session_id for row in store.sessions(SessionFilter())} == {"timeless", "s1"}
+    assert store.prune(max_bytes=1) == 2
+
+
 def test_retention_by_size_stops_when_it_fits(store, make_session):
     """Only as many sessions go as must."""
     for number in range(6):

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from windowpane.events import Event
+from windowpane.exceptions import EventFormatError
 from windowpane.vocabulary import Component, ContentType, Severity, Zone
+
+Unreadable = Callable[[int, EventFormatError], object]
+"""Hears of stored bytes that are no event: their seq, and what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +304,13 @@ class EventReader(Protocol):
         """Events that match, by `seq`."""
         ...
 
-    def scan(self, *, after_seq: int = 0, batch: int = 1_000) -> Iterator[Sequence[StoredEvent]]:
-        """Every event of every session from *after_seq* on, in batches; for folds."""
+    def scan(
+        self, *, after_seq: int = 0, batch: int = 1_000, unreadable: Unreadable | None = None
+    ) -> Iterator[Sequence[StoredEvent]]:
+        """Every event of every session from *after_seq* on, in batches; for folds.
+
+        *unreadable* hears of stored bytes that are no event; without it they raise `EventFormatError`.
+        """
         ...
 
     def count_events(self, query: EventFilter) -> int:

@@ -6,10 +6,13 @@ without this program. A file appears under its name only when it is complete.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
 
 from windowpane.exceptions import StoreError
 
@@ -46,6 +49,8 @@ class Row(NamedTuple):
     body: bytes
 
 
+_document: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
 Read = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 """Runs a query in a short read transaction of its own."""
 
@@ -75,10 +80,23 @@ def write_json_lines(batches: Iterator[list[Row]], file: Path) -> int:
 
 
 def json_line(row: Row) -> bytes:
-    """One event as a line: `seq`, `revision`, `hash` and the exact `event`."""
-    return b'{"seq":%d,"revision":%d,"hash":"%b","event":%b}\n' % (
-        row.seq, row.revision, row.hash.hex().encode(), row.body
-    )  # fmt: skip
+    """One event as a line: `seq`, `revision`, `hash` and the exact `event`.
+
+    Bytes that are no JSON stand as Base64 in `damaged`, beside an `event` of null.
+    """
+    head = b'{"seq":%d,"revision":%d,"hash":"%b","event":' % (row.seq, row.revision, row.hash.hex().encode())
+    body = _bytes(row.body)
+    try:
+        _document.decode(body)
+        body.decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return head + b'null,"damaged":"%b"}\n' % base64.b64encode(body)
+    return head + body + b"}\n"
+
+
+def _bytes(body: bytes | str) -> bytes:
+    """The stored bytes, also where somebody replaced them by a text."""
+    return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
 
 
 def write_parquet(batches: Iterator[list[Row]], file: Path) -> int:
@@ -107,7 +125,14 @@ def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[Row]], None]]:
     with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
 
         def write(batch: list[Row]) -> None:
-            documents = [{**row._asdict(), "hash": row.hash.hex(), "body": row.body.decode()} for row in batch]
+            documents = [
+                {
+                    **row._asdict(),
+                    "hash": row.hash.hex(),
+                    "body": _bytes(row.body).decode("utf-8", "backslashreplace"),
+                }
+                for row in batch
+            ]
             writer.write_table(pa.Table.from_pylist(documents, schema))
 
         yield write

@@ -21,6 +21,7 @@ from windowpane.store.base import (
     StoredEvent,
     StoreSize,
     TurnRow,
+    Unreadable,
 )
 from windowpane.store.block_projection import IN_WINDOW
 from windowpane.store.connection import ReaderPool, reporting
@@ -164,15 +165,21 @@ class SqliteReader:
             sql, values = event_count(query, scope)
             return int(connection.execute(sql, values).fetchone()[0])
 
-    def scan(self, *, after_seq: int = 0, batch: int = 1_000) -> Iterator[Sequence[StoredEvent]]:
-        """Every event of every session and revision from *after_seq* on, in batches; for folds."""
+    def scan(
+        self, *, after_seq: int = 0, batch: int = 1_000, unreadable: Unreadable | None = None
+    ) -> Iterator[Sequence[StoredEvent]]:
+        """Every event of every session and revision from *after_seq* on, in batches; for folds.
+
+        *unreadable* hears of stored bytes that are no event, with their seq, and they are passed over; without
+        it they raise `EventFormatError`. A batch may then be empty.
+        """
         while True:
             with self._pool.lend() as connection:
                 found = connection.execute(_SCAN, (after_seq, batch)).fetchall()
             if not found:
                 return
             after_seq = found[-1][0]
-            yield [rows.stored_event(row) for row in found]
+            yield list(rows.readable_events(found, unreadable))
 
     # -- the rest ---------------------------------------------------------------------------------------------
 

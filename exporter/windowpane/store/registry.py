@@ -27,6 +27,8 @@ class Endpoint:
     port: int
     pid: int
     started_at: float
+    scheme: str = "http"
+    """`http`, or `https` where it has a certificate."""
 
 
 def digester(connection: sqlite3.Connection) -> Digester:
@@ -58,8 +60,8 @@ def admit_agent(connection: sqlite3.Connection, label: str) -> str:
 def register_endpoint(connection: sqlite3.Connection, endpoint: Endpoint) -> None:
     """Note a running endpoint; one that died at the same address is forgotten."""
     connection.execute(
-        "INSERT OR REPLACE INTO endpoints (host, port, pid, started_at) VALUES (?, ?, ?, ?)",
-        (endpoint.host, endpoint.port, endpoint.pid, endpoint.started_at),
+        "INSERT OR REPLACE INTO endpoints (host, port, pid, started_at, scheme) VALUES (?, ?, ?, ?, ?)",
+        (endpoint.host, endpoint.port, endpoint.pid, endpoint.started_at, endpoint.scheme),
     )
 
 
@@ -70,7 +72,7 @@ def unregister_endpoint(connection: sqlite3.Connection, host: str, port: int) ->
 
 def endpoints(connection: sqlite3.Connection) -> list[Endpoint]:
     """The registered endpoints, oldest first."""
-    query = "SELECT host, port, pid, started_at FROM endpoints ORDER BY started_at, host, port"
+    query = "SELECT host, port, pid, started_at, scheme FROM endpoints ORDER BY started_at, host, port"
     return [Endpoint(*row) for row in connection.execute(query)]
 
 

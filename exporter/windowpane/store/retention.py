@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from windowpane.exceptions import EventFormatError
 from windowpane.store import registry, search
 from windowpane.store.base import StoredEvent
 from windowpane.store.importing import FORGET_PROJECTIONS
-from windowpane.store.rows import EVENT_COLUMNS, stored_event
+from windowpane.store.rows import EVENT_COLUMNS, readable_events
 from windowpane.store.session_state import load_key
 from windowpane.store.writes import Writer
+
+_log: Final = logging.getLogger(__name__)
 
 MetricFold = Callable[[bytes | None, Iterable[StoredEvent]], bytes]
 """The stored metric base and the events of a session that goes, to the base that includes them."""
@@ -20,6 +24,11 @@ _OLDEST: Final = (
     "SELECT session_id, max(coalesce(last_at, 0.0)) AS newest FROM sessions GROUP BY session_id "
     "ORDER BY newest, min(key) LIMIT 1"
 )
+_TOO_OLD: Final = (
+    "SELECT session_id, max(last_at) AS newest FROM sessions GROUP BY session_id "
+    "HAVING newest > 0 AND newest < ? ORDER BY newest, min(key) LIMIT 1"
+)
+"""Recordings without times have no age, and must not stand before those that do."""
 _REVISIONS: Final = "SELECT key FROM sessions WHERE session_id = ? ORDER BY revision"
 _EVENTS: Final = (
     f"SELECT {EVENT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # our columns
@@ -34,14 +43,12 @@ def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None,
     One session a transaction: a reader sees each gone or whole, and other writers get their turn in between.
     """
     connection = writer.connection
-    oldest = connection.execute(_OLDEST).fetchone()
-    if oldest is None:
+    found = None if before is None else connection.execute(_TOO_OLD, (before,)).fetchone()
+    if found is None and max_bytes is not None and registry.size(connection).bytes > max_bytes:
+        found = connection.execute(_OLDEST).fetchone()
+    if found is None:
         return 0
-    session_id, newest = oldest
-    too_old = before is not None and 0 < newest < before
-    too_large = max_bytes is not None and registry.size(connection).bytes > max_bytes
-    if not (too_old or too_large):
-        return 0
+    session_id = found[0]
     keys = [key for (key,) in connection.execute(_REVISIONS, (session_id,)).fetchall()]
     if fold is not None:
         (base,) = connection.execute("SELECT metric_base FROM store").fetchone()
@@ -56,7 +63,11 @@ def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None,
 
 
 def _events(connection: sqlite3.Connection, key: int) -> Iterator[StoredEvent]:
-    return (stored_event(row) for row in connection.execute(_EVENTS, (key,)))
+    return readable_events(connection.execute(_EVENTS, (key,)), _passed_over)
+
+
+def _passed_over(seq: int, error: EventFormatError) -> None:
+    _log.warning("event %d cannot be read and is counted nowhere: %s", seq, error)
 
 
 def _delete(writer: Writer, key: int) -> None:

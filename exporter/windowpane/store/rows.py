@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from windowpane.codec import decode
+from windowpane.exceptions import EventFormatError
 from windowpane.protocols import CountSource
-from windowpane.store.base import AlertRow, BlockRow, SessionRow, StoredEvent, TurnRow
+from windowpane.store.base import AlertRow, BlockRow, SessionRow, StoredEvent, TurnRow, Unreadable
 from windowpane.store.session_state import read_memory
 from windowpane.vocabulary import ContentType
 
@@ -133,6 +134,19 @@ def alert_row(row: Sequence[Any]) -> AlertRow:
     *values, delivered, failed = row
     values += [_channels_decoder.decode(delivered), _channels_decoder.decode(failed)]
     return AlertRow(*values)
+
+
+def readable_events(rows: Iterable[Sequence[Any]], unreadable: Unreadable | None) -> Iterator[StoredEvent]:
+    """Rows of `EVENT_COLUMNS`; *unreadable* hears of those that are no events, else they raise."""
+    for row in rows:
+        try:
+            event = stored_event(row)
+        except EventFormatError as error:
+            if unreadable is None:
+                raise
+            unreadable(row[0], error)
+        else:
+            yield event
 
 
 def stored_event(row: Sequence[Any]) -> StoredEvent:

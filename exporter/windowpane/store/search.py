@@ -2,13 +2,18 @@
 
 The index is filled in batches after the events are stored, so that no agent waits for it; what is not indexed yet
 is read through. A search gives the events that hold all its words, the last of them perhaps only begun.
+
+A search costs what it finds, not what is stored. The index gives the events of a whole word in order and no
+further than asked, but of a word that is only begun it collects them all before it gives the first. So the words
+that continue it are looked up, and where they are few they are asked for instead, merged as they are read. A
+session is searched between its own first and last event, or read through where that is less work.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,11 +25,25 @@ INDEX_BATCH: Final = 5_000
 MAXIMUM_HITS: Final = 20_000
 """Matches counted for one search; more are not told apart by anyone."""
 
+CONTINUED_WORDS: Final = 64
+"""Words that may stand for one that is begun; where more begin so, the index collects their events itself."""
+MAXIMUM_SEQ: Final = 2**63 - 1
+READ_THROUGH: Final = 2_000
+"""Events of a session that are sooner read than looked up; a few tens of milliseconds."""
+
 _WORD: Final = re.compile(r"\w+")
 _UNINDEXED: Final = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 _INSERT: Final = "INSERT INTO events_text (rowid, text) VALUES (?, ?)"
 _REMOVE: Final = "INSERT INTO events_text (events_text, rowid, text) VALUES ('delete', ?, ?)"
 _INDEXED: Final = "SELECT indexed_seq FROM store"
+_VOCABULARY: Final = (
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.events_words USING fts5vocab (main, events_text, instance)"
+)
+_NEXT_WORD: Final = "SELECT term FROM temp.events_words WHERE term >= ? LIMIT 1"
+_ENDS: Final = (
+    "SELECT (SELECT min(seq) FROM events WHERE session = :key), "
+    "(SELECT max(seq) FROM events WHERE session = :key)"
+)
 
 
 class _Searchable(msgspec.Struct):
@@ -88,16 +107,14 @@ def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope,
     if not words:
         return
     (indexed,) = connection.execute(_INDEXED).fetchone()
+    if scope.session is not None and scope.total <= READ_THROUGH:
+        indexed = 0
+    match = _expression(connection, words, query.types) if indexed else None
+    if match is not None:
+        yield from _indexed(connection, match, query, scope, limit)
     narrowed = _narrowed(scope)
-    match = " ".join(f'"{word}"' for word in words) + "*"
-    joined = "JOIN events AS e ON e.seq = events_text.rowid" if narrowed.conditions else ""
-    found = connection.execute(
-        f"SELECT events_text.rowid FROM events_text {joined} "  # noqa: S608  # values are bound
-        f"WHERE events_text MATCH ? AND events_text.rowid > ? AND {narrowed.clause} "
-        f"ORDER BY events_text.rowid {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
-        (match, query.after_seq, *narrowed.values, limit),
-    )
-    yield from (seq for (seq,) in found)
+    if scope.session is not None:
+        narrowed.where("e.session = ?", scope.session)
     rest = connection.execute(
         f"SELECT e.seq, e.body FROM events AS e WHERE e.seq > ? AND {narrowed.clause}",  # noqa: S608  # bound
         (max(indexed, query.after_seq), *narrowed.values),
@@ -105,6 +122,74 @@ def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope,
     for seq, body in rest:
         if _holds(words, words_of(text_of(body))):
             yield seq
+
+
+def _indexed(
+    connection: sqlite3.Connection, match: str, query: EventFilter, scope: EventScope, limit: int
+) -> Iterator[int]:
+    """The first or last *limit* numbers of indexed events that match."""
+    narrowed = _narrowed(scope)
+    first, last = query.after_seq + 1, MAXIMUM_SEQ
+    if scope.session is not None:
+        begin, end = connection.execute(_ENDS, {"key": scope.session}).fetchone()
+        first, last = max(first, begin or 0), end or 0
+    joined = "JOIN events AS e ON e.seq = events_text.rowid" if narrowed.conditions else ""
+    found = connection.execute(
+        f"SELECT events_text.rowid FROM events_text {joined} "  # noqa: S608  # values are bound
+        f"WHERE events_text MATCH ? AND events_text.rowid BETWEEN ? AND ? AND {narrowed.clause} "
+        f"ORDER BY events_text.rowid {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
+        (match, first, last, *narrowed.values, limit),
+    )
+    yield from (seq for (seq,) in found)
+
+
+def _expression(connection: sqlite3.Connection, words: list[str], types: Sequence[str]) -> str | None:
+    """What the index is asked for; None where no indexed event can match.
+
+    An event's type is part of its text, so the words of the wanted types narrow the search before any is read.
+    """
+    *whole, begun = words
+    parts = [_quoted(word) for word in whole]
+    continued = _continued(connection, begun)
+    if continued is None:
+        parts.append(f"{_quoted(begun)}*")
+    elif continued:
+        parts.append(_any(_quoted(word) for word in continued))
+    else:
+        return None
+    if types:
+        parts.append(_any(_all(_quoted(word) for word in words_of(name)) for name in types))
+    return _all(parts)
+
+
+def _continued(connection: sqlite3.Connection, begun: str) -> list[str] | None:
+    """The indexed words that begin so; None where they are more than `CONTINUED_WORDS`, or fold otherwise."""
+    if not begun.isascii():
+        return None
+    connection.execute(_VOCABULARY)
+    found: list[str] = []
+    start = begun
+    while (row := next(iter(connection.execute(_NEXT_WORD, (start,)).fetchall()), None)) is not None:
+        word = str(row[0])
+        if not word.startswith(begun):
+            break
+        if len(found) == CONTINUED_WORDS:
+            return None
+        found.append(word)
+        start = f"{word}\x01"  # behind every event of the word, before any longer one
+    return found
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
+
+
+def _any(parts: Iterable[str]) -> str:
+    return f"({' OR '.join(parts)})"
+
+
+def _all(parts: Iterable[str]) -> str:
+    return f"({' AND '.join(parts)})"
 
 
 def _holds(wanted: list[str], present: list[str]) -> bool:

@@ -211,10 +211,12 @@ class SqliteStore(SqliteReader):
         with self._writing() as writer:
             return registry.admit_agent(writer.connection, label)
 
-    def register_endpoint(self, host: str, port: int, *, pid: int, started_at: float) -> None:
+    def register_endpoint(
+        self, host: str, port: int, *, pid: int, started_at: float, scheme: str = "http"
+    ) -> None:
         """Note a running `/metrics` endpoint for service discovery."""
         with self._writing() as writer:
-            registry.register_endpoint(writer.connection, registry.Endpoint(host, port, pid, started_at))
+            registry.register_endpoint(writer.connection, registry.Endpoint(host, port, pid, started_at, scheme))
 
     def unregister_endpoint(self, host: str, port: int) -> None:
         """Forget an endpoint that has stopped."""
