@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,8 +17,9 @@ import pytest
 
 from windowpane.alerts import channels
 from windowpane.alerts.channels import AlertmanagerChannel, DeliveryError, LogChannel, channel_for
+from windowpane.alerts.delivering import DeliverySettings
 from windowpane.alerts.message import AlertMessage, message_of
-from windowpane.alerts.notify import DeliverySettings, Notifier
+from windowpane.alerts.notify import Notifier
 from windowpane.alerts.outbox import Outbox
 from windowpane.alerts.quiet import QuietHours
 from windowpane.events import AlertFired, Event, EventContext
@@ -222,7 +223,7 @@ class TestFullDisk:
         notifier.write([fired()])
         notifier.deliver_due()
 
-        assert notifier._pause() == 5.0
+        assert notifier._pause(*notifier._deliveries.values()) == 5.0
         assert Broken.tries == 1
         notifier.close()
 
@@ -276,3 +277,122 @@ class TestClocks:
 
         assert asleep == 0
         assert len(service.arrived) == 1
+
+
+class Slow:
+    """A channel that hangs until it is let go, or takes everything at once."""
+
+    def __init__(self, key: str, *, hangs: bool) -> None:
+        self.key = self.kind = key
+        self.entered = threading.Event()
+        self.go = threading.Event()
+        self.sent: list[str] = []
+        if not hangs:
+            self.go.set()
+
+    def wants(self, _message: AlertMessage) -> bool:
+        return True
+
+    def send(self, messages: Sequence[AlertMessage]) -> None:
+        self.entered.set()
+        self.go.wait(30)
+        self.sent += [message.session_id for message in messages]
+
+
+AT_ONCE = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_a_minute=6_000)
+
+
+def notifier_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("windowpane-notifier")]
+
+
+@pytest.mark.parametrize("order", [0, 1], ids=["hanging first", "hanging last"])
+def test_a_hanging_channel_delays_no_other(wait_until: Wait, order: int) -> None:
+    """While one channel waits for its answer, the other gets every message; then the first gets them all too."""
+    hanging, quick = Slow("hanging", hangs=True), Slow("quick", hangs=False)
+    pair = [hanging, quick]
+    notifier = Notifier(pair[order:] + pair[:order], Outbox(None), settings=AT_ONCE)
+
+    notifier.write([fired("s0")])
+    wait_until(hanging.entered.is_set, what="the hanging channel is asked")
+    for number in range(1, 6):
+        notifier.write([fired(f"s{number}")])
+        wait_until(lambda number=number: len(quick.sent) == number + 1, what=f"message {number}")
+    assert hanging.sent == []
+    hanging.go.set()
+    wait_until(lambda: len(hanging.sent) == 6, what="the late messages")
+    notifier.close()
+
+    assert hanging.sent == quick.sent == [f"s{number}" for number in range(6)]
+
+
+def test_there_is_one_thread_a_channel_and_none_after_closing(wait_until: Wait) -> None:
+    """However many messages come in, the threads are as many as the channels; closing ends them."""
+    before = len(notifier_threads())
+    channels = [Slow(f"channel-{number}", hangs=False) for number in range(3)]
+    notifier = Notifier(channels, Outbox(None), settings=AT_ONCE)
+
+    for number in range(50):
+        notifier.write([fired(f"s{number}")])
+    wait_until(lambda: all(len(channel.sent) == 50 for channel in channels), what="all messages")
+    running = len(notifier_threads()) - before
+    notifier.close()
+
+    assert running == 3
+    assert len(notifier_threads()) == before
+
+
+def test_closing_waits_no_longer_than_it_is_told_for_channels_that_hang(tmp_path: Path, wait_until: Wait) -> None:
+    """The time is for all channels together, and what was not told waits in the outbox for the next process."""
+    path = tmp_path / "outbox.db"
+    channels = [Slow(f"channel-{number}", hangs=True) for number in range(3)]
+    notifier = Notifier(channels, Outbox(path), settings=AT_ONCE)
+    notifier.write([fired()])
+    wait_until(lambda: all(channel.entered.is_set() for channel in channels), what="all channels hang")
+
+    begun = time.monotonic()
+    notifier.close(timeout_seconds=0.3)
+    took = time.monotonic() - begun
+    waiting = Outbox(path).waiting()
+    for channel in channels:
+        channel.go.set()
+    wait_until(lambda: not notifier_threads(), what="the threads end")
+
+    assert took < 3 * 0.3 + 0.5
+    assert waiting == 3
+
+
+def test_who_hears_of_deliveries_hears_of_one_at_a_time(wait_until: Wait) -> None:
+    """Channels that deliver at the same moment never call the listener at the same moment."""
+    inside, overlaps, heard = threading.Lock(), [], []
+
+    def count(channel: str, outcome: str) -> None:
+        if not inside.acquire(blocking=False):
+            overlaps.append(channel)
+            return
+        threading.Event().wait(0.001)
+        heard.append((channel, outcome))
+        inside.release()
+
+    channels = [Slow(f"channel-{number}", hangs=False) for number in range(4)]
+    notifier = Notifier(channels, Outbox(None), settings=AT_ONCE, count=count)
+    for number in range(10):
+        notifier.write([fired(f"s{number}")])
+    wait_until(lambda: len(heard) + len(overlaps) == 40, what="all deliveries")
+    notifier.close()
+
+    assert overlaps == []
+
+
+def test_a_redirect_is_no_delivery(service: Service) -> None:
+    """Following it would turn the message into a GET that somebody answers with 200, and send the login along."""
+    elsewhere = Service()
+    try:
+        service.status, service.headers = 302, {"Location": f"http://{elsewhere.address}/"}
+
+        with pytest.raises(DeliveryError, match="302"):
+            AlertmanagerChannel(f"alertmanager://user:secret@{service.address}").send([message()])
+    finally:
+        elsewhere.close()
+
+    assert elsewhere.arrived == []

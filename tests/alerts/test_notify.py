@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 
 from windowpane.alerts.channels import AlertmanagerChannel, Channel, DeliveryError, LogChannel, channel_for
+from windowpane.alerts.delivering import DeliverySettings
 from windowpane.alerts.message import AlertMessage, message_of, render
-from windowpane.alerts.notify import DeliverySettings, Notifier, send_test
+from windowpane.alerts.notify import Notifier, send_test
 from windowpane.alerts.outbox import Outbox
 from windowpane.codec import encode
 from windowpane.events import AlertFired, AlertResolved, Event, EventContext, TurnStarted
@@ -254,7 +255,8 @@ _FIRE_AND_DIE = """
 import sys
 from pathlib import Path
 from windowpane.alerts.channels import channel_for
-from windowpane.alerts.notify import DeliverySettings, Notifier
+from windowpane.alerts.delivering import DeliverySettings
+from windowpane.alerts.notify import Notifier
 from windowpane.alerts.outbox import Outbox
 from windowpane.events import AlertFired, Event, EventContext
 context = EventContext("s1", "agent", "m", 3, 1, "live", "s1/alerts")

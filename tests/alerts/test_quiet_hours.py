@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.alerts.delivering import DeliverySettings
 from windowpane.alerts.message import AlertMessage
-from windowpane.alerts.notify import DeliverySettings, Notifier
+from windowpane.alerts.notify import Notifier
 from windowpane.alerts.outbox import Outbox
 from windowpane.alerts.quiet import QuietHours
 from windowpane.config import load_config

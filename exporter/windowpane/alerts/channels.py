@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
+from http.client import HTTPException
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
@@ -37,8 +38,26 @@ _delivering: ContextVar[bool] = ContextVar("windowpane_delivering", default=Fals
 """Apprise copies the context into the threads it sends from."""
 
 
+_PATH: Final = "notify.channels.url"
+_ALERTMANAGER: Final = "alertmanager://host:9093"
+EXPECTED: Final = "log://, alertmanager://host:port or an Apprise URL"
+_WEBHOOKS: Final = {"http": "json://host:port/path", "https": "jsons://host/path"}
+"""How Apprise writes the address of something that takes JSON."""
+ANSWER_BYTES: Final = 65_536
+"""Of an answer that is read, at most."""
 RETRY_AFTER_SECONDS: Final = 3_600.0
 """A channel that asks for more patience than this is asked again all the same."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for a refusal: following it would turn the message into a GET and send the login along."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Nothing to follow."""
+        return
+
+
+_OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 class DeliveryError(Exception):
@@ -117,7 +136,7 @@ class AppriseChannel:
                 title=text.title, body=text.body, notify_type=_notify_type(messages), body_format="text"
             )
         if not accepted:
-            raise DeliveryError(f"the {self.kind} service did not accept it")
+            raise DeliveryError(f"the {self.kind} service cannot be reached or did not accept it")
 
 
 class AlertmanagerChannel:
@@ -128,11 +147,14 @@ class AlertmanagerChannel:
     def __init__(
         self, url: str, *, min_severity: Severity = "info", clock: Callable[[], float] = time.time
     ) -> None:
-        parts = urlsplit(url)
+        parts = _parsed(url)
         if not parts.hostname:
-            raise ConfigurationError("notify.channels.url", "names no host", expected="alertmanager://host:9093")
+            raise ConfigurationError(_PATH, "names no host", expected=_ALERTMANAGER)
         self.key = _key(self.kind, url)
-        self._address, self._headers = _endpoint(parts)
+        try:
+            self._address, self._headers = _endpoint(parts)
+        except ValueError:
+            raise ConfigurationError(_PATH, "its port is none", expected=_ALERTMANAGER) from None
         self._min_severity = min_severity
         self._clock = clock
 
@@ -145,13 +167,13 @@ class AlertmanagerChannel:
         body = json.dumps([self._alert(message) for message in messages]).encode()
         request = urllib.request.Request(self._address, body, self._headers, method="POST")  # noqa: S310  # http(s)
         try:
-            with urllib.request.urlopen(request, timeout=SEND_SECONDS) as response:  # noqa: S310  # http(s)
-                response.read()
+            with _OPENER.open(request, timeout=SEND_SECONDS) as response:
+                response.read(ANSWER_BYTES)
         except urllib.error.HTTPError as error:
             error.close()
             asked = _retry_after(error.headers.get("Retry-After"), self._clock())
             raise DeliveryError(f"Alertmanager answered {error.code}", retry_after_seconds=asked) from None
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise DeliveryError(f"Alertmanager cannot be reached ({type(error).__name__})") from None
 
     def _alert(self, message: AlertMessage) -> dict[str, Any]:
@@ -179,12 +201,19 @@ def channel_for(url: str, *, min_severity: Severity | None = None) -> Channel:
 
     Raises `ConfigurationError`, which never repeats the address.
     """
-    scheme = urlsplit(url).scheme.lower()
+    scheme = _parsed(url).scheme.lower()
     if scheme == "log":
         return LogChannel(min_severity=min_severity or "info")
     if scheme in ("alertmanager", "alertmanagers"):
         return AlertmanagerChannel(url, min_severity=min_severity or "info")
     return AppriseChannel(url, min_severity=min_severity or "warning")
+
+
+def _parsed(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        raise ConfigurationError(_PATH, "is no address: its host cannot be read", expected=EXPECTED) from None
 
 
 def _severe(message: AlertMessage, minimum: Severity) -> bool:
@@ -200,17 +229,16 @@ def _load_apprise(url: str, kind: str) -> Any:
         import apprise
     except ImportError as error:
         raise ConfigurationError(
-            "notify.channels.url", f"a {kind or 'service'} address needs Apprise", expected="windowpane[notify]"
+            _PATH, f"a {kind or 'service'} address needs Apprise", expected="windowpane[notify]"
         ) from error
     service = apprise.Apprise()
     with _quiet():
         added = service.add(url)
     if not added:
-        raise ConfigurationError(
-            "notify.channels.url",
-            f"a {kind} address that Apprise does not understand" if kind else "no address",
-            expected="log://, alertmanager://host:port or an Apprise URL",
-        )
+        problem = f"a {kind} address that Apprise does not understand" if kind else "no address"
+        hook = _WEBHOOKS.get(kind)
+        expected = EXPECTED if hook is None else f"{EXPECTED}; a plain webhook is written {hook}"
+        raise ConfigurationError(_PATH, problem, expected=expected)
     return service
 
 

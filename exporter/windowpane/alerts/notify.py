@@ -1,8 +1,9 @@
 """Delivers alerts: at least once, without waiting for anybody, and without telling twice.
 
-The notifier is a sink. It writes alerts to the outbox and a background thread delivers them: due messages of one
-session go together, each channel has a rate limit, a failure is tried again with growing pauses until the message
-is too old. What happened to each message becomes an event.
+The notifier is a sink. It writes alerts to the outbox and a thread for each channel delivers them: due messages
+of one session go together, each channel has a rate limit, a failure is tried again with growing pauses until the
+message is too old. A channel that hangs keeps only its own messages waiting. What happened to each message
+becomes an event.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from windowpane.alerts.channels import Channel, DeliveryError, channel_for
+from windowpane.alerts.delivering import Delivery, DeliverySettings
 from windowpane.alerts.message import AlertMessage, message_of
 from windowpane.alerts.notices import notice
 from windowpane.alerts.outbox import Entry, Letter, Outbox, held_by_another
 from windowpane.alerts.quiet import QuietHours
-from windowpane.alerts.rate_limit import RateLimit
 from windowpane.boundary import Boundary
 from windowpane.events import Event
 
@@ -34,25 +35,6 @@ Emit = Callable[[list[Event]], None]
 
 UNSAVED_ENTRIES: Final = 1_000
 """Messages kept in memory while the outbox cannot be written; the oldest go first."""
-IDLE_SECONDS: Final = 30.0
-"""Look for what other processes left behind at least this often."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeliverySettings:
-    """How messages are grouped, limited and tried again; seconds."""
-
-    group_seconds: float = 2.0
-    """How long a message waits for others of its session."""
-    retry_seconds: float = 5.0
-    """Pause after the first failure; doubles with each."""
-    retry_maximum_seconds: float = 600.0
-    age_maximum_seconds: float = 86_400.0
-    """Older messages are given up."""
-    lease_seconds: float = 60.0
-    """A process that has not answered for so long is taken for dead."""
-    messages_a_minute: int = 20
-    """Of each channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +64,7 @@ class Notifier:
         count: CountNotifications | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """*quiet* is by the channel's key; *emit* and *count* are called by one thread at a time."""
         self._channels = {channel.key: channel for channel in channels}
         self._outbox = outbox
         self._spare = Outbox(None)
@@ -89,24 +72,33 @@ class Notifier:
         is no reason to tell nobody."""
         self._in_process = {key for key, one in self._channels.items() if getattr(one, "in_process", False)}
         self._settings = settings or DeliverySettings()
-        self._public_url = public_url
-        self._quiet = dict(quiet or {})
-        """By the channel's key: hours in which it hears of critical alerts only."""
         self._emit = emit
         self._count = count
         self._clock = clock
         self._boundary = Boundary(_log)
-        self._limits = {key: RateLimit(self._settings.messages_a_minute) for key in self._channels}
+        self._deliveries = {
+            key: Delivery(
+                channel,
+                (self._outbox, self._spare),
+                settings=self._settings,
+                tell=self._tell,
+                clock=clock,
+                boundary=self._boundary,
+                public_url=public_url,
+                quiet=(quiet or {}).get(key),
+            )
+            for key, channel in self._channels.items()
+        }
         self._closed = False
         self._reset()
 
     def _reset(self) -> None:
-        self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()  # guards against two threads
+        self._wake = {key: threading.Event() for key in self._channels}
+        self._threads: dict[str, threading.Thread] = {}
+        self._starting = threading.Lock()  # guards against two threads of one channel
         self._saving = threading.Lock()  # guards what is unsaved
+        self._telling = threading.Lock()  # who hears of messages hears of one at a time
         self._unsaved: deque[Entry] = deque(maxlen=UNSAVED_ENTRIES)
-        self._troubled = False
 
     def write(self, batch: Sequence[Event]) -> None:
         """Queue the alerts of *batch* for every channel that wants them."""
@@ -116,27 +108,35 @@ class Notifier:
                 self._unsaved.extend(entries)
                 self._save()
             self.start()
-            self._wake.set()
+            self._wake_all()
 
     def start(self) -> None:
         """Begin to deliver, also what an earlier process left behind."""
-        if not self._channels or self._closed:
+        if self._closed:
             return
         with self._starting:
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="windowpane-notifier", daemon=True)
-                self._thread.start()
+            for key, delivery in self._deliveries.items():
+                running = self._threads.get(key)
+                if running is None or not running.is_alive():
+                    name = f"windowpane-notifier-{delivery.channel.kind}"
+                    thread = threading.Thread(target=self._run, args=(key, delivery), name=name, daemon=True)
+                    self._threads[key] = thread
+                    thread.start()
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Deliver what waits, once, then stop; the rest stays in the outbox for the next process."""
+        """Deliver what waits, once, then stop; the rest stays in the outbox for the next process.
+
+        *timeout_seconds* is for all channels together; one that hangs longer is left to end with the process.
+        """
         if self._closed:
             return
         self._closed = True
-        self._wake.set()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout_seconds)
-        if thread is None or not thread.is_alive():
+        self._wake_all()
+        deadline = time.monotonic() + timeout_seconds
+        running = [thread for thread in self._threads.values() if thread is not threading.current_thread()]
+        for thread in running:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if not any(thread.is_alive() for thread in running):
             self._outbox.close()
             self._spare.close()
 
@@ -153,23 +153,14 @@ class Notifier:
     def after_fork(self) -> None:
         """Start over in a forked child."""
         self._reset()
+        for delivery in self._deliveries.values():
+            delivery.after_fork()
         self._outbox.after_fork()
         self._spare.after_fork()  # and is empty: the parent tells what it kept
 
-    def deliver_due(self, *, within_seconds: float = 0.0) -> int:
-        """Deliver what is due now, or within some seconds; returns how many messages were sent or given up."""
-        handled = 0
-        self._troubled = False
-        for outbox in (self._outbox, self._spare):
-            with self._boundary.contain("delivering alerts", failed=self._trouble):
-                for key, channel in self._channels.items():
-                    due_by = self._clock() + within_seconds
-                    while letters := self._lease(outbox, key, due_by):
-                        handled += self._deliver(outbox, channel, letters)
-        return handled
-
-    def _trouble(self) -> None:
-        self._troubled = True
+    def deliver_due(self) -> int:
+        """Deliver what is due now, channel by channel; returns how many messages were sent or given up."""
+        return sum(delivery.due() for delivery in self._deliveries.values())
 
     # -- inside -----------------------------------------------------------------------------------------------
 
@@ -211,92 +202,37 @@ class Notifier:
             return []
         return [Entry(key, event) for key, channel in self._channels.items() if channel.wants(message)]
 
-    def _run(self) -> None:
-        while not self._closed:
-            self._wake.clear()
-            with self._saving:
-                self._save()
-            self.deliver_due()
-            self._wake.wait(self._pause())
-        self.deliver_due(within_seconds=self._settings.group_seconds)
+    def _wake_all(self) -> None:
+        for wake in self._wake.values():
+            wake.set()
 
-    def _pause(self) -> float:
-        """Seconds until something is due."""
+    def _run(self, key: str, delivery: Delivery) -> None:
+        wake = self._wake[key]
+        while not self._closed:
+            wake.clear()
+            if self._saving.acquire(blocking=False):  # else somebody saves already, perhaps waiting for a disk
+                try:
+                    self._save()
+                finally:
+                    self._saving.release()
+            delivery.due()
+            wake.wait(self._pause(delivery))
+        delivery.due(within_seconds=self._settings.group_seconds)
+
+    def _pause(self, delivery: Delivery) -> float:
+        """Seconds until there is something to do for a channel."""
         if self._closed:
             return 0.0
-        if self._unsaved or self._troubled:
-            return self._settings.retry_seconds
-        due: list[float] = []
-        for outbox in (self._outbox, self._spare):
-            with self._boundary.contain("reading the outbox"):
-                due += [at for at in (outbox.next_due(tuple(self._channels)),) if at is not None]
-        return min(max(min(due) - self._clock(), 0.01), IDLE_SECONDS) if due else IDLE_SECONDS
-
-    def _lease(self, outbox: Outbox, key: str, due_by: float) -> list[Letter]:
-        leased_until = self._clock() + self._settings.lease_seconds
-        return outbox.lease(key, now=self._clock(), due_by=due_by, until=leased_until)
-
-    def _deliver(self, outbox: Outbox, channel: Channel, letters: list[Letter]) -> int:
-        now = self._clock()
-        letters = self._awake(outbox, channel, letters, now)
-        if not letters:
-            return 0
-        wait = self._limits[channel.key].take(now)
-        if wait > 0:
-            outbox.hold(letters, due_at=now + wait)
-            return 0
-        messages = [message for letter in letters if (message := self._message(letter)) is not None]
-        try:
-            channel.send(messages)
-        except DeliveryError as error:
-            return self._failed(outbox, channel, letters, str(error), at_least=error.retry_after_seconds)
-        except Exception as error:  # noqa: BLE001  # a channel's own fault is a failed delivery too
-            return self._failed(outbox, channel, letters, type(error).__name__)
-        outbox.done(letters, now=self._clock())
-        self._tell(channel, letters, "delivered")
-        return len(letters)
-
-    def _awake(self, outbox: Outbox, channel: Channel, letters: list[Letter], now: float) -> list[Letter]:
-        """The letters that may be sent now; the others wait for the end of the channel's quiet hours."""
-        quiet = self._quiet.get(channel.key)
-        until = None if quiet is None else quiet.until(now)
-        if until is None:
-            return letters
-        urgent = [letter for letter in letters if getattr(letter.event.data, "severity", None) == "critical"]
-        waiting = [letter for letter in letters if letter not in urgent]
-        if waiting:
-            outbox.hold(waiting, due_at=until)
-        return urgent
-
-    def _message(self, letter: Letter) -> AlertMessage | None:
-        return message_of(letter.event, public_url=self._public_url)
-
-    def _failed(
-        self, outbox: Outbox, channel: Channel, letters: list[Letter], reason: str, *, at_least: float = 0.0
-    ) -> int:
-        """Try again later, not before *at_least* seconds; give up what is too old."""
-        now = self._clock()
-        settings = self._settings
-        old = [letter for letter in letters if now - letter.queued_at >= settings.age_maximum_seconds]
-        young = [letter for letter in letters if letter not in old]
-        if young:
-            attempts = min(letter.attempts for letter in young)
-            pause = min(settings.retry_seconds * 2 ** min(attempts, 20), settings.retry_maximum_seconds)
-            outbox.postpone(young, due_at=now + max(pause, at_least))
-            self._tell(channel, young, "retried")
-            self._boundary.say(f"retry {channel.key}", "an alert was not delivered: %s; trying again", reason)
-        if old:
-            outbox.done(old, now=now)
-            self._tell(channel, old, "failed", reason)
-        return len(old)
+        return self._settings.retry_seconds if self._unsaved else delivery.pause()
 
     def _tell(self, channel: Channel, letters: Sequence[Letter], outcome: str, reason: str = "") -> None:
         """Count what happened, and make it part of the session's record."""
-        for letter in letters:
-            if self._count is not None:
-                self._count(channel.kind, outcome)
-            if self._emit is not None and outcome != "retried":
-                self._emit([notice(letter, channel, outcome, reason, self._clock())])
+        with self._telling:
+            for letter in letters:
+                if self._count is not None:
+                    self._count(channel.kind, outcome)
+                if self._emit is not None and outcome != "retried":
+                    self._emit([notice(letter, channel, outcome, reason, self._clock())])
 
 
 def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], float] = time.time) -> TestResult:
@@ -311,4 +247,6 @@ def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], fl
         channel.send([message])
     except DeliveryError as error:
         return TestResult(delivered=False, channel=channel.kind, reason=str(error))
+    except Exception as error:  # noqa: BLE001  # its text may hold the address
+        return TestResult(delivered=False, channel=channel.kind, reason=type(error).__name__)
     return TestResult(delivered=True, channel=channel.kind)

@@ -1,0 +1,47 @@
+"""The quantities that conditions judge, at the edges of their spans."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.alerts.quantities import Tallies
+from windowpane.alerts.rules import CHURN_TURNS, REGRET_TURNS
+from windowpane.events import BlocksEvicted, ContentCompressed, ContentRegretted, ZoneChanged
+
+
+def compressed(before: int, after: int) -> ContentCompressed:
+    return ContentCompressed("truncation", "threshold", "accepted", before, after)
+
+
+def evicted(tokens: int) -> BlocksEvicted:
+    return BlocksEvicted("hybrid", (), tokens, tokens)
+
+
+@pytest.mark.parametrize(("later", "counted"), [(CHURN_TURNS - 1, 1), (CHURN_TURNS, 0)])
+def test_churn_is_of_the_last_ten_turns(later: int, counted: int) -> None:
+    """A reduction or a change of zone ten turns ago is the first that no longer counts."""
+    tallies = Tallies()
+    tallies.take(evicted(100), 5)
+    tallies.take(compressed(100, 10), 5)
+    tallies.take(ZoneChanged("green", "yellow", 5_000, 0.5), 5)
+
+    assert (tallies.reductions(5 + later), tallies.zone_changes(5 + later)) == (counted, counted)
+
+
+@pytest.mark.parametrize(("later", "ratio"), [(REGRET_TURNS - 1, 0.25), (REGRET_TURNS, 0.0)])
+def test_regret_is_of_what_left_in_the_last_twenty_turns(later: int, ratio: float) -> None:
+    """An eviction twenty turns ago is the first that no longer counts, with what was regretted of it."""
+    tallies = Tallies()
+    tallies.take(evicted(400), 5)
+    tallies.take(ContentRegretted("eviction", "same_call", "b1", "b9", 100, 5, "id"), 7)
+
+    assert tallies.regret_ratio(5 + later) == ratio
+
+
+def test_the_compression_ratio_is_of_all_tokens_together() -> None:
+    """Of the last three: a tiny one that shrank a hundredfold does not hide a large one that did not."""
+    tallies = Tallies()
+    for before, after in ((10, 10), (100, 1), (9_000, 6_000), (900, 399)):
+        tallies.take(compressed(before, after), 5)
+
+    assert tallies.compression_ratio == 10_000 / 6_400
