@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,8 @@ SHAPED = {
     "shopify_token": "shpat" + "_" + HEX,
     "supabase_key": "sbp" + "_" + HEX + HEX[:8],
     "age_key": "AGE-SECRET" + "-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" + "QPZRY9X8GF2TVDW0S3JN54KHCE",
+    "twilio_key": "SK" + HEX,
+    "discord_token": "MTk4NjIyNDgzNDcxOTI1MjQ4" + ".Cl2FMQ." + "ZnCjm1XVW7vRze4b7Cq4se7kKWs",
     "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0." + ALNUM,
     "private_key": PEM,
 }
@@ -95,6 +98,14 @@ CLEAN = [
     "class='sk-spinner-double-bounce-animation'",
     "task-1234567890abcdefghij",
     "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "TASK0f1e2d3c4b5a69788796a5b4c3d2e1f0 and SKIP this, SKU 12345678901234567890123456789012",
+    "SK0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c is longer than a key, SK0f1e2d3c shorter",
+    "SKdeadbeefdeadbeefdeadbeefdeadbeef has no digit",
+    "sha256 SK_0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    "AND NOT MTk4NjIyNDgzNDcxOTI1MjQ4 alone, which is a number in Base64",
+    "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.short",
+    "NDk.NTIz.MTIz OTHER.METHOD.MDX",
+    "TWO_PARTS.MTAwMDAwMDAwMDAwMDAwMDAw.txt",
     "basic authentication-middleware-for-everyone",
     "from huggingface_hub import hf_hub_download_with_progress",
     "The bearer of this message knows the token.",
@@ -140,6 +151,18 @@ def test_a_shaped_secret_is_replaced_by_its_kind(kind: str, secret: str) -> None
 
     assert result.text == f"before [redacted:{kind}] after"
     assert result.counts == {kind: 1}
+
+
+@pytest.mark.parametrize(
+    "number", [80351110224678912, 198622483471925248, 912345678901234567, 1204567890123456789]
+)
+@pytest.mark.parametrize("signature", [27, 38])
+def test_a_discord_token_of_any_age_is_replaced(number: int, signature: int) -> None:
+    """Numbers of 17 to 19 digits, whatever digit they begin with, and signatures of both lengths."""
+    name = base64.b64encode(str(number).encode()).decode().rstrip("=")
+    token = f"{name}.G3x-_9." + (BODY + BODY)[:signature]
+
+    assert redact(f"Authorization header {token}").counts == {"discord_token": 1}
 
 
 @pytest.mark.parametrize(("frame", "expected"), IN_CONTEXT.items())
@@ -213,6 +236,8 @@ HOSTILE = {
     "prefixes": "sk-",
     "segments": "eyJaaaaaaaaaa.",
     "heads": "eyJ",
+    "numbers": "MTk4",
+    "twilio": "SK0123456789abcdef0123456789abcdef0",
     "assignments": "token=",
     "passwords": "password:",
     "openings": "-----BEGIN PRIVATE KEY-----",

@@ -97,6 +97,11 @@ class WindowLimits:
                 f"of {self.limit_tokens}"
             )
 
+    @property
+    def has_usual_zones(self) -> bool:
+        """Whether the zones are those of its size, and not chosen ones."""
+        return self.thresholds == Thresholds.for_limit(self.limit_tokens)
+
     @classmethod
     def of(
         cls,

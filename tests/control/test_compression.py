@@ -194,6 +194,17 @@ def test_the_levels_of_any_window_rise(limit: int, standing: float) -> None:
     assert levels.target < levels.evict
 
 
+def test_a_large_standing_part_raises_evictions_and_their_target_together() -> None:
+    """Where system prompt and tools leave little room, an eviction begins at 60% of it and goes down to 35%."""
+    plain = Levels.of(WindowLimits.of(100_000, "given"))
+    levels = plain.above(70_000)
+    room = plain.ceiling - 70_000
+
+    assert levels.evict == 70_000 + int(0.60 * room)
+    assert levels.target == 70_000 + int(0.35 * room)
+    assert plain.above(1_000) is plain
+
+
 def test_an_early_edit_has_to_free_more_to_pay_for_the_cache() -> None:
     """The more stands behind the edit and the fewer turns are left, the more it has to free."""
     assert cache_break_even(60_000, 50) == 13_800

@@ -115,6 +115,42 @@ def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
     assert loaded.age_seconds == 0
 
 
+def test_what_is_done_is_not_reopened_by_a_program_that_begins_again(tmp_path: Path) -> None:
+    """After a crash the same steps are begun in order once more: what was done stays done."""
+    first_window(tmp_path)
+    with open_task(RecordingSink(), tmp_path) as window:
+        window.add_user("continue")
+        for step in ("scan references", "migrate api.ts", "canary deploy"):
+            window.begin(step)
+
+        assert window.subtasks == {
+            "scan references": "done",
+            "migrate api.ts": "in_progress",
+            "canary deploy": "in_progress",
+        }
+        window.close("crashed")
+    with open_task(RecordingSink(), tmp_path) as window:
+        assert window.subtasks["scan references"] == "done"
+
+
+def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_path: Path) -> None:
+    """A finding that undoes a step is said by `reopen`; the next session is not told that it is done."""
+    first_window(tmp_path)
+    sink = RecordingSink()
+    with open_task(sink, tmp_path) as window:
+        window.add_user("continue")
+        window.reopen("scan references")
+        window.reopen("canary deploy")
+
+        assert window.subtasks["scan references"] == "in_progress"
+        assert window.subtasks["canary deploy"] == "planned"
+        window.close("crashed")
+    assert sink.of(CheckpointSaved)[0].trigger == "reopen"
+    stored = FileCheckpoints(tmp_path, redact=str).load("migration").document
+    assert stored is not None
+    assert {"name": "scan references", "status": "in_progress"} in stored["task"]["subtasks"]
+
+
 def test_scenario_118_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> None:
     """Through checkpoint, resume, compaction and another checkpoint, a status stays what it was."""
     first_window(tmp_path)

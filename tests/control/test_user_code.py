@@ -266,3 +266,51 @@ def test_names_that_do_not_exist_are_refused_at_once() -> None:
         window.on("zone.change", print)
     with pytest.raises(ConfigurationError, match="expected openai or anthropic"):
         window.messages("gemini")  # type: ignore[call-overload]  # a mistake on purpose
+
+
+class Unspeakable:
+    """Whatever it is asked, it raises."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __iter__ = __str__
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda window, it: window.add_user(it),
+        lambda window, it: window.add_user([it]),
+        lambda window, it: window.add_memory(it),
+        lambda window, it: window.add_assistant(it),
+        lambda window, it: window.add_assistant("said", tool_calls=it),
+        lambda window, it: window.add_tool_definitions(it),
+        lambda window, it: window.on_tool_result("read", it, "c1"),
+        lambda window, it: window.on_tool_result(it, "text", "c1"),
+        lambda window, it: window.on_turn_end(it),
+    ],
+)
+def test_content_that_cannot_be_read_is_contained(give: Callable[[Any, Any], None]) -> None:
+    """The hook does not raise, and what is sent afterwards is valid."""
+    with manager(RecordingSink()) as window:
+        window.add_user("hello")
+        give(window, Unspeakable())
+        window.add_user("still there?")
+
+        assert is_valid(window)
+        assert "still there?" in str(window.messages())
+
+
+def test_a_reply_without_calls_may_say_so_with_none() -> None:
+    """As OpenAI's message object does: `tool_calls` is None where there are none, `content` where there are."""
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    with manager(RecordingSink()) as window:
+        window.add_user("hello")
+        window.add_assistant("hello yourself", tool_calls=None)
+        window.add_assistant(None, tool_calls=[call])
+        window.on_tool_result("read", "text", "c1")
+
+        assert is_valid(window)
+        assert "hello yourself" in str(window.messages())
+        assert [block.content_type for block in window.blocks()].count("tool_call") == 1

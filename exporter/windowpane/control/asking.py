@@ -35,18 +35,6 @@ def run(program: Program[T], model: Model, *, timeout_seconds: float = MODEL_TIM
         return result
 
 
-async def run_async(program: Program[T], model: Model, *, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> T:
-    """As `run`, on an event loop; a model that is not async is called on a thread."""
-    try:
-        request = next(program)
-        while True:
-            answer = await ask_async(model, *_asked(request), timeout_seconds=timeout_seconds)
-            request = program.send(said(answer))
-    except StopIteration as end:
-        result: T = end.value
-        return result
-
-
 def ask(model: Model, system: str, user: str, *, timeout_seconds: float) -> Answer:
     """The model's answer; a failure is an answer."""
     return within(timeout_seconds, lambda: settled(model(system, user)))

@@ -18,7 +18,6 @@ from windowpane.control.payloads import Payload
 from windowpane.control.replies import ReplyPart
 from windowpane.control.requests import KeepOriginals, Program
 from windowpane.control.session_state import OpenCall, SessionState, Stuck
-from windowpane.control.user_content import read_user
 from windowpane.control.waiting import stand_for, supersede
 from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired
 from windowpane.exceptions import ConfigurationError
@@ -51,11 +50,10 @@ class Core(SessionState):
         self._index(block)
         return block
 
-    def add_user(self, content: object, *, pinned: bool = False) -> None:
-        """A real user message, with or without images; the first one states the task where none was given."""
+    def add_user(self, parts: Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
+        """A real user message as its parts, images too; the first one states the task where none was given."""
         self.breaker.reset()
         self.fruitless_used = None
-        parts = read_user(content).parts
         joined = False
         self.open()
         for part in parts:
@@ -133,7 +131,7 @@ class Core(SessionState):
 
         An *interim* one stands for the result of a call that goes on, until that comes.
         """
-        read = read_output(output)
+        name, read = str(name or ""), read_output(output)
         text, flat = read.text, len(read.media) * self.settings.image_tokens
         source, tokens = self.counter.source, self.counter.count(text)
         finding = finding_of(text)

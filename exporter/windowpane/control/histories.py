@@ -13,6 +13,7 @@ from typing import Any, Final
 from windowpane.control.core import Core
 from windowpane.control.replies import plain, read_reply
 from windowpane.control.requests import Program
+from windowpane.control.user_content import read_user
 from windowpane.events import HistoryRepaired
 from windowpane.exceptions import ConfigurationError
 from windowpane.window.groups import Repaired, Unanswered, call_ids, repair
@@ -42,6 +43,16 @@ def _take_all(core: Core, messages: Iterable[object], *, unanswered: Unanswered)
     return mended.repairs
 
 
+def take_user(core: Core, content: object, *, pinned: bool = False) -> Program[None]:
+    """What a user said, as text or content parts; tool results among these answer their calls."""
+    read = read_user(content)
+    for part in read.results:
+        said, failed = part.get("content") or "", part.get("is_error") is True
+        yield from core.tool_result("", said, part.get("tool_use_id"), is_error=failed)
+    if read.parts or not read.results:
+        core.add_user(read.parts, pinned=pinned)
+
+
 def mend(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
     """The history with every call but those at its open end answered, and no result without its call."""
     readable = [message for message in messages if message.get("role") in _ROLES]
@@ -69,17 +80,8 @@ def _take(core: Core, message: Mapping[str, Any]) -> Program[None]:
         core.add_reply(read_reply(message).parts)
     elif role == "tool":
         yield from core.tool_result(str(message.get("name") or ""), content or "", message.get("tool_call_id"))
-    else:
-        for part in _parts(message, "tool_result"):
-            said, failed = part.get("content") or "", part.get("is_error") is True
-            yield from core.tool_result("", said, part.get("tool_use_id"), is_error=failed)
-        rest = (
-            content
-            if isinstance(content, str)
-            else [part for part in content or () if not _is(part, "tool_result")]
-        )
-        if rest:
-            core.add_user(rest)
+    elif content:
+        yield from take_user(core, content)
 
 
 def _pending(messages: list[Message]) -> list[Message]:

@@ -21,6 +21,7 @@ from windowpane.control.contained_counter import ContainedCounter
 from windowpane.control.core import Core
 from windowpane.control.crossing import clear, save_checkpoint
 from windowpane.control.decisions import Decision
+from windowpane.control.histories import take_user
 from windowpane.control.journal import SourceRecord
 from windowpane.control.judging.sampling import JudgedSession
 from windowpane.control.render import AnthropicMessages, Message, anthropic_messages, openai_messages
@@ -41,7 +42,6 @@ from windowpane.control.seams import CheckpointStore, Seams, Task
 from windowpane.control.settings import ControlSettings
 from windowpane.control.spans import spanned
 from windowpane.control.task import TaskRecord
-from windowpane.control.user_content import read_user
 from windowpane.events import PAYLOADS, Event, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import TrackerSettings, WindowLimits
@@ -134,21 +134,15 @@ class ManagedSession:
 
     def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
         """A user message: text, or content parts with images; `tool_result` parts answer their calls."""
-        read = read_user(content)
-        for part in read.results:
-            said, call_id = part.get("content") or "", part.get("tool_use_id")
-            answer = self._core.tool_result("", said, call_id, is_error=part.get("is_error") is True)
-            self._here("on_tool_result", answer)
-        if read.parts or not read.results:
-            self._quick("add_user", lambda core: core.add_user(read.parts, pinned=pinned))
+        self._here("add_user", take_user(self._core, content, pinned=pinned))
 
     def add_memory(self, text: str, *, pinned: bool = False) -> None:
         """Content retrieved from a memory."""
         self._quick("add_memory", lambda core: core.add("memory_injection", text, pinned=pinned))
 
-    def add_assistant(self, text: str, *, tool_calls: Iterable[Mapping[str, Any]] = ()) -> None:
+    def add_assistant(self, text: str | None, *, tool_calls: Iterable[object] | None = ()) -> None:
         """A reply where there is no reply object: its text and OpenAI-style tool calls. Ends no turn."""
-        message = {"role": "assistant", "content": text, "tool_calls": list(tool_calls)}
+        message = {"role": "assistant", "content": text, "tool_calls": tool_calls}
         self._quick("add_assistant", lambda core: core.add_reply(read_reply(message).parts))
 
     def clear(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.settings import Thresholds, WindowLimits
+from windowpane.settings import WindowLimits
 
 EVICT_RATIO: Final = 0.75
 COMPACT_RATIO: Final = 0.90
@@ -45,7 +45,7 @@ class Levels:
         """The levels of a window; each threshold z acts at min(z × limit, z / 0.90 × usable)."""
         zones = limits.thresholds
         evict, compact = zones.orange, zones.red
-        if zones == Thresholds.for_limit(limits.limit_tokens):
+        if limits.has_usual_zones:
             evict, compact = max(evict, EVICT_RATIO), max(compact, COMPACT_RATIO)
         return cls(
             prepare=limits.at(zones.yellow),

@@ -60,9 +60,15 @@ class TaskRecord:
         self._bound()
 
     def begin(self, name: str) -> None:
-        """A subtask is being worked on."""
-        self.subtasks[_line(name)] = "in_progress"
-        self._bound()
+        """A subtask is being worked on; one that is done stays so, since only `reopen` takes that back."""
+        if self.subtasks.get(_line(name)) != "done":
+            self.subtasks[_line(name)] = "in_progress"
+            self._bound()
+
+    def reopen(self, name: str) -> None:
+        """A subtask that was done is worked on again; any other keeps its status."""
+        if self.subtasks.get(_line(name)) == "done":
+            self.subtasks[_line(name)] = "in_progress"
 
     def done(self, name: str) -> None:
         """A subtask is finished."""

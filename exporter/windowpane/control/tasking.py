@@ -56,8 +56,16 @@ class TaskSession(AdvisingSession):
         self._note("plan", lambda core: core.task.plan(subtasks))
 
     def begin(self, subtask: str) -> None:
-        """A subtask is being worked on."""
+        """A subtask is being worked on.
+
+        One that is done stays done, so that a program may begin its steps again after it resumed; `subtasks` says
+        which to pass over, and `reopen` takes one back.
+        """
         self._note("begin", lambda core: core.task.begin(subtask))
+
+    def reopen(self, subtask: str) -> None:
+        """A subtask that was done has to be worked on again; saves a checkpoint."""
+        self._note("reopen", lambda core: core.task.reopen(subtask), milestone=True)
 
     def done(self, subtask: str) -> None:
         """A subtask is finished; saves a checkpoint."""

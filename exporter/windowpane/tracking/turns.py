@@ -23,7 +23,7 @@ from windowpane.events import (
     ZoneChanged,
 )
 from windowpane.protocols import Clock, CountSource, Digester, LimitSource
-from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
+from windowpane.settings import TrackerSettings, WindowLimits
 from windowpane.tracking.accounts import Accounts
 from windowpane.tracking.derive import zone_of
 from windowpane.tracking.emitter import SessionInfo
@@ -181,8 +181,7 @@ class Turns(Session):
         larger = (self._next_limit(total) if self._next_limit is not None else None) or total
         share = self.share
         if share is None:
-            usual = limits.thresholds == Thresholds.for_limit(limits.limit_tokens)
-            share = partial(WindowLimits.of, thresholds=None if usual else limits.thresholds)
+            share = partial(WindowLimits.of, thresholds=None if limits.has_usual_zones else limits.thresholds)
         self.set_limits(share(max(larger, total), "observed_floor"), at)
         return True
 

@@ -57,7 +57,7 @@ def summarize(
     earlier, prose = _names_in(sections.get("artifacts", ()))
     wanted = [
         *earlier,
-        *(name for kind in ("identifier", "number", "path") for name in found.get(kind, ())),
+        *(name for kind in _NAMING for name in found.get(kind, ())),
         *names,
     ]
     sections["artifacts"] = [*prose, *_in_lines(list(dict.fromkeys(reversed(wanted)))[::-1])]
