@@ -48,10 +48,11 @@ SHARED = (
 DASHBOARD = (
     "alerts.guidance", "alerts.notify", "alerts.rulefile", "alerts.rules", "alerts.wording", "answers", "codec",
     "config", "events", "exceptions", "formats", "metrics.catalog", "palette", "paths",
-    "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.export",
+    "probing", "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.export",
     "store.reads", "store.replays", "store.search", "store.sqlite", "vocabulary", "words",
 )  # fmt: skip
-"""What the dashboard may use: reads of the store, events and alerts in words, replay, messages, settings."""
+"""What the dashboard may use: reads of the store, events and alerts in words, replay, messages, settings,
+whether a server answers."""
 
 
 def sources() -> dict[str, Path]:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from windowpane import runtime
+from windowpane.discovery import running_targets
 from windowpane.events import Event, EventContext, OverflowDetected, SessionStarted, TurnStarted
 from windowpane.exceptions import ConfigurationError
 from windowpane.managing import ContextWindowManager
@@ -138,6 +139,31 @@ def test_a_busy_port_gives_way_and_is_registered(begin: Start, caplog: pytest.Lo
     assert "busy" in caplog.text
     targets = json.loads(read(running.url.replace("/metrics", "/sd")))
     assert targets[0]["targets"] == [f"127.0.0.1:{endpoint.port}"]
+
+
+def test_an_endpoint_with_tls_is_discovered_as_one(
+    begin: Start, require_server: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Prometheus is told to ask it by HTTPS; an endpoint in clear needs no such word."""
+    plain = begin()
+    assert plain.store is not None
+    (listed,) = running_targets(plain.store.endpoints())
+    assert "__scheme__" not in listed.labels
+    stop()
+
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        [
+            require_server("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+            "-subj", "/CN=127.0.0.1", "-keyout", key, "-out", certificate,
+        ],
+        capture_output=True,
+        check=True,
+    )  # fmt: skip
+    protected = begin(settings={"server": {"tls": {"certificate": str(certificate), "key": str(key)}}})
+    assert protected.store is not None
+    (listed,) = running_targets(protected.store.endpoints())
+    assert listed.labels["__scheme__"] == "https"
 
 
 def test_health_tells_what_works(begin: Start) -> None:

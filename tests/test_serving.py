@@ -151,6 +151,75 @@ class TestUpkeep:
         assert "Traceback" not in caplog.text
 
 
+def damage(store: SqliteStore, path: Path, session_id: str, *, events: int) -> None:
+    """Make the last events of a session no event, as a bad disk would."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "UPDATE events SET body = X'00' WHERE seq IN (SELECT seq FROM events WHERE session = "
+            "(SELECT key FROM sessions WHERE session_id = ?) ORDER BY seq DESC LIMIT ?)",
+            (session_id, events),
+        )
+        connection.commit()
+
+
+class TestDamage:
+    def test_an_event_that_cannot_be_read_stops_no_other(
+        self, store: SqliteStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """What is damaged is passed over once and counted as dropped; what comes before and after is counted."""
+        store.append(session("one"))
+        damage(store, tmp_path / "windowpane.db", "one", events=2)
+        server = StoreServer(store)
+        server.catch_up()
+        assert server.catch_up() == 0
+        store.append(session("two"))
+
+        assert server.catch_up() == len(session("two"))
+        assert dropped(server) == 2
+        assert counters(server)["context_window_turns_total"] >= 5
+        assert caplog.text.count("reading a stored event") == 1
+
+    def test_an_event_that_cannot_be_folded_is_counted_once(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A fault in one event makes no counter of the others rise again and again."""
+        store.append(session("one"))
+        server = StoreServer(store)
+        apply = server.state.apply
+
+        def faulty(event: Event, *, counted: bool) -> None:
+            if event.type == "turn.ended" and event.context.turn == 2:
+                raise KeyError("purple")
+            apply(event, counted=counted)
+
+        monkeypatch.setattr(server.state, "apply", faulty)
+        server.catch_up()
+        once = counters(server)
+        server.catch_up()
+
+        assert counters(server) == once
+        assert once["context_window_turns_total"] == 2
+        assert dropped(server) == 1
+
+    def test_a_damaged_session_is_let_go_like_any_other(self, store: SqliteStore, tmp_path: Path) -> None:
+        """Retention does not stop at the oldest session because it cannot be read whole."""
+        for name in ("one", "two"):
+            store.append(session(name))
+        damage(store, tmp_path / "windowpane.db", "one", events=2)
+        server = StoreServer(store)
+
+        assert server.upkeep.prune(days=1, max_bytes=10**9) == 2
+        assert store.size().sessions == 0
+
+
+def dropped(server: StoreServer) -> float:
+    """Events that the served metrics say they lack."""
+    registry = server.routes().registry
+    return (
+        registry.get_sample_value("windowpane_dropped_events_total", {"sink": "metrics", "reason": "error"}) or 0
+    )
+
+
 def _wait(condition: Callable[[], bool]) -> None:
     done = threading.Event()
     for _ in range(2_000):

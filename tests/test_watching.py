@@ -15,11 +15,12 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.events import AlertFired, Event, EventContext, NotificationDelivered
+from windowpane.exceptions import StoreError
 from windowpane.intake import JudgedStore, make_ingest
 from windowpane.sources.importer import import_file
 from windowpane.sources.registry import all_readers
 from windowpane.store.sqlite import SqliteStore
-from windowpane.watching import Seen, Watcher
+from windowpane.watching import RETRY_SECONDS, Seen, Watcher
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 NOW = 1_767_261_600.0
@@ -258,3 +259,29 @@ def test_top_lists_what_is_live(scene: Scene, tmp_path: Path) -> None:
 
     assert "None is live" in CliRunner().invoke(main, arguments).output
     assert "claude-code" in CliRunner().invoke(main, [*arguments, "--all"]).output
+
+
+@pytest.mark.parametrize("still", [False, True], ids=["growing", "finished"])
+def test_what_could_not_be_stored_is_taken_in_later(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, *, still: bool
+) -> None:
+    """A store that is locked for a while costs no turn: the next look takes in what this one could not."""
+    scene.write(3)
+    scene.look()
+    fails = pytest.MonkeyPatch()
+    for name in ("extend_session", "import_session"):
+        fails.setattr(scene.store, name, _locked)
+    scene.write(2)
+    scene.look(after=300.0 if still else 6.0)
+    fails.undo()
+
+    scene.look(after=RETRY_SECONDS)
+    scene.write(1)
+    scene.look()
+
+    assert scene.turns() == 5  # the last call may still go on
+    assert_as_imported(scene)
+
+
+def _locked(*_: object, **__: object) -> bool:
+    raise StoreError("another process kept the store locked")

@@ -84,18 +84,22 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     return f"{what} lost {gone:,} of {count(facts.total, 'fact')}"
 
 
-def fleet_answer(rows: Sequence[SessionRow], now: float, *, firing: Mapping[str, Severity]) -> str:
+def fleet_answer(
+    rows: Sequence[SessionRow], now: float, *, firing: Mapping[str, Severity], more: bool = False
+) -> str:
     """Which of the sessions need a person now; where none is live, what the recorded ones came to.
 
-    *firing* has the worst severity that fires now, by session.
+    *firing* has the worst severity that fires now, by session. *more* says that *rows* are not all there are.
     """
     live = [row for row in rows if is_live(row, now)]
     if not live:
         high = sum(row.worst_zone in ("red", "overflow") for row in rows)
         regrets = sum(1 for row in rows if row.regrets)
-        reached = f"{high:,} of them reached red" if high else "none of them reached red"
+        of_them = f"the {len(rows):,} listed" if more else "them"
+        reached = f"{high:,} of {of_them} reached red" if high else f"none of {of_them} reached red"
         again = f"; {regrets:,} needed content again that had left" if regrets else ""
-        return f"No session is live. {count(len(rows), 'session')} recorded, {reached}{again}."
+        recorded = f"{'More than ' if more else ''}{count(len(rows), 'session')}"
+        return f"No session is live. {recorded} recorded, {reached}{again}."
     critical = sum(firing.get(row.session_id) == "critical" for row in live)
     warned = sum(firing.get(row.session_id) == "warning" for row in live)
     full = sum(row.zone in ("red", "overflow") for row in live)
@@ -106,8 +110,9 @@ def fleet_answer(rows: Sequence[SessionRow], now: float, *, firing: Mapping[str,
         or is_red_soon(row)
         for row in live
     )
+    several = f"{'more than ' if more and len(live) == len(rows) else ''}{count(len(live), 'live session')}"
     if not needy:
-        return f"{count(len(live), 'live session')}, none needs you."
+        return f"{several[:1].upper()}{several[1:]}, none needs you."
     parts = [
         text
         for number, text in (
@@ -119,6 +124,4 @@ def fleet_answer(rows: Sequence[SessionRow], now: float, *, firing: Mapping[str,
         if number
     ]
     verb = "needs" if needy == 1 else "need"
-    return f"{needy:,} of {count(len(live), 'live session')} {verb} you" + (
-        f" ({', '.join(parts)})." if parts else "."
-    )
+    return f"{needy:,} of {several} {verb} you" + (f" ({', '.join(parts)})." if parts else ".")

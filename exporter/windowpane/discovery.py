@@ -15,10 +15,16 @@ if TYPE_CHECKING:
 def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
     """The endpoints whose process is alive, as Prometheus' HTTP service discovery lists them."""
     return [
-        Target(host_and_port(endpoint.host, endpoint.port), {"job": "windowpane"})
-        for endpoint in endpoints
-        if _runs(endpoint.pid)
+        target_at(endpoint.host, endpoint.port, endpoint.scheme) for endpoint in endpoints if _runs(endpoint.pid)
     ]
+
+
+def target_at(host: str, port: int, scheme: str) -> Target:
+    """An endpoint as a target; Prometheus takes `__scheme__` for how to ask it, which is HTTP without one."""
+    labels = {"job": "windowpane"}
+    if scheme != "http":
+        labels["__scheme__"] = scheme
+    return Target(host_and_port(host, port), labels)
 
 
 def _runs(pid: int) -> bool:

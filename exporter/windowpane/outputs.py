@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import windowpane
 from windowpane.boundary import Boundary
 from windowpane.digests import KEY_BYTES, keyed_digester
-from windowpane.discovery import running_targets
+from windowpane.discovery import running_targets, target_at
 from windowpane.events import Event
 from windowpane.exceptions import WindowpaneError
 from windowpane.limits import PriceCatalogue
@@ -202,7 +202,10 @@ class MetricsOutput:
     def _register(self) -> None:
         store = None if self._output is None else self._output.store
         if store is not None and self.server is not None:
-            store.register_endpoint(self.server.host, self.server.port, pid=os.getpid(), started_at=time.time())
+            server = self.server
+            store.register_endpoint(
+                server.host, server.port, pid=os.getpid(), started_at=time.time(), scheme=server.scheme
+            )
 
     def _admit(self, agent: str) -> str:
         """The label of an agent, the same in every process that shares the store."""
@@ -225,7 +228,8 @@ class MetricsOutput:
     def _targets(self) -> list[Target]:
         store = None if self._output is None else self._output.store
         if store is None:
-            return [] if self.server is None else [Target(self.server.address)]
+            server = self.server
+            return [] if server is None else [target_at(server.host, server.port, server.scheme)]
         return running_targets(store.endpoints())
 
 

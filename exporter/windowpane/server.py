@@ -117,6 +117,11 @@ class MetricsServer:
         return host_and_port(self.host, self.port)
 
     @property
+    def scheme(self) -> str:
+        """`http`, or `https` with a certificate."""
+        return self._scheme
+
+    @property
     def url(self) -> str:
         """Where the metrics are."""
         return f"{self._scheme}://{self.address}/metrics"
@@ -164,9 +169,17 @@ def start_http_server(
 def _tls_context(options: TlsOptions) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(options.certificate, options.key)
+    try:
+        context.load_cert_chain(options.certificate, options.key)
+    except OSError as error:
+        named = f"certificate {options.certificate} with key {options.key}"
+        raise OSError(error.errno, f"{named} cannot be used: {error.strerror or error}") from error
     if options.client_ca is not None:
-        context.load_verify_locations(options.client_ca)
+        try:
+            context.load_verify_locations(options.client_ca)
+        except OSError as error:
+            named = f"authority {options.client_ca}"
+            raise OSError(error.errno, f"{named} cannot be used: {error.strerror or error}") from error
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 

@@ -9,24 +9,23 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import windowpane
+from windowpane.boundary import Boundary
 from windowpane.config import Config
 from windowpane.discovery import running_targets
-from windowpane.exceptions import WindowpaneError
-from windowpane.limits import PriceCatalogue
+from windowpane.exceptions import EventFormatError, WindowpaneError
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.metrics.labels import LabelPolicy, catalogue_model
 from windowpane.metrics.prometheus import StateSource, registry_of
 from windowpane.pushing import OtlpOutput
 from windowpane.server import Health, Routes, Target
 from windowpane.state import AlertKey, MetricState
-from windowpane.upkeep import Upkeep
+from windowpane.upkeep import Upkeep, labels_of
 
 if TYPE_CHECKING:
     from windowpane.alerts.notify import Notifier
     from windowpane.config import OtlpConfig
     from windowpane.events import Event
     from windowpane.state import AsOf
-    from windowpane.store.base import Verification
+    from windowpane.store.base import StoredEvent, Verification
     from windowpane.store.sqlite import SqliteStore
 
 FOLLOW_SECONDS: Final = 1.0
@@ -46,12 +45,14 @@ class StoreServer:
         self._store = store
         self._config = config or Config()
         self._after_seq = 0
+        self._unreadable_seq = 0
+        self._boundary = Boundary(_log)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure = ""
         self._verified: Verification | None = None
         self._upkeep_at = time.monotonic()
-        labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
+        labels = labels_of(store)
         rules = self._config.alert_rules()
         self.notifier: Notifier | None = None
         """Told of a broken chain, where there is one; whoever sets it closes it."""
@@ -73,16 +74,33 @@ class StoreServer:
     def catch_up(self) -> int:
         """Fold what was appended since the last call; returns how many events."""
         folded = 0
-        for batch in self._store.scan(after_seq=self._after_seq):
+        for batch in self._store.scan(after_seq=self._after_seq, unreadable=self._unreadable):
             for stored in batch:
-                self.state.apply(stored.event, counted=stored.counted)
+                self._fold(stored)
             if self._push is not None:
-                self._push.write([stored.event for stored in batch if stored.counted])
-            self._after_seq = batch[-1].seq
+                with self._boundary.contain("pushing events"):
+                    self._push.write([stored.event for stored in batch if stored.counted])
+            if batch:
+                self._after_seq = batch[-1].seq
             folded += len(batch)
             if self._stop.is_set():
                 break
+        self._after_seq = max(self._after_seq, self._unreadable_seq)
         return folded
+
+    def _fold(self, stored: StoredEvent) -> None:
+        """Fold one event; a fault of ours in it must not have those around it counted twice."""
+        try:
+            self.state.apply(stored.event, counted=stored.counted)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the others are folded
+            self._boundary.caught("folding an event", error)
+            self._dropped("metrics", "error", 1)
+
+    def _unreadable(self, seq: int, error: EventFormatError) -> None:
+        """Stored bytes are no event: they are passed over, once, and verifying the chain says where they are."""
+        self._unreadable_seq = seq
+        self._boundary.caught("reading a stored event", error)
+        self._dropped("metrics", "error", 1)
 
     def start(self) -> None:
         """Follow the store until `close`."""

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.events import Event, EventContext
+from windowpane.limits import PriceCatalogue
+from windowpane.metrics.labels import LabelPolicy, catalogue_model
 from windowpane.state import MetricState
 
 if TYPE_CHECKING:
     from windowpane.alerts.rules import Rule
-    from windowpane.metrics.labels import LabelPolicy
     from windowpane.protocols import Clock
     from windowpane.store.base import BrokenLink, StoredEvent, Verification
     from windowpane.store.sqlite import SqliteStore
@@ -29,6 +30,11 @@ DAY_SECONDS: Final = 86_400.0
 _log = logging.getLogger(__name__)
 
 
+def labels_of(store: SqliteStore) -> LabelPolicy:
+    """How every process that shares *store* turns agents and models into labels."""
+    return LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
+
+
 class Upkeep:
     """Verifies and prunes one store. Not thread-safe; its owner calls it now and then."""
 
@@ -37,13 +43,13 @@ class Upkeep:
         store: SqliteStore,
         *,
         rules: Sequence[Rule],
-        labels: LabelPolicy,
+        labels: LabelPolicy | None = None,
         clock: Clock = time.time,
         tell: Callable[[Sequence[Event]], None] | None = None,
     ) -> None:
-        """*tell* hears of the alerts about the chain before they are stored."""
+        """*tell* hears of the alerts about the chain before they are stored; *labels* None are the store's."""
         self._store = store
-        self._labels = labels
+        self._labels = labels or labels_of(store)
         self._clock = clock
         self._tell_others = tell
         self._engine = AlertEngine(rules)

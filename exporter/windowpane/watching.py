@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,8 @@ from windowpane.store.sqlite import SqliteStore
 
 DISCOVER_SECONDS: Final = 5.0
 """How often folders are searched for new files."""
+RETRY_SECONDS: Final = 60.0
+"""How long a file is left alone whose events could not be read or stored; then it is read from its beginning."""
 DELIVERIES: Final = ("notification.delivered", "notification.failed")
 _log: Final = logging.getLogger(__name__)
 
@@ -62,6 +65,8 @@ class _File:
     """Time of the last change in nanoseconds, and size."""
     reader: Reader | None = None
     followed: FollowedFile | None = None
+    waits_until: float = 0.0
+    """When to try again what failed; 0 where nothing did."""
     engine: AlertEngine = field(default_factory=AlertEngine)
     """Made anew with the watcher's rules where the file is read from its beginning."""
     stored: dict[str, int] = field(default_factory=dict)
@@ -111,7 +116,7 @@ class Watcher:
         """Take in what changed; returns the sessions that moved, each once. Never raises for a bad file."""
         moved: dict[str, Seen] = {}
         for path in self._candidates():
-            with self._boundary.contain(f"following {path.name}"):
+            with self._boundary.contain(f"following {path.name}", failed=partial(self._failed, path)):
                 for event in self._visit(path):
                     seen = self._note(event)
                     if seen is not None:
@@ -145,10 +150,22 @@ class Watcher:
         known = self._files.setdefault(path, _File())
         is_still = self._clock() - status.st_mtime >= IDLE_SECONDS
         stamp = (status.st_mtime_ns, status.st_size)
-        if stamp == known.stamp:
+        if known.waits_until:
+            if self._clock() < known.waits_until:
+                return ()
+            known.waits_until = 0.0
+        elif stamp == known.stamp:
             return self._settle(path, known) if known.followed is not None and is_still else ()
         known.stamp = stamp
         return self._changed(path, known, is_still=is_still) if status.st_mtime >= self._since else ()
+
+    def _failed(self, path: Path) -> None:
+        """What was read of a file may not have been stored: it is read again, not at once."""
+        known = self._files.get(path)
+        if known is not None:
+            known.followed = None
+            known.stored.clear()
+            known.waits_until = self._clock() + RETRY_SECONDS
 
     def _changed(self, path: Path, known: _File, *, is_still: bool) -> Iterable[Event]:
         if known.reader is None:
@@ -219,6 +236,7 @@ class Watcher:
         report = import_file(path, judged, ingest=self._ingest, readers=readers)
         if report.error:
             self._boundary.say(str(path), "%s: %s", path, report.error)
+            self._failed(path)
         fresh: list[Event] = []
         for outcome in report.outcomes:
             if outcome.appended:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from windowpane.cli import COMMANDS, main
 from windowpane.cli.options import EXIT_ALERTS, EXIT_FAILED, EXIT_PARTIAL
@@ -34,19 +34,6 @@ def conversation(*, rounds: int) -> list[dict[str, Any]]:
         messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": f"{number} {FILE_TEXT}"})
     messages.append({"role": "assistant", "content": "The port is taken."})
     return messages
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command against a store of the test's own."""
-    monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "store" / "windowpane.db"))
-
-    def invoke(*arguments: str | Path, code: int = 0) -> Result:
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-        assert result.exit_code == code, result.output
-        return result
-
-    return invoke
 
 
 @pytest.fixture

@@ -158,3 +158,18 @@ def test_the_import_hook_imports_in_the_background(home: Path) -> None:
     reader.close()
     assert found is not None
     assert found.turns >= 2
+
+
+def test_settings_that_only_their_owner_may_read_stay_so(home: Path) -> None:
+    """Settings may hold keys: neither the new file nor the backup is open to more people than the old one."""
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"env": {"API_KEY": "x"}}', encoding="utf-8")
+    settings.chmod(0o600)
+
+    hook("install", "--write")
+
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in settings.parent.iterdir()} == dict.fromkeys(
+        (path.name for path in settings.parent.iterdir()), "0o600"
+    )
+    assert len(list(settings.parent.iterdir())) == 2

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from windowpane.cli import main
 from windowpane.cli.options import EXIT_FAILED
 
 Run = Callable[..., Result]
@@ -42,24 +41,6 @@ def transcript(session_id: str) -> str:
     }  # fmt: skip
     shared = {"sessionId": session_id, "timestamp": "2026-01-01T00:00:00Z", "cwd": "/app", "version": "2.0.0"}
     return "\n".join(json.dumps({**row, **shared}) for row in (ask, reply)) + "\n"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "windowpane.db"
-
-
-@pytest.fixture
-def run(store: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command against a store of the test's own."""
-    monkeypatch.setenv("WINDOWPANE_STORE", str(store))
-
-    def invoke(*arguments: str | Path, code: int = 0) -> Result:
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-        assert result.exit_code == code, result.output
-        return result
-
-    return invoke
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from windowpane.events import (
     VelocitySpiked,
     ZoneChanged,
 )
+from windowpane.metrics.catalog import TURN_UTILIZATION
 from windowpane.metrics.reading import session_label
 from windowpane.settings import LIVE_SECONDS
 from windowpane.state import AlertKey, MetricState
@@ -71,6 +72,27 @@ def test_only_the_final_measurement_of_a_turn_counts(make_event, measured, value
         value_of(families, "context_window_carried_tokens_total", state=worth)
         for worth in ("fresh", "stale", "duplicate")
     ] == [700, 200, 100]
+
+
+def test_what_a_compression_cost_is_part_of_the_cost(make_event, value_of) -> None:
+    """The price of the calls that write a summary is added to that of the turns."""
+    state = MetricState()
+    state.apply(make_event(TurnEnded(Usage(100, 20), "usage", cost_dollars=0.5)))
+    state.apply(
+        make_event(ContentCompressed("compaction", "threshold", "rejected", 9_000, 9_500, cost_dollars=0.25))
+    )
+
+    assert value_of(state.collect(now=NOW), "context_window_cost_dollars_total") == 0.75
+
+
+def test_a_bound_belongs_to_its_bucket(make_event, measured) -> None:
+    """Prometheus' buckets hold what is less than or equal to their bound."""
+    state = MetricState()
+    bound = TURN_UTILIZATION.buckets[2]
+    state.apply(make_event(measured(phase="final", utilization=bound)))
+    (family,) = (one for one in state.collect(now=NOW) if one.metric is TURN_UTILIZATION)
+
+    assert family.histograms[0].counts.index(1) == 2
 
 
 def test_reductions_count_by_policy_type_strategy_and_outcome(make_event, value_of) -> None:
@@ -321,6 +343,16 @@ def test_sessions_that_never_end_are_bounded(make_event, measured, value_of) -> 
 
     assert state.open_sessions <= 100
     assert value_of(families, "context_window_utilization_ratio") == 0.999
+
+
+def test_sessions_without_times_make_room_first(make_event, measured, value_of) -> None:
+    """Nobody can say when they were last heard of, so one that was heard of stays."""
+    state = MetricState(maximum_sessions=16)
+    state.apply(make_event(measured(utilization=0.7), session="heard", at=5.0))
+    for index in range(30):
+        state.apply(make_event(measured(utilization=0.1), session=f"timeless{index}", at=None))
+
+    assert value_of(state.collect(now=1_000, as_of="last"), "context_window_utilization_ratio") == 0.7
 
 
 def test_a_change_of_model_moves_the_session(make_event, measured, value_of) -> None:

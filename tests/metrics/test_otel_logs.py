@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from otlp_receiver import Receiver, said
 
 from windowpane.events import (
@@ -122,10 +123,19 @@ def test_usage_has_the_names_of_the_conventions() -> None:
         "gen_ai.usage.input_tokens": 137,
         "gen_ai.usage.output_tokens": 20,
         "gen_ai.usage.cache_read.input_tokens": 30,
-        "gen_ai.usage.cache_write.input_tokens": 7,
+        "gen_ai.usage.cache_creation.input_tokens": 7,
         "gen_ai.usage.reasoning.output_tokens": 5,
     }
     assert found["context_window.cost_dollars"] == 0.5
+
+
+def test_what_bears_the_conventions_prefix_is_theirs() -> None:
+    """No record has an attribute under `gen_ai.` that the installed conventions do not define."""
+    known = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
+    usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
+    found = attributes_of(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
+
+    assert {name for name in found if name.startswith("gen_ai.")} <= known
 
 
 def test_content_never_leaves(receiver: Receiver) -> None:

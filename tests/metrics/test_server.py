@@ -18,6 +18,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from windowpane.discovery import target_at
 from windowpane.metrics.prometheus import StateSource, registry_of
 from windowpane.server import Health, MetricsServer, Routes, Target, TlsOptions, start_http_server
 from windowpane.state import MetricState
@@ -261,17 +262,25 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
     run_server,
     free_port,
     wait_until: Callable[..., None],
+    certificates: Path,
     tmp_path: Path,
 ) -> None:
-    """Prometheus finds the endpoint through /sd, scrapes it, and answers queries with its numbers."""
+    """Prometheus finds two endpoints through /sd, one with TLS, scrapes them, and answers with their numbers."""
     targets: list[Target] = []
-    with start_http_server(Routes(registry, targets=lambda: targets), port=0) as server:
+    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    with (
+        start_http_server(Routes(registry, targets=lambda: targets), port=0) as server,
+        start_http_server(Routes(registry_of()), port=0, tls=tls) as protected,
+    ):
         targets.append(Target(server.address, {"process": "test"}))
+        hidden = target_at(protected.host, protected.port, protected.scheme)
+        targets.append(Target(hidden.address, {**hidden.labels, "process": "protected"}))
         config = tmp_path / "prometheus.yml"
         config.write_text(
             "global: {scrape_interval: 1s}\n"
             "scrape_configs:\n"
             "  - job_name: windowpane\n"
+            f"    tls_config: {{ca_file: '{certificates / 'cert.pem'}'}}\n"
             f"    http_sd_configs: [{{url: 'http://{server.address}/sd', refresh_interval: 1s}}]\n"
         )
         base = f"http://127.0.0.1:{free_port()}"
@@ -298,7 +307,7 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
             ],
             ready=ready,
         )
-        wait_until(lambda: query("up") == {"test": "1"}, what="a scrape")
+        wait_until(lambda: query("up") == {"test": "1", "protected": "1"}, what="a scrape")
 
         assert query("context_window_utilization_ratio") == {"test": "0.6591796875"}
         assert query("sum by (process) (context_window_used_tokens)") == {"test": "5400"}

@@ -20,7 +20,9 @@ def command() -> None:
 @click.pass_context
 @plain_errors
 def test(ctx: click.Context, url: str, public_url: str | None) -> None:
-    """Send a test message to URL, any Apprise address, and say whether it was taken.
+    """Send a test message to URL, and say whether it was taken.
+
+    URL is any Apprise address (json:// or jsons:// for a plain webhook), alertmanager://host:port, or log://.
 
     \b
     Example:

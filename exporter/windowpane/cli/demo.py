@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -10,10 +11,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.request import urlopen
 
 import click
 
@@ -23,6 +24,7 @@ from windowpane.cli.sessions import session_table
 from windowpane.config import load_config
 from windowpane.demo import load
 from windowpane.paths import data_folder
+from windowpane.probing import status_of
 from windowpane.server import DEFAULT_PORT, LOOPBACK
 from windowpane.serving import StoreServer
 from windowpane.store.base import SessionFilter
@@ -124,6 +126,7 @@ def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
         return
     chosen = _free_port(port)
     arguments = ["dashboard", "--store", str(store_path), "--port", str(chosen)]
+    signal.signal(signal.SIGTERM, _leave)  # else it would end us here and not the process beside us
     process = subprocess.Popen([sys.executable, "-m", "windowpane", *arguments])  # noqa: S603  # ourselves
     try:
         yield _wait_until_ready(f"http://{LOOPBACK}:{chosen}", process)
@@ -133,6 +136,11 @@ def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
             process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def _leave(number: int, _frame: object) -> None:
+    """End by way of what has to be stopped."""
+    raise SystemExit(128 + number)
 
 
 def _free_port(wanted: int) -> int:
@@ -152,7 +160,7 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
     while time.monotonic() < deadline:
         if process.poll() is not None:
             return f"not started: it exited with {process.returncode}"
-        with suppress(OSError), urlopen(f"{url}/_stcore/health", timeout=1):  # noqa: S310  # our own
+        if status_of(f"{url}/_stcore/health", timeout_seconds=1) == HTTPStatus.OK:
             return url
         time.sleep(0.1)
     return f"{url} (not answering yet)"

@@ -8,29 +8,30 @@ import shutil
 import socket
 import sqlite3
 from collections.abc import Iterator
+from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
-from urllib.request import urlopen
 
 import click
 
 import windowpane
 from windowpane.cli.options import (
     EXIT_FAILED,
-    chosen_store,
     json_option,
     open_to_read,
     plain_errors,
     print_json,
     store_option,
 )
+from windowpane.config import Config, ServerConfig, load_config
 from windowpane.exceptions import WindowpaneError
 from windowpane.limits import PriceCatalogue
-from windowpane.paths import default_store
-from windowpane.server import DEFAULT_PORT, LOOPBACK
+from windowpane.probing import status_of
+from windowpane.server import LOOPBACK, host_and_port
 from windowpane.sources.discover import default_places
 from windowpane.sources.registry import all_readers
+from windowpane.store.chain import KEY_VARIABLE, checked_key, key_in
 from windowpane.tokens import counter_for
 
 Verdict = Literal["ok", "note", "problem"]
@@ -42,6 +43,7 @@ EXTRAS: Final = {
     "parquet": ("pyarrow",),
 }
 DASHBOARD_PORT: Final = 8501
+EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # asked on loopback
 MINIMUM_FREE_BYTES: Final = 200 * 2**20
 
 
@@ -65,7 +67,7 @@ def command(ctx: click.Context, *, as_json: bool, store_path: Path | None) -> No
     Example:
       windowpane doctor
     """
-    found = list(examine(_store_meant(store_path)))
+    found = list(examine(store_path))
     if as_json:
         print_json([finding._asdict() for finding in found])
     else:
@@ -75,29 +77,28 @@ def command(ctx: click.Context, *, as_json: bool, store_path: Path | None) -> No
         ctx.exit(EXIT_FAILED)
 
 
-def _store_meant(given: Path | None) -> Path:
-    """The configured store; the default where the configuration, which is examined too, cannot be used."""
+def examine(store: Path | None) -> Iterator[Finding]:
+    """Every finding, in the order in which a person would ask.
+
+    Where the configuration cannot be used, which is a finding, the defaults are looked at.
+    """
     try:
-        return chosen_store(given)
-    except WindowpaneError:
-        return default_store()
-
-
-def examine(store: Path) -> Iterator[Finding]:
-    """Every finding, in the order in which a person would ask."""
+        config, configuration = load_config(), _configured()
+    except WindowpaneError as error:
+        config, configuration = Config(), Finding("problem", "configuration", str(error))
     yield Finding("ok", "windowpane", f"{windowpane.__version__} on Python {platform.python_version()}")
     yield Finding("ok", "sqlite", sqlite3.sqlite_version)
     yield from _extras()
     yield _vocabulary()
     yield _catalogue()
-    yield from _store(store)
-    yield from _configuration()
-    yield _endpoint("metrics", DEFAULT_PORT, "/healthz", "windowpane serve")
-    yield _endpoint("dashboard", DASHBOARD_PORT, "/_stcore/health", "windowpane dashboard")
+    yield from _store(store or config.store.path)
+    yield configuration
+    yield _metrics(config.server)
+    yield _endpoint(
+        "dashboard", host_and_port(LOOPBACK, DASHBOARD_PORT), "/_stcore/health", "windowpane dashboard"
+    )
     yield _recordings()
-    key = os.environ.get("WINDOWPANE_AUDIT_KEY") or os.environ.get("WINDOWPANE_AUDIT_KEY_FILE")
-    said = "set: new chains detect tampering" if key else "not set: chains detect accidents, not tampering"
-    yield Finding("ok" if key else "note", "audit key", said)
+    yield _audit_key(config)
 
 
 def _extras() -> Iterator[Finding]:
@@ -148,33 +149,50 @@ def _store(path: Path) -> Iterator[Finding]:
         yield Finding("problem", "disk", f"{free / 2**20:,.0f} MB free beside the store")
 
 
-def _configuration() -> Iterator[Finding]:
-    from windowpane.config import load_config
+def _configured() -> Finding:
+    named = os.environ.get("WINDOWPANE_CONFIG")
+    return Finding("ok", "configuration", f"{named} is valid" if named else "defaults and environment are valid")
 
+
+def _metrics(server: ServerConfig) -> Finding:
+    """The endpoint of the metrics, where the configuration has it."""
+    if server.port == 0:
+        return Finding("note", "metrics", "on any free port, as configured; `windowpane serve` prints which")
+    host = LOOPBACK if server.address in EVERYWHERE else server.address
+    return _endpoint(
+        "metrics", host_and_port(host, server.port), "/healthz", "windowpane serve", tls=server.tls is not None
+    )
+
+
+def _endpoint(subject: str, address: str, path: str, how: str, *, tls: bool = False) -> Finding:
+    """Whether something of ours answers at *address*, something else does, or nothing."""
+    host, _, port = address.rpartition(":")
     try:
-        load_config()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=0.5).close()
+    except OSError:
+        return Finding("note", subject, f"nothing on port {port}; start it with `{how}`")
+    if tls:
+        return Finding("ok", subject, f"something listens on port {port}; what TLS protects was not asked")
+    status = status_of(f"http://{address}{path}", timeout_seconds=2)
+    if status == HTTPStatus.OK:
+        return Finding("ok", subject, f"answers on port {port}")
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        why = f"http://{address}{path} says why"
+        return Finding("problem", subject, f"answers on port {port} that it is failing; {why}")
+    said = "no HTTP" if status is None else f"HTTP status {status}"
+    return Finding("problem", subject, f"port {port} is taken by something that does not answer {path}: {said}")
+
+
+def _audit_key(config: Config) -> Finding:
+    """Whether the commands and agents of this configuration have a key, and can use it."""
+    try:
+        if given := os.environ.get(KEY_VARIABLE):
+            checked_key(given.encode(), KEY_VARIABLE)
+        if not (key_in(config.store.audit_key_file, "store.audit_key_file") or given):
+            return Finding("note", "audit key", "not set: chains detect accidents, not tampering")
     except WindowpaneError as error:
-        yield Finding("problem", "configuration", str(error))
-    else:
-        named = os.environ.get("WINDOWPANE_CONFIG")
-        yield Finding(
-            "ok", "configuration", f"{named} is valid" if named else "defaults and environment are valid"
-        )
-
-
-def _endpoint(subject: str, port: int, path: str, how: str) -> Finding:
-    """Whether something of ours answers on *port*, something else does, or nothing."""
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        if probe.connect_ex((LOOPBACK, port)) != 0:
-            return Finding("note", subject, f"nothing on port {port}; start it with `{how}`")
-    try:
-        with urlopen(f"http://{LOOPBACK}:{port}{path}", timeout=2) as answer:
-            return Finding("ok", subject, f"answers on port {port} ({answer.status})")
-    except OSError as error:
-        return Finding(
-            "problem", subject, f"port {port} is taken by something that does not answer {path}: {error}"
-        )
+        return Finding("problem", "audit key", str(error))
+    return Finding("ok", "audit key", "set: new chains detect tampering")
 
 
 def _recordings() -> Finding:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +23,8 @@ from windowpane.tracking.derive import zone_of
 
 INPUT_CHARACTERS: Final = 1_000_000
 """What is read of standard input at most."""
+NEW_FILE_MODE: Final = 0o600
+"""Of settings that were not there before."""
 USAGE_NAMES: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -77,11 +81,10 @@ def status(store_path: Path | None) -> None:
     Example:
       windowpane hook status < statusline.json
     """
-    try:
+    line = ""
+    with suppress(Exception):  # a status line is no place for an error
         described = json.loads(sys.stdin.read(INPUT_CHARACTERS))
         line = describe(described, chosen_store(store_path)) if isinstance(described, dict) else ""
-    except (ValueError, TypeError, OSError, WindowpaneError):  # a status line is no place for an error
-        line = ""
     click.echo(line)
 
 
@@ -96,19 +99,18 @@ def import_transcript(store_path: Path | None) -> None:
     Example:
       echo '{"transcript_path": "session.jsonl"}' | windowpane hook import
     """
-    try:
+    with suppress(Exception):  # whatever came in, the agent goes on
         named = json.loads(sys.stdin.read(INPUT_CHARACTERS)).get("transcript_path")
         if isinstance(named, str) and Path(named).is_file():
             start_import(Path(named), store_path)
-    except (ValueError, AttributeError, OSError):  # whatever came in, the agent goes on
-        return
 
 
 def start_import(transcript: Path, store_path: Path | None) -> subprocess.Popen[bytes]:
     """Begin importing one transcript without waiting for it."""
-    arguments = [sys.executable, "-m", "windowpane", "import", str(transcript)]
+    arguments = [sys.executable, "-m", "windowpane", "import"]
     if store_path is not None:
         arguments += ["--store", str(store_path)]
+    arguments += ["--", str(transcript)]
     return subprocess.Popen(  # noqa: S603  # our own program, and a file that exists
         arguments,
         stdin=subprocess.DEVNULL,
@@ -143,15 +145,16 @@ def describe(described: dict[str, Any], store_path: Path) -> str:
 
 
 def _stored(session_id: str, store_path: Path) -> Any:
-    """The session's row, where there is a store that knows it."""
+    """The session's row, where there is a store that can be read and knows it."""
     if not session_id or not store_path.exists():
         return None
-    from contextlib import closing
-
     from windowpane.store.reads import SqliteReader
 
-    with closing(SqliteReader(store_path)) as reader:
-        return reader.session(session_id)
+    try:
+        with closing(SqliteReader(store_path)) as reader:
+            return reader.session(session_id)
+    except WindowpaneError:
+        return None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -175,7 +178,7 @@ def _back_up(path: Path) -> Path | None:
     while backup.exists():
         backup = backup.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}-{number}.bak")
         number += 1
-    backup.write_bytes(path.read_bytes())
+    _write_like(path, backup, path.read_bytes())
     return backup
 
 
@@ -184,10 +187,16 @@ def _write(path: Path, settings: dict[str, Any]) -> None:
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f"{target.name}.{os.getpid()}.new")
-    temporary.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    if target.exists():
-        temporary.chmod(target.stat().st_mode & 0o777)
+    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+    _write_like(target, temporary, text.encode())
     temporary.replace(target)
+
+
+def _write_like(model: Path, path: Path, content: bytes) -> None:
+    """Write a file that nobody may read who may not read *model*, where that is there; settings may hold keys."""
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, NEW_FILE_MODE), "wb") as file:
+        file.write(content)
+    path.chmod(model.stat().st_mode & 0o777 if model.exists() else NEW_FILE_MODE)
 
 
 def _mapping(value: object) -> dict[str, Any]:
@@ -195,4 +204,6 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _count(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        return 0
+    return int(value)

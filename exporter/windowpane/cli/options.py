@@ -21,7 +21,7 @@ from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
     from windowpane.config import StoreConfig
     from windowpane.store.base import EventReader, SessionRow
@@ -154,7 +154,7 @@ def print_json(value: Any) -> None:
     sys.stdout.write("\n")
 
 
-def print_table(table: Table) -> None:
+def print_table(table: RenderableType) -> None:
     """Write a table as wide as it is: a narrow terminal wraps its lines, and no figure loses its end."""
     from rich.console import Console  # slow to load, and few commands draw a table
 

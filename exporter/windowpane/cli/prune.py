@@ -8,8 +8,6 @@ import click
 
 from windowpane.cli.options import open_existing, plain_errors, store_option
 from windowpane.config import load_config
-from windowpane.limits import PriceCatalogue
-from windowpane.metrics.labels import LabelPolicy, catalogue_model
 from windowpane.upkeep import Upkeep
 
 
@@ -33,9 +31,7 @@ def command(older_than: int | None, max_bytes: int | None, *, store_path: Path |
     """
     config = load_config()
     with open_existing(store_path) as store:
-        labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
-        upkeep = Upkeep(store, rules=config.alert_rules(), labels=labels)
-        deleted = upkeep.prune(
+        deleted = Upkeep(store, rules=config.alert_rules()).prune(
             days=older_than or config.store.retention_days,
             max_bytes=max_bytes or config.store.retention_bytes,
         )

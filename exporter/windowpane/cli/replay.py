@@ -101,6 +101,8 @@ def command(
     Example:
       windowpane replay session.jsonl --policy hybrid,fifo --window 8k,32k --baselines
     """
+    if not _split(windows):
+        raise click.BadParameter("names no size", param_hint="--window")
     chosen = _split(policies) or ([] if presets else [DEFAULT_POLICY])
     setups = setups_of(
         limits=[window_of(text) for text in _split(windows)],
@@ -130,7 +132,7 @@ def _split(given: Sequence[str]) -> list[str]:
 
 
 def _groups(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise click.BadParameter(f"{text!r} is no number of groups", param_hint="--keep")
     return int(text)
 

@@ -66,6 +66,8 @@ def command(
     """
     if (tls_certificate is None) != (tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key go together")
+    if tls_client_ca is not None and tls_certificate is None:
+        raise click.UsageError("--tls-client-ca goes with --tls-certificate and --tls-key")
     config = load_config()
     tls = configured_tls(config.server)
     if tls_certificate is not None and tls_key is not None:

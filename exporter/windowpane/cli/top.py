@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import time
@@ -17,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windowpane import formats
-from windowpane.cli.options import can_draw, open_to_read, plain_errors, store_option
+from windowpane.cli.options import can_draw, open_to_read, plain_errors, print_table, store_option
 from windowpane.cli.sessions import short_id
 from windowpane.report.text import gauge, zone_mark
 from windowpane.settings import LIVE_SECONDS
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from windowpane.store.base import SessionRow
 
 REFRESH_SECONDS: Final = 1.0
+KEYS_READ: Final = 1_024
+"""Pressed since the last look and taken at once."""
 
 
 @click.command("top")
@@ -52,7 +55,7 @@ def command(limit: int, *, everything: bool, once: bool, store_path: Path | None
             return top_table(rows, now=time.time(), unicode=unicode)
 
         if once or not sys.stdout.isatty():
-            console.print(table())
+            print_table(table())
             return
         with suppress(KeyboardInterrupt), _single_keys(), Live(console=console, screen=True) as live:
             while True:
@@ -91,10 +94,13 @@ def _single_keys() -> Iterator[None]:
     try:
         import termios
         import tty
-
+    except ImportError:  # no terminal like that on this system: Ctrl-C still stops
+        yield
+        return
+    try:
         file = sys.stdin.fileno()
         before = termios.tcgetattr(file)
-    except (ImportError, OSError, ValueError):  # no terminal: Ctrl-C still stops
+    except (termios.error, OSError, ValueError):  # standard input is no terminal
         yield
         return
     tty.setcbreak(file)
@@ -105,10 +111,13 @@ def _single_keys() -> Iterator[None]:
 
 
 def _pressed(key: str, *, within_seconds: float) -> bool:
-    """Whether *key* was pressed before the time was over."""
+    """Whether *key* was pressed before the time was over; where nothing can be pressed the time passes."""
     try:
+        if not sys.stdin.isatty():  # a file or a pipe that has ended is ready at once, for ever
+            time.sleep(within_seconds)
+            return False
         ready, _, _ = select.select([sys.stdin], [], [], within_seconds)
+        return bool(ready) and key.encode() in os.read(sys.stdin.fileno(), KEYS_READ)
     except (OSError, ValueError):  # standard input cannot be waited for
         time.sleep(within_seconds)
         return False
-    return bool(ready) and sys.stdin.read(1) == key

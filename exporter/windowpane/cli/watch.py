@@ -85,7 +85,7 @@ def command(
             rules=config.alert_rules(),
         )
         if once:
-            show_lines(watcher.look())
+            _take_in(watcher, chosen, since_hours)
             return
         serving = StoreServer(store, config=config, top_sessions=config.session_label)
         notifier = configured_notifier(config, outbox=store.path, emit=watcher.delivered, count=serving.notified)
@@ -126,11 +126,20 @@ def follow(watcher: Watcher, stop: threading.Event) -> None:
             stop.wait(LOOK_SECONDS)
 
 
-def show_lines(seen: Sequence[Seen]) -> None:
-    """One line a session."""
+def _take_in(watcher: Watcher, paths: Sequence[Path], since_hours: float) -> None:
+    """Look once, and say so where there was nothing to see."""
+    if not show_lines(watcher.look()):
+        where = ", ".join(str(path) for path in paths)
+        said = f"no session in what changed in {where} within {since_hours:g} h; --since looks further back"
+        click.echo(said, err=True)
+
+
+def show_lines(seen: Sequence[Seen]) -> int:
+    """One line a session; how many there were."""
     unicode = can_draw()
     for one in seen:
         click.echo(_line(one, unicode=unicode))
+    return len(seen)
 
 
 def _live(watcher: Watcher) -> list[Seen]:

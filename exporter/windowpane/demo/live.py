@@ -23,8 +23,6 @@ from windowpane.demo.play import LONG_SESSION
 from windowpane.demo.recordings import Recorded, recorded_sessions
 from windowpane.events import Event, EventContext, TurnEnded
 from windowpane.intake import make_ingest
-from windowpane.limits import PriceCatalogue
-from windowpane.metrics.labels import LabelPolicy, catalogue_model
 from windowpane.rerun import Rerun, managed_events
 from windowpane.runtime import Runtime, start
 from windowpane.server import DEFAULT_PORT, LOOPBACK
@@ -115,10 +113,7 @@ def keep_small(runtime: Runtime) -> int:
     store = runtime.store
     if store is None:
         return 0
-    labels = LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
-    return Upkeep(store, rules=runtime.config.alert_rules(), labels=labels).prune(
-        days=KEPT_DAYS, max_bytes=KEPT_BYTES
-    )
+    return Upkeep(store, rules=runtime.config.alert_rules()).prune(days=KEPT_DAYS, max_bytes=KEPT_BYTES)
 
 
 @click.command()

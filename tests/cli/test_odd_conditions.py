@@ -1,0 +1,300 @@
+"""Commands under conditions nobody plans for: no keyboard, a narrow terminal, odd input, a port that is taken."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from windowpane.cli import main
+from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE
+from windowpane.metrics.prometheus import registry_of
+from windowpane.server import Health, Routes, start_http_server
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "conversation.json"
+    said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "The port is taken."}]
+    path.write_text(json.dumps(said), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def speaking(words: bytes) -> Iterator[int]:
+    """A server that answers everybody with *words*; its port."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+
+        def answer() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(words)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield int(listening.getsockname()[1])
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: dict[str, Any]) -> None:
+    path = tmp_path / "windowpane.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(path))
+
+
+def metrics_finding(run: Run, *, code: int = 0) -> dict[str, str]:
+    found: list[dict[str, str]] = json.loads(run("doctor", "--json", code=code).stdout)
+    return next(finding for finding in found if finding["subject"] == "metrics")
+
+
+class TestTop:
+    def test_it_runs_on_a_terminal_without_a_keyboard(
+        self, run: Run, recording: Path, store: Path, wait_until: Callable[..., None]
+    ) -> None:
+        """With nothing to read keys from it shows the table, does not spin, and ends on Ctrl-C."""
+        run("import", recording)
+        screen, terminal = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "windowpane", "top", "--all"], stdin=subprocess.DEVNULL, stdout=terminal,
+            stderr=subprocess.PIPE, env={**os.environ, "WINDOWPANE_STORE": str(store), "TERM": "xterm"},
+        )  # fmt: skip
+        os.close(terminal)
+        shown: list[bytes] = []
+        reader = threading.Thread(target=lambda: shown.extend(iter(lambda: _read(screen), b"")), daemon=True)
+        reader.start()
+        wait_until(lambda: process.poll() is not None or b"by pressure" in b"".join(shown), what="the table")
+        pauses = len(shown)
+        begun = time.monotonic()
+        wait_until(lambda: process.poll() is not None or time.monotonic() - begun > 1.5, what="some refreshes")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+        os.close(screen)
+
+        assert (process.returncode, said) == (0, b"")
+        assert len(shown) - pauses < 20
+
+    def test_a_narrow_terminal_cuts_no_figure_of_what_is_printed_once(
+        self, run: Run, recording: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Forty columns wrap the lines of `--once`; every column is there."""
+        run("import", recording)
+        monkeypatch.setenv("COLUMNS", "40")
+
+        header = run("top", "--all", "--once").stdout.splitlines()[1]
+
+        assert header.split()[-2:] == ["cost", "last"]
+
+
+def _read(file: int) -> bytes:
+    try:
+        return os.read(file, 65_536)
+    except OSError:  # the program has ended
+        return b""
+
+
+class TestHook:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            '{"context_window": {"context_window_size": Infinity, "current_usage": {"input_tokens": 5}}}',
+            '{"context_window": {"current_usage": {"input_tokens": Infinity}}}',
+            '{"a":' * 100_000,
+        ],
+        ids=["endless window", "endless usage", "deep"],
+    )
+    def test_a_status_line_is_no_place_for_an_error(self, run: Run, given: str) -> None:
+        """Numbers without end and nesting without end give a line, perhaps an empty one."""
+        for name in ("status", "import"):
+            result = CliRunner().invoke(main, ["hook", name], input=given)
+
+            assert (result.exit_code, result.exception) == (0, None)
+
+    def test_a_store_that_cannot_be_read_costs_only_the_pace(self, run: Run, store: Path) -> None:
+        """What Claude Code itself says of the window is shown all the same."""
+        store.parent.mkdir()
+        store.write_bytes(b"no database" * 1_000)
+        window = {"context_window_size": 200_000, "current_usage": {"input_tokens": 100_000}}
+
+        result = CliRunner().invoke(
+            main, ["hook", "status"], input=json.dumps({"session_id": "s", "context_window": window})
+        )
+
+        assert "50%" in result.stdout
+
+
+class TestReplay:
+    @pytest.mark.parametrize("keep", ["²", "0", "-1", "many"])
+    def test_groups_to_keep_are_a_number(self, run: Run, recording: Path, keep: str) -> None:
+        """Whatever looks like a digit and is none is named in the message."""
+        result = run("replay", recording, "--keep", keep, code=EXIT_USAGE)
+
+        assert f"{keep!r} is no number of groups" in result.output
+
+    def test_no_window_is_an_error_and_not_an_empty_result(self, run: Run, recording: Path) -> None:
+        """An empty variable in a script does not pass for a replay."""
+        assert "names no size" in run("replay", recording, "--window", "", code=EXIT_USAGE).output
+
+
+class TestServe:
+    def test_an_authority_for_clients_needs_a_certificate(self, run: Run, recording: Path) -> None:
+        """Asked to check clients, it never serves everybody in clear instead."""
+        result = run("serve", "--tls-client-ca", recording, code=EXIT_USAGE)
+
+        assert "--tls-client-ca goes with --tls-certificate" in result.output
+
+    def test_a_bad_certificate_is_named(self, run: Run, recording: Path) -> None:
+        """The message names the file to look at, not only what the library says."""
+        result = run(
+            "serve", "--port", "0", "--tls-certificate", recording, "--tls-key", recording, code=EXIT_FAILED
+        )
+
+        assert f"certificate {recording}" in result.output
+
+
+class TestWatch:
+    def test_nothing_to_take_in_is_said(self, run: Run, tmp_path: Path) -> None:
+        """Once over a folder without transcripts says so instead of printing nothing."""
+        assert "no session" in run("watch", "--once", tmp_path).stderr
+
+
+class TestAlertsTest:
+    @pytest.mark.parametrize(
+        "url", ["alertmanager://host:99999", "alertmanager://host:port", "alertmanager://[::1", "json://[::1"]
+    )
+    def test_an_address_that_is_none_is_one_line(self, run: Run, url: str) -> None:
+        """A port out of range or a broken bracket is told without a traceback, and without the address."""
+        output = run("alerts", "test", url, code=EXIT_FAILED).output
+
+        assert output.startswith("Error: notify.channels.url:")
+        assert url not in output
+
+    def test_a_plain_webhook_is_pointed_to_its_scheme(self, run: Run) -> None:
+        """Who gives the http address of a webhook learns how Apprise writes it."""
+        output = run("alerts", "test", "https://hooks.example.org/T0/secret", code=EXIT_FAILED).output
+
+        assert "jsons://" in output
+        assert "secret" not in output
+
+    def test_something_that_does_not_speak_http_is_a_failed_delivery(self, run: Run) -> None:
+        """A channel whose answer is not understood has not taken the message."""
+        with speaking(b"-ERR unknown command\r\n") as port:
+            output = run("alerts", "test", f"alertmanager://127.0.0.1:{port}", code=EXIT_FAILED).output
+
+        assert output.startswith("not delivered to alertmanager")
+
+
+class TestDoctor:
+    def test_it_looks_at_the_configured_port(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A server on another port than the default is found where the configuration has it."""
+        with start_http_server(Routes(registry_of()), port=0) as server:
+            configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
+
+            assert metrics_finding(run)["said"] == f"answers on port {server.port}"
+
+    def test_a_server_of_ours_that_fails_is_told_from_a_stranger(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A broken chain shows as that server's trouble, not as a port that somebody else took."""
+        with start_http_server(Routes(registry_of(), health=lambda: Health(ok=False)), port=0) as server:
+            configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
+
+            said = metrics_finding(run, code=EXIT_FAILED)["said"]
+
+        assert (
+            said == f"answers on port {server.port} that it is failing; http://{server.address}/healthz says why"
+        )
+
+    @pytest.mark.parametrize("words", [b"-ERR unknown command\r\n", b"", b"HTTP/1.0 404 No\r\n\r\n"])
+    def test_a_port_that_somebody_else_has_is_a_problem(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: bytes
+    ) -> None:
+        """Whatever answers there, and however, is one line."""
+        with speaking(words) as port:
+            configured(tmp_path, monkeypatch, {"server": {"port": port}})
+
+            found = metrics_finding(run, code=EXIT_FAILED)
+
+        assert found["verdict"] == "problem"
+        assert f"port {port} is taken by something that does not answer /healthz" in found["said"]
+
+    def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Behind a company's proxy the server on loopback is still found."""
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        monkeypatch.delenv("no_proxy", raising=False)
+        with start_http_server(Routes(registry_of()), port=0) as server:
+            configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
+
+            assert metrics_finding(run)["verdict"] == "ok"
+
+    @pytest.mark.parametrize(
+        ("key", "verdict"), [("x" * 32, "ok"), ("short", "problem"), (None, "problem")], ids=str
+    )
+    def test_the_audit_key_is_the_one_commands_use(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None, verdict: str
+    ) -> None:
+        """A key file of the configuration counts, and one that cannot be used is a problem."""
+        file = tmp_path / "audit.key"
+        if key is not None:
+            file.write_text(key, encoding="utf-8")
+        configured(tmp_path, monkeypatch, {"store": {"audit_key_file": str(file)}})
+
+        found = json.loads(run("doctor", "--json", code=0 if verdict == "ok" else EXIT_FAILED).stdout)
+
+        assert [one["verdict"] for one in found if one["subject"] == "audit key"] == [verdict]
+
+
+class TestDemo:
+    def test_ended_while_it_starts_it_leaves_no_dashboard_behind(
+        self, tmp_path: Path, wait_until: Callable[..., None]
+    ) -> None:
+        """A request to terminate ends the dashboard's process too, also before both are ready."""
+        program = (
+            "import sys, time\nfrom pathlib import Path\nfrom windowpane.cli import demo\n"
+            "def ready(url, process):\n    print(process.pid, flush=True)\n    time.sleep(60)\n"
+            "demo._wait_until_ready = ready\n"
+            "with demo._dashboard(Path(sys.argv[1]), port=0):\n    pass\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "demo.db")], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.terminate()
+        process.wait(timeout=30)
+        process.stdout.close()
+
+        assert process.returncode == 128 + signal.SIGTERM
+        wait_until(lambda: not _runs(child), what="the dashboard ends")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
