@@ -16,7 +16,7 @@ from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneErro
 from windowpane.paths import default_store
 from windowpane.store.base import SessionFilter, SessionRow
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard import alert_queries, queries, window_queries
+from windowpane_dashboard import address, alert_queries, queries, window_queries
 from windowpane_dashboard.filters import AlertFilters, FleetFilters
 
 logger = logging.getLogger(__name__)
@@ -91,8 +91,12 @@ def show_empty(what: str) -> None:
     st.stop()
 
 
-def follow(snapshot: Snapshot) -> None:
-    """Draw the page again once the store has changed; while it has not, each look costs one small read."""
+def follow(snapshot: Snapshot, *, page: str | None = None) -> None:
+    """Draw the page again once the store has changed; while it has not, each look costs one small read.
+
+    A look that the browser asked for before it had seen the last address of *page* waits for the next one: drawn
+    with the older address, the page would go back to where it was.
+    """
 
     @st.fragment(run_every=REFRESH_SECONDS)
     def watch() -> None:
@@ -101,7 +105,7 @@ def follow(snapshot: Snapshot) -> None:
         except READ_ERRORS:
             logger.warning("the store cannot be read now; the page stays as it is", exc_info=True)
             return
-        if changed:
+        if changed and (page is None or not address.arrived(page)):
             st.rerun()
 
     watch()

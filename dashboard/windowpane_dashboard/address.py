@@ -29,8 +29,12 @@ def write(page: str, query: Query) -> None:
 
 
 def change(page: str, **parts: str | None) -> None:
-    """Change parts of the address; None takes one out."""
-    kept = {name: value for name, value in st.query_params.to_dict().items() if name not in parts}
+    """Change parts of the address; None takes one out.
+
+    Begins with what the page wrote last: the browser may not have seen it yet.
+    """
+    begun = st.session_state.get(_key(page), st.query_params.to_dict())
+    kept = {name: value for name, value in begun.items() if name not in parts}
     write(page, {**kept, **{name: value for name, value in parts.items() if value is not None}})
 
 

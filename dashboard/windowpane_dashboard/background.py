@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from windowpane.probing import status_of
 from windowpane_dashboard.launch import APP, DEFAULT_ADDRESS, DashboardError
 
 START_SECONDS: Final = 120.0
@@ -26,10 +27,12 @@ _SERVE: Final = """
 import sys
 from pathlib import Path
 import streamlit as st
-from windowpane_dashboard.launch import APP, server_config, warm_up
-if Path(sys.argv[1]) == APP:
-    warm_up()
-st.App(Path(sys.argv[1])).run(config=server_config(int(sys.argv[2]), sys.argv[3]))
+from windowpane_dashboard.launch import APP, run, server_config
+app, store, port, address = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+if app == APP:
+    run(store, port, address)
+else:
+    st.App(app).run(config=server_config(port, address))
 """
 """Another program than the dashboard is served as it is."""
 
@@ -42,7 +45,7 @@ def serving(store: Path, *, app: Path = APP, start_seconds: float = START_SECOND
     """
     port = _free_port()
     url = f"http://{DEFAULT_ADDRESS}:{port}"
-    command = [sys.executable, "-c", _SERVE, str(app), str(port), DEFAULT_ADDRESS]
+    command = [sys.executable, "-c", _SERVE, str(app), str(store), str(port), DEFAULT_ADDRESS]
     environment = {**os.environ, "WINDOWPANE_STORE": str(store)}
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
@@ -67,11 +70,7 @@ def _free_port() -> int:
 
 
 def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as response:  # noqa: S310  # loopback
-            return bool(response.status == 200)
-    except OSError:
-        return False
+    return status_of(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

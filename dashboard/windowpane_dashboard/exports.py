@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from windowpane.codec import decode
+from windowpane.exceptions import EventFormatError
 from windowpane.store.export import Row, json_line, parquet_writer
 from windowpane.words import describe
 from windowpane_dashboard.queries import moments
@@ -54,7 +55,10 @@ def _csv(rows: Iterator[list[object]] | list[tuple[str, ...]]) -> bytes:
 
 
 def _said(row: Row) -> str:
-    return _inert(describe(decode(row.body)))
+    try:
+        return _inert(describe(decode(row.body)))
+    except EventFormatError:
+        return "this event cannot be read: its bytes were changed"
 
 
 def _inert(cell: str) -> str:

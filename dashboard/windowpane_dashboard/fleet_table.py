@@ -24,7 +24,7 @@ def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
         style.format(partial(_share, sign), subset=(rows, "now"), na_rep="–")
     levels = {"warning": palette.zone_text["orange"], "critical": palette.zone_text["red"]}
     return style.map(lambda label: f"color: {zones.get(label, palette.muted)}", subset=["zone", "worst"]).map(
-        lambda label: f"color: {levels.get(label.split(' ')[-1], palette.text)}", subset=["alerts"]
+        lambda label: f"color: {levels.get(''.join(label.split(' ')[1:2]), palette.text)}", subset=["alerts"]
     )
 
 

@@ -9,9 +9,12 @@ import socket
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from windowpane.exceptions import WindowpaneError
+
+if TYPE_CHECKING:
+    from starlette.routing import Route
 
 APP: Final = Path(__file__).with_name("app.py")
 CONFIGURATION: Final = Path(__file__).parent / ".streamlit" / "config.toml"
@@ -48,11 +51,19 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
             "the dashboard is not installed; run: pip install 'windowpane[dashboard]'"
         ) from error
     check_port(port, address)
-    from windowpane_dashboard.downloads import ROUTES  # starlette comes with streamlit
+    from windowpane_dashboard.unforeseen import show_unforeseen
 
     os.environ["WINDOWPANE_STORE"] = str(store_path)
     warm_up()
-    st.App(APP, routes=ROUTES).run(config=server_config(port, address))
+    app = st.App(APP, routes=routes(), on_script_error=show_unforeseen)
+    app.run(config=server_config(port, address))
+
+
+def routes() -> tuple[Route, ...]:
+    """The addresses that this package answers itself, before Streamlit's."""
+    from windowpane_dashboard import downloads, front  # starlette comes with streamlit
+
+    return (*downloads.ROUTES, *front.ROUTES)
 
 
 def warm_up() -> None:

@@ -5,6 +5,7 @@ Each query reads only the range it shows. Missing figures stay missing (NaN or N
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -40,8 +41,13 @@ class Fleet:
     rows: tuple[SessionRow, ...]
     more: bool
     """Whether there are more than are listed."""
-    firing: dict[str, Severity]
-    """The worst severity that fires now, by session; sessions where nothing fires are not in it."""
+    fired: dict[str, Counter[Severity]]
+    """How many alerts of each severity fire now, by session; sessions where nothing fires are not in it."""
+
+    @property
+    def firing(self) -> dict[str, Severity]:
+        """The worst severity that fires now, by session."""
+        return {session_id: max(counts, key=SEVERITIES.index) for session_id, counts in self.fired.items()}
 
     @property
     def zone_counts(self) -> dict[str, int]:
@@ -73,21 +79,27 @@ def fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
     )
 
 
-def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Severity]:
-    """The worst severity among each session's unresolved alerts."""
-    worst: dict[str, Severity] = {}
+def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
+    """The unresolved alerts of each session, counted by severity."""
+    fired: defaultdict[str, Counter[Severity]] = defaultdict(Counter)
     for alert in alerts:
-        known = worst.get(alert.session_id)
-        if alert.resolved_turn is None and (
-            known is None or SEVERITIES.index(alert.severity) > SEVERITIES.index(known)
-        ):
-            worst[alert.session_id] = alert.severity
-    return worst
+        if alert.resolved_turn is None:
+            fired[alert.session_id][alert.severity] += 1
+    return dict(fired)
+
+
+def firing_words(firing: int, fired: Counter[Severity] | None) -> str:
+    """How many of the *firing* alerts are of the worst severity, and how many others there are."""
+    if not firing or not fired:
+        return f"{firing} firing" if firing else ""
+    worst = max(fired, key=SEVERITIES.index)
+    others = firing - fired[worst]
+    return f"{fired[worst]} {worst} +{others}" if others > 0 else f"{fired[worst]} {worst}"
 
 
 def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
     """One row a session, in the fleet table's columns and words."""
-    records = [_fleet_record(row, now, listed.firing.get(row.session_id)) for row in listed.rows]
+    records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
     return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
 
 
@@ -97,7 +109,7 @@ _FLEET_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _fleet_record(row: SessionRow, now: float, severity: Severity | None) -> dict[str, Any]:
+def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) -> dict[str, Any]:
     letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
     return {
         "zone": zone_label(row.zone),
@@ -113,7 +125,7 @@ def _fleet_record(row: SessionRow, now: float, severity: Severity | None) -> dic
         "turns": row.turns,
         "cost": row.cost_dollars,
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
-        "alerts": f"{row.firing} {severity or 'firing'}" if row.firing else "",
+        "alerts": firing_words(row.firing, fired),
         "estimated": row.count_source == "estimate",
     }
 

@@ -89,10 +89,14 @@ def _follow(job: Job, request: Request) -> None:
 
 
 def _take(job: Job, line: str) -> None:
-    said = json.loads(line)
-    if "replay" in said:
-        job.replay = said["replay"]
-    elif "error" in said:
-        job.error = job.error or said["error"]
-    else:
-        job.session, job.done, job.total = said["session"], said["done"], said["total"]
+    """One line of the worker's; what a library may have printed between them is passed over."""
+    try:
+        match json.loads(line):
+            case {"replay": str(replay)}:
+                job.replay = replay
+            case {"error": str(error)}:
+                job.error = job.error or error
+            case {"session": str(session), "done": int(done), "total": int(total)}:
+                job.session, job.done, job.total = session, done, total
+    except ValueError:
+        logger.debug("the simulation printed %r", line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -76,7 +76,13 @@ def work(session: SessionTracker, turn: int, at: float, *, tool_tokens: int = 90
     return result.id
 
 
-def rich_events(*, start: float, session_id: str = "refactor-api", agent: str = "reviewer") -> list[Event]:
+def rich_events(
+    *,
+    start: float,
+    session_id: str = "refactor-api",
+    agent: str = "reviewer",
+    compactions: Sequence[int] = (15,),
+) -> list[Event]:
     """A session in which everything happens that the page explains: 22 turns, red, all seven marks."""
     emitted: list[Event] = []
     session = tracker(emitted, session_id=session_id, agent=agent)
@@ -87,7 +93,7 @@ def rich_events(*, start: float, session_id: str = "refactor-api", agent: str = 
     results: list[str] = []
     for turn in range(1, 23):
         at = start + 30.0 * turn
-        if turn == 15:
+        if turn in compactions:
             _compact(session, results, at)
         if turn == 18:
             _evict(session, results[-4:-1], at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -154,6 +155,20 @@ def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> 
     assert natural_scale(queries.timeline(small_store, "refactor-api").turns) == "limit"
 
 
+@pytest.mark.parametrize(("first", "last", "top"), [(400, 200, 208), (200, 400, 416), (np.nan, 200, 208)])
+def test_a_few_turns_of_another_window_do_not_press_down_the_rest(first: float, last: float, top: float) -> None:
+    """There is room for the limit of most turns and for the one that holds now."""
+    turns = _synthetic_turns(100)
+    turns["used"] = turns["tool_results"] = turns["used_before"] = np.linspace(1, 150, 100)
+    turns["limit_tokens"] = [first, *[200.0] * 98, last]
+    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
+
+    figure = session_picture(turns, (), marks, LIGHT, selected=None)
+
+    assert natural_scale(turns) == "limit"
+    assert figure.layout.yaxis.range[1] == pytest.approx(top)
+
+
 def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteStore) -> None:
     """Segments follow one another without gap and sum to the blocks' tokens."""
     blocks = window_queries.window_at(small_store, "refactor-api", 12)
@@ -286,9 +301,18 @@ def test_only_what_fires_now_colours_a_session() -> None:
     plain = AlertRow("s", "a", "x", "warning", 3, 4, None, None, None, 1.0, 1.0, "")
     resolved = replace(plain, severity="critical", resolved_turn=9)
 
-    assert queries.firing_now([plain, resolved]) == {"s": "warning"}
+    assert queries.firing_now([plain, resolved]) == {"s": {"warning": 1}}
     assert queries.firing_now([resolved]) == {}
-    assert queries.firing_now([plain, replace(resolved, resolved_turn=None)]) == {"s": "critical"}
+    both = queries.firing_now([plain, plain, replace(resolved, resolved_turn=None)])
+    assert queries.Fleet((), more=False, fired=both).firing == {"s": "critical"}
+
+
+def test_a_session_tells_its_worst_alerts_apart_from_the_others() -> None:
+    """The number stands with the severity it counts, what is less severe follows, and nothing is said of none."""
+    assert queries.firing_words(2, Counter(warning=2)) == "2 warning"
+    assert queries.firing_words(3, Counter(critical=1, warning=1, info=1)) == "1 critical +2"
+    assert queries.firing_words(2, None) == "2 firing"
+    assert queries.firing_words(0, None) == ""
 
 
 def test_the_fleet_table_knows_live_from_recorded(small_store: SqliteStore) -> None:

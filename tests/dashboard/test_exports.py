@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -88,6 +90,20 @@ def test_no_cell_is_a_formula(empty_store: SqliteStore, builders: Any, start: st
     assert rows
     assert {row["session"] for row in rows} == {f"'{name}"}
     assert not [cell for row in rows for cell in row.values() if cell.startswith(start)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_damaged_event_does_not_cut_a_download_short(small_store: SqliteStore, form: str) -> None:
+    """What cannot be read is one row that says so; whatever follows is there."""
+    wanted = [one.seq for one in small_store.events(EventFilter(limit=100_000))]
+    with closing(sqlite3.connect(small_store.path)) as connection:
+        connection.execute("UPDATE events SET body = X'FF00' WHERE seq = ?", (wanted[3],))
+        connection.commit()
+
+    content = fetched(AuditFilters(), form).content
+
+    assert numbers(content, form) == wanted
+    assert form != "csv" or b"cannot be read" in content
 
 
 def test_moments_and_hashes_are_whole(small_store: SqliteStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from windowpane_dashboard import front
 from windowpane_dashboard.background import serving
-from windowpane_dashboard.launch import APP, DEFAULT_ADDRESS, DashboardError, check_port, server_config
+from windowpane_dashboard.launch import APP, DEFAULT_ADDRESS, DashboardError, check_port, routes, server_config
 
 
 def test_a_busy_port_is_named_with_a_way_out() -> None:
@@ -52,6 +54,16 @@ def test_streamlit_knows_every_setting() -> None:
 
     assert {name for name in server_config(1, "::1") if name not in config.get_config_options()} == set()
     assert APP.exists()
+
+
+def test_each_page_has_a_document_that_names_the_server() -> None:
+    """Every address of the navigation is answered by a document that says where the server is, first of all."""
+    named = set(re.findall(r'url_path="([^"]+)"', APP.read_text(encoding="utf-8")))
+
+    assert named == set(front.PAGES)
+    assert {f"/{name}" for name in named} <= {route.path for route in routes()}
+    assert front.document().count("BACKEND_BASE_URL") == 1
+    assert front.document().index("BACKEND_BASE_URL") < front.document().index('type="module"')
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from windowpane.config import load_config
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard import replay_jobs
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.replay_jobs import begin
 from windowpane_dashboard.replay_queries import (
@@ -47,6 +48,10 @@ RUNS = (
 
 def stored(name: str = "two policies") -> StoredReplay:
     return StoredReplay(ReplayRow("abc123", name, 1_700_000_000.0, 2, len(RUNS), ("s3: no content",)), RUNS)
+
+
+def choice(app: Any, label: str) -> Any:
+    return next(found for found in app.selectbox if found.label == label)
 
 
 def test_results_add_up_over_sessions() -> None:
@@ -121,8 +126,8 @@ def test_the_address_chooses_session_and_setup(
 
     app = open_page("replay", id="abc123", session="s2", setup="fifo")
 
-    assert app.selectbox(key="replay_session").value == "s2"
-    assert app.selectbox(key="replay_setup").value == "fifo"
+    assert choice(app, "Session").value == "s2"
+    assert choice(app, "Setup").value == "fifo"
     assert "policy: fifo" in said(app)
 
 
@@ -199,6 +204,20 @@ def test_a_simulation_that_cannot_start_says_why(small_store: SqliteStore) -> No
     assert "nobody" in job.error
 
 
+def test_what_a_library_prints_does_not_hold_a_simulation_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that are not the worker's own are passed over, and its end is told."""
+    printed = (
+        "import sys; sys.stdin.read(); print('Downloading …'); print('[1]'); print('{\"done\": 1}'); "
+        'print(\'{"session": "s", "done": 1, "total": 2}\'); print(\'{"replay": "abc"}\')'
+    )
+    monkeypatch.setattr(replay_jobs, "WORKER", (sys.executable, "-c", printed))
+
+    job = begin(Request("store", ("s",), ("fifo",), (), ("8k",)))
+    job.wait(30)
+
+    assert (job.replay, job.error, job.done, job.total) == ("abc", "", 1, 2)
+
+
 def test_a_simulation_can_be_stopped(small_store: SqliteStore) -> None:
     """Nothing of it is stored."""
     job = begin(Request(str(small_store.path), ("refactor-api",), ("all",), (), ("8k", "16k", "32k")))
@@ -223,7 +242,7 @@ def test_the_page_compares_what_is_stored(
     assert list(app.dataframe[0].value["under"]) == ["hybrid", "fifo", "truncation"]
     assert "policy: hybrid" in said(app)
     assert "s3: no content" in said(app)
-    app.selectbox(key="replay_setup").select("fifo").run()
+    choice(app, "Setup").select("fifo").run()
     assert "policy: fifo" in said(app)
 
 
@@ -250,9 +269,7 @@ def test_simulating_from_the_page_opens_the_result(
     app.multiselect(key="replay_sessions").select("refactor-api")
     next(button for button in app.button if button.label == "Simulate").click().run()
 
-    deadline = time.monotonic() + 60
-    while not small_store.replays() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: bool(small_store.replays()), timeout_seconds=60, what="the replay in the store")
     wait_until(lambda: bool(app.run() and app.dataframe), what="the result on the page")
 
     assert not app.exception

@@ -138,6 +138,7 @@ def test_kinds_of_content_are_counted_in_words() -> None:
         (tokens_short(-4_100), "−4.1k"),
         (percent(0.874), "87%"),
         (percent(0.999), "99.9%"),
+        (percent(0.9996), "99.9%"),
         (percent(0.001), "<1%"),
         (percent(1.2), "120%"),
         (dollars(0.42), "$0.42"),
@@ -196,6 +197,13 @@ def test_the_answer_of_the_fleet_counts_who_needs_a_person() -> None:
         "2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon)."
     )
     assert fleet_answer(rows[2:3], now=1_100.0, firing={}) == "1 live session, none needs you."
+    assert fleet_answer(rows[2:3], now=1_100.0, firing={}, more=True) == (
+        "More than 1 live session, none needs you."
+    )
+    assert fleet_answer(rows, now=99_999.0, firing={}, more=True).startswith(
+        f"No session is live. More than {len(rows)} sessions recorded, "
+    )
+    assert f" of the {len(rows)} listed reached red" in fleet_answer(rows, now=99_999.0, firing={}, more=True)
     assert (
         fleet_answer(rows, now=99_999.0, firing={})
         == "No session is live. 4 sessions recorded, 4 of them reached red."

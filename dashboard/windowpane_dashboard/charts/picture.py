@@ -61,7 +61,7 @@ class Frame:
 
 def natural_scale(turns: pd.DataFrame) -> Scale:
     """The scale at which the picture is readable: the limit's, unless the content is small beside it."""
-    peak, limit = turns["used"].max(), turns["limit_tokens"].max()
+    peak, limit = turns["used"].max(), _limit(turns)
     return "limit" if np.isnan(limit) or peak >= SMALL_SHARE * limit else "content"
 
 
@@ -113,10 +113,19 @@ def _ground(lanes: int) -> float:
 
 def _top(turns: pd.DataFrame, scale: Scale) -> float:
     peak = float(np.nanmax(turns[["used", "used_before"]].to_numpy(dtype=float)))
-    limit = turns["limit_tokens"].max()
+    limit = _limit(turns)
     if scale == "content" or np.isnan(limit):
         return max(peak * 1.12, 1.0)
     return float(max(limit * 1.04, peak * 1.04))
+
+
+def _limit(turns: pd.DataFrame) -> float:
+    """The limit that the picture has room for: the last, or that of most turns where higher; NaN if unknown.
+
+    A few turns of a model with a larger window do not press down all the others.
+    """
+    known = turns["limit_tokens"].dropna()
+    return float(max(known.median(), known.iloc[-1])) if len(known) else float("nan")
 
 
 def _add_components(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:

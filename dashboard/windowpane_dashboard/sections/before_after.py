@@ -70,7 +70,7 @@ def _piece_words(piece: Piece) -> str:
     if piece.outcome is None or not text.strip():
         return text
     colour, sign = _FACTS[piece.outcome]
-    return f":{colour}-background[{sign} {text.strip()}]"
+    return f":{colour}-background[{sign}\u00a0{text.strip()}]"
 
 
 def _inert(text: str) -> str:

@@ -34,20 +34,23 @@ STYLE: Final = f"""
 """
 
 SCRIPT: Final = """
+const THIN = 0.003; // of the strip: a rim would hide the block that it goes around
+
 export default function ({ data, parentElement }) {
   const [strip, blocks, axis, said] = ["strip", "blocks", "axis", "said"].map(
     (name) => parentElement.querySelector("." + name));
   const { sizes, colours, texts, end, limit_tokens, ticks } = data.strip;
   const look = data.look;
   const share = (tokens) => `${(100 * tokens) / end}%`;
-  const rim = sizes.length < 250 ? `0.5px solid ${look.background}` : "none";
+  const rim = (size) => (sizes.length < 250 && size / end > THIN ? `0.5px solid ${look.background}` : "none");
   strip.setAttribute("aria-label", data.alt);
 
   const starts = [];
   let start = 0;
   const drawn = sizes.map((size, place) => {
     const block = document.createElement("i");
-    block.style.cssText = `left:${share(start)};width:${share(size)};background:${colours[place]};border:${rim}`;
+    block.style.cssText = `left:${share(start)};width:${share(size)};background:${colours[place]}`;
+    block.style.border = rim(size);
     starts.push(start);
     start += size;
     return block;

@@ -6,7 +6,7 @@ import streamlit as st
 
 from windowpane.formats import count, dollars, seconds, tokens
 from windowpane.store.base import EventReader, SessionRow
-from windowpane_dashboard import access, address, elements
+from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.charts import facts_bar
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.sections.before_after import before_and_after
@@ -40,16 +40,20 @@ def compression_section(snapshot: access.Snapshot, row: SessionRow, turn: int) -
     if asked is not None and 1 <= asked <= len(found):
         chosen = asked - 1
     if len(found) > 1:
-        st.session_state[CHOICE] = chosen
+        key = moved.fresh_key(CHOICE, chosen, of=turn)
         st.selectbox(
             "Compression",
             range(len(found)),
             format_func=lambda at: f"{at + 1} of {len(found)}: {compression_label(found[at])}",
-            key=CHOICE,
-            on_change=lambda: address.change(PAGE, compression=str(st.session_state[CHOICE] + 1)),
+            key=key,
+            on_change=lambda: moved.take(CHOICE, key, _choose),
             label_visibility="collapsed",
         )
     _show(snapshot.store, row, found[chosen])
+
+
+def _choose(place: int) -> None:
+    address.change(PAGE, compression=str(place + 1))
 
 
 def _show(store: EventReader, row: SessionRow, compression: Compression) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from windowpane.formats import count
 from windowpane.signs import NOTEWORTHY
 from windowpane.store.base import EventFilter, EventReader, SessionRow
-from windowpane_dashboard import address, elements, times
+from windowpane_dashboard import address, elements, moved, times
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import events_frame
 from windowpane_dashboard.sections.timeline import PAGE
@@ -17,21 +17,21 @@ SCOPE = "happenings_scope"
 SCOPES = {"turn": "this turn", "noteworthy": "noteworthy, whole session"}
 
 
-def _take_scope() -> None:
-    scope = st.session_state[SCOPE]
+def _take_scope(scope: str) -> None:
     address.change(PAGE, events=None if scope == "turn" else scope)
 
 
 def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
     """Draw the list of events."""
     st.subheader("What happened", anchor=False, divider="grey")
-    st.session_state[SCOPE] = SessionPlace.from_query(st.query_params.to_dict()).events or "turn"
+    asked = SessionPlace.from_query(st.query_params.to_dict()).events or "turn"
+    key = moved.fresh_key(SCOPE, asked)
     scope = st.segmented_control(
         "Which events",
         list(SCOPES),
         format_func=lambda name: SCOPES[name],
-        key=SCOPE,
-        on_change=_take_scope,
+        key=key,
+        on_change=lambda: moved.take(SCOPE, key, _take_scope),
         label_visibility="collapsed",
         required=True,
     )

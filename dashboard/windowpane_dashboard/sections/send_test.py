@@ -22,7 +22,8 @@ def send_test_section() -> None:
             placeholder="json://127.0.0.1:8000/hook",
             autocomplete="off",
             max_chars=1_000,
-            help="Any Apprise address, `alertmanager://host:port`, or `log`. It is used once and not kept.",
+            help="Any Apprise address, `alertmanager://host:port`, or `log://`. A plain webhook "
+            "is written `json://`, or `jsons://` for HTTPS. It is used once and not kept.",
         )
         sent = right.form_submit_button("Send", icon=":material/send:", width="stretch")
         if sent:

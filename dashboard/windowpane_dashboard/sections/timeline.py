@@ -12,7 +12,7 @@ from windowpane.formats import percent, tokens
 from windowpane.signs import COMPONENT_WORDS, zone_label
 from windowpane.store.base import SessionRow
 from windowpane.vocabulary import COMPONENTS
-from windowpane_dashboard import access, address, elements
+from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.charts.picture import natural_scale
 from windowpane_dashboard.filters import Scale, SessionPlace
@@ -23,8 +23,9 @@ from windowpane_dashboard.theme import Palette
 PAGE = "session"
 PICTURE = "picture"
 TURN = "turn"
-SCALE = "picture_scale"
+SLIDER = "turn_slider"
 EXACT = "exact_turn"
+SCALE = "picture_scale"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
@@ -32,9 +33,12 @@ def timeline_section(snapshot: access.Snapshot, row: SessionRow, timeline: Timel
     """Draw the picture, and settle which turn is selected."""
     first, last = turns_of(timeline)
     wanted = last if place.turn is None else place.turn
-    if place.turn is None or TURN not in st.session_state or address.arrived(PAGE):
+    arrived = address.arrived(PAGE)
+    if place.turn is None or TURN not in st.session_state or arrived:
         st.session_state[TURN] = wanted
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
+    if place.turn is None and not arrived:  # a new last turn
+        moved.follow(EXACT, last)
     address.write(PAGE, replace(place, session=row.session_id).to_query())
     _picture(snapshot, row, timeline, place)
 
@@ -84,13 +88,13 @@ def _scale(row: SessionRow, timeline: Timeline, place: SessionPlace) -> Scale:
     )
     if row.limit_tokens is None:
         return "content"
-    st.session_state[SCALE] = place.scale or natural_scale(timeline.turns)
+    key = moved.fresh_key(SCALE, place.scale or natural_scale(timeline.turns))
     chosen = right.segmented_control(
         "Height of the picture",
         list(SCALES),
         format_func=lambda scale: SCALES[scale],
-        key=SCALE,
-        on_change=lambda: address.change(PAGE, scale=st.session_state[SCALE]),
+        key=key,
+        on_change=lambda: moved.take(SCALE, key, lambda scale: address.change(PAGE, scale=scale)),
         label_visibility="collapsed",
         required=True,
     )
@@ -117,6 +121,11 @@ def turn_control(timeline: Timeline) -> int:
     marked = timeline.marks["turn"]
     here = min(max(int(st.session_state[TURN]), first), last)
     before, after = marked[marked < here], marked[marked > here]
+    slider, exact_turn = moved.fresh_key(SLIDER, here, of=(first, last)), moved.fresh_key(EXACT, here)
+
+    def go(turn: int) -> None:
+        go_to(int(turn), last)
+
     left, middle, exact, right = st.columns([1.5, 7, 1.2, 1.5], vertical_alignment="center")
     left.button(
         "Event before",
@@ -130,20 +139,19 @@ def turn_control(timeline: Timeline) -> int:
         "Turn",
         first,
         last,
-        key=TURN,
+        key=slider,
         label_visibility="collapsed",
-        on_change=lambda: go_to(int(st.session_state[TURN]), last),
+        on_change=lambda: moved.take(SLIDER, slider, go),
         format="turn %d",
     )
-    st.session_state[EXACT] = here
     exact.number_input(
         "Go to turn",
         first,
         last,
-        key=EXACT,
+        key=exact_turn,
         step=1,
         label_visibility="collapsed",
-        on_change=lambda: go_to(int(st.session_state[EXACT]), last),
+        on_change=lambda: moved.take(EXACT, exact_turn, go),
     )
     right.button(
         "Event after",
@@ -154,7 +162,7 @@ def turn_control(timeline: Timeline) -> int:
         shortcut="N",
         on_click=lambda: go_to(min(last, int(after.min())), last),
     )
-    turn_line(here, (PICTURE, "cache", "cost", "carried"))
+    turn_line(here, (PICTURE, "cache", "cost", "carried"), (SLIDER, EXACT))
     return here
 
 

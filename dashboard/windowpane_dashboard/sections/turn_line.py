@@ -1,4 +1,4 @@
-"""The line through the selected turn, drawn over the charts in the browser.
+"""The line through the selected turn, drawn over the charts in the browser, and what else follows the turn there.
 
 A figure is not sent again because another turn is selected: only the place of the line changes, and it is found
 by the figure's own axis, so that it stays right when somebody zooms.
@@ -48,10 +48,25 @@ function reachable() {
   }
 }
 
+// A control that is drawn under a fresh key is another element: it goes on where the keyboard was.
+let held = null;
+
+function keep(controls) {
+  const here = document.activeElement;
+  const lost = here === document.body && held && !held.element.isConnected;
+  if (lost) {
+    document.querySelector(`[class*="st-key-${held.control}_"] input`)?.focus();
+    return;
+  }
+  const control = controls.find((name) => here.closest(`[class*="st-key-${name}_"]`));
+  held = control ? { control, element: here } : null;
+}
+
 export default function ({ data }) {
   const draw = () => {
     data.keys.forEach((key) => place(key, data.turn));
     reachable();
+    keep(data.controls);
   };
   draw();
   const timer = setInterval(draw, 120);
@@ -63,6 +78,7 @@ export default function ({ data }) {
 _mount: Final = st.components.v2.component("windowpane_turn_line", js=SCRIPT)
 
 
-def turn_line(turn: int, keys: tuple[str, ...]) -> None:
-    """Draw the line at *turn* over the charts with these keys."""
-    _mount(key="turn_line", data={"turn": turn, "keys": list(keys)}, height="content")
+def turn_line(turn: int, keys: tuple[str, ...], controls: tuple[str, ...]) -> None:
+    """Draw the line at *turn* over the charts with these keys, and keep the keyboard on these controls."""
+    data = {"turn": turn, "keys": list(keys), "controls": list(controls)}
+    _mount(key="turn_line", data=data, height="content")

@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.signs import severity_label
 from windowpane.store.base import SessionFilter
-from windowpane_dashboard import access, address, elements, times
+from windowpane_dashboard import access, address, elements, moved, times
 from windowpane_dashboard.alert_queries import (
     ALERT_ROWS,
     LANE_SESSIONS,
@@ -54,7 +54,7 @@ def main() -> None:
         else:
             st.text(_nothing(filters))
         send_test_section()
-    access.follow(snapshot)
+    access.follow(snapshot, page=PAGE)
 
 
 def _nothing(filters: AlertFilters) -> str:
@@ -113,13 +113,13 @@ def lanes_section(listed: Firings, chosen: int, asked: Along | None, now: float)
     )
     along: Along = natural
     if not lanes["start"].isna().any():
-        st.session_state[AXIS] = asked or natural
+        key = moved.fresh_key(AXIS, asked or natural)
         chosen_axis = right.segmented_control(
             "Axis of the lanes",
             list(AXES),
             format_func=lambda name: AXES[name],
-            key=AXIS,
-            on_change=lambda: address.change(PAGE, along=st.session_state[AXIS]),
+            key=key,
+            on_change=lambda: moved.take(AXIS, key, lambda axis: address.change(PAGE, along=axis)),
             label_visibility="collapsed",
             required=True,
         )

@@ -16,6 +16,7 @@ from windowpane.words import describe
 from windowpane_dashboard import access, address, downloads, elements, times
 from windowpane_dashboard.exports import FORMS
 from windowpane_dashboard.filters import AuditFilters
+from windowpane_dashboard.inert import inert
 from windowpane_dashboard.queries import events_frame
 
 PAGE_ROWS = 100
@@ -38,7 +39,7 @@ def main() -> None:
         chain_row(snapshot)
         filters = filter_bar(snapshot)
         rows_section(snapshot, filters)
-    access.follow(snapshot)
+    access.follow(snapshot, page=PAGE)
 
 
 def _chain_words(found: tuple[Verification, int] | None) -> str:
@@ -188,9 +189,9 @@ def _selected_row(shown: Sequence[StoredEvent]) -> None:
     stored = shown[rows[0]]
     elements.said(describe(stored.event))
     st.code(
-        f"seq       {stored.seq}\nevent id  {stored.event.event_id}\nhash      {stored.hash}\n"
+        f"seq       {stored.seq}\nevent id  {inert(stored.event.event_id)}\nhash      {stored.hash}\n"
         f"time      {times.local_and_utc(stored.event.at)}\n"
-        f"stream    {stored.event.context.stream_id}, number {stored.event.n}",
+        f"stream    {inert(stored.event.context.stream_id)}, number {stored.event.n}",
         language=None,
     )
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from windowpane.answers import session_answer
 from windowpane.store.base import SessionFilter, SessionRow
-from windowpane_dashboard import access, elements
+from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.charts.picture import Frame
 from windowpane_dashboard.compare_queries import Side, compare_answer, differences
 from windowpane_dashboard.filters import ComparePlace, SessionPlace
 from windowpane_dashboard.sections.timeline import picture_data, picture_words
 
+PAGE = "compare"
 OFFERED = 200
 ALERTS = 1_000
 
@@ -48,7 +50,7 @@ def main() -> None:
                 "better": st.column_config.TextColumn(width=70, help="A, B, or neither where none is better"),
             },
         )
-    access.follow(snapshot)
+    access.follow(snapshot, page=PAGE)
 
 
 def _side(snapshot: access.Snapshot, row: SessionRow) -> Side:
@@ -76,37 +78,34 @@ def chosen_sessions(snapshot: access.Snapshot) -> list[SessionRow]:
     if other is None:
         return [rows[one]]
     places = st.columns([6, 6, 1.2], vertical_alignment="bottom")
-    _select(places[0], "A", rows, one)
-    _select(places[1], "B", rows, other)
-    places[2].button("Swap", icon=":material/swap_vert:", on_click=_swap, width="stretch")
-    place = ComparePlace(one, other)
-    if st.query_params.to_dict() != place.to_query():
-        st.query_params.from_dict(place.to_query())
+    _select(places[0], "A", rows, one, lambda name: _take(ComparePlace(name, other)))
+    _select(places[1], "B", rows, other, lambda name: _take(ComparePlace(one, name)))
+    swapped = ComparePlace(other, one)
+    places[2].button("Swap", icon=":material/swap_vert:", on_click=lambda: _take(swapped), width="stretch")
+    address.write(PAGE, ComparePlace(one, other).to_query())
     return [rows[one], rows[other]]
 
 
 def _select(
-    place: st.delta_generator.DeltaGenerator, letter: str, rows: dict[str, SessionRow], here: str
+    place: st.delta_generator.DeltaGenerator,
+    letter: str,
+    rows: dict[str, SessionRow],
+    here: str,
+    take: Callable[[str], None],
 ) -> None:
-    key = f"compare_{letter}"
-    st.session_state[key] = here
+    control = f"compare_{letter}"
+    key = moved.fresh_key(control, here)
     place.selectbox(
         f"Session {letter}",
         list(rows),
         key=key,
         format_func=lambda name: f"{rows[name].agent}  ·  {name}" if rows[name].agent else name,
-        on_change=_take,
+        on_change=lambda: moved.take(control, key, take),
     )
 
 
-def _take() -> None:
-    chosen = ComparePlace(st.session_state["compare_A"], st.session_state["compare_B"])
-    st.query_params.from_dict(chosen.to_query())
-
-
-def _swap() -> None:
-    chosen = ComparePlace(st.session_state["compare_B"], st.session_state["compare_A"])
-    st.query_params.from_dict(chosen.to_query())
+def _take(chosen: ComparePlace) -> None:
+    address.write(PAGE, chosen.to_query())
 
 
 def pictures(sides: list[Side]) -> None:

@@ -35,12 +35,12 @@ def main() -> None:
         listed = access.fleet(snapshot, filters)
     now = time.time()
     with head:
-        elements.answer(fleet_answer(listed.rows, now, firing=listed.firing))
+        elements.answer(fleet_answer(listed.rows, now, firing=listed.firing, more=listed.more))
         summary(listed)
     session_table(listed, now)
     with access.contained("The size of the store cannot be read"):
         store_line(snapshot, now)
-    access.follow(snapshot)
+    access.follow(snapshot, page=PAGE)
 
 
 def store_line(snapshot: access.Snapshot, now: float) -> None:
@@ -99,6 +99,8 @@ def summary(listed: Fleet) -> None:
         parts.append(f"– limit unknown {unknown:,}")
     parts.append(f"cost {dollars(listed.cost_dollars)}")
     parts.append(f"{percent(listed.cache_ratio)} of the input from the cache")
+    if listed.more:
+        parts.append(f"all of the {len(listed.rows):,} sessions listed")
     st.caption(elements.escaped("   ·   ".join(parts)))
 
 
@@ -117,19 +119,19 @@ def session_table(listed: Fleet, now: float) -> None:
         height="content" if len(listed.rows) <= 16 else 560,
         column_config={
             "zone": config.TextColumn(width=84, help="at the last turn"),
-            "session": config.LinkColumn(width=170, display_text=r"session=([^&]+)", alignment="left"),
+            "session": config.LinkColumn(width=164, display_text=r"session=([^&]+)", alignment="left"),
             "agent": config.TextColumn(width=100),
             "model": config.TextColumn(width=100),
-            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=100),
+            "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=92),
             "now": config.NumberColumn(width=54, help="used tokens / limit, at the last turn; ≈ estimated"),
             "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
-            "worst": config.TextColumn(width=88, help="the worst zone the session was ever in"),
+            "worst": config.TextColumn(width=84, help="the worst zone the session was ever in"),
             "red in": config.TextColumn(width=60, help="turns until red, median forecast; only live sessions"),
             "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens a turn, mean of the last 5"),
             "turns": config.NumberColumn(width=50),
             "cost": config.NumberColumn(format="dollar", width=64),
-            "last event": config.TextColumn(width=96, help=LETTERS),
-            "alerts": config.TextColumn(width=84),
+            "last event": config.TextColumn(width=90, help=LETTERS),
+            "alerts": config.TextColumn(width=92, help="firing now: the worst, + how many others"),
         },
     )
     more = f" Only the first {FLEET_ROWS} are listed: narrow the filters to see others." if listed.more else ""

@@ -9,7 +9,7 @@ from pandas.io.formats.style import Styler
 from windowpane.formats import count
 from windowpane.store.base import SessionFilter
 from windowpane.store.replays import StoredReplay
-from windowpane_dashboard import access, address, elements, times
+from windowpane_dashboard import access, address, elements, moved, times
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.filters import ReplayPlace
 from windowpane_dashboard.inert import inert
@@ -29,7 +29,7 @@ from windowpane_dashboard.replay_queries import (
 from windowpane_dashboard.sections.simulate import simulate_section
 from windowpane_dashboard.theme import Palette
 
-PAGE = "replay"
+PAGE, CHOICE = "replay", "replay_choice"
 LISTED = 200
 CONFIG_CHARS = 100_000
 
@@ -43,6 +43,7 @@ def main() -> None:
         head = st.container()
         place = ReplayPlace.from_query(st.query_params.to_dict())
         stored = chosen_replay(snapshot, place.id)
+        address.write(PAGE, st.query_params.to_dict())
         simulate_section(snapshot, open_=stored is None)
         if stored is None:
             with head:
@@ -69,13 +70,13 @@ def chosen_replay(snapshot: access.Snapshot, asked: str | None) -> StoredReplay 
     if stored is None:
         return None
     rows.setdefault(stored.row.id, stored.row)
-    st.session_state["replay_choice"] = stored.row.id
+    key = moved.fresh_key(CHOICE, stored.row.id)
     st.selectbox(
         "Stored replay",
         list(rows),
-        key="replay_choice",
+        key=key,
         format_func=lambda name: replay_label(rows[name], times.local(rows[name].at)),
-        on_change=lambda: st.query_params.from_dict({"id": st.session_state["replay_choice"]}),
+        on_change=lambda: moved.take(CHOICE, key, lambda name: st.query_params.from_dict({"id": name})),
     )
     if asked != stored.row.id:
         st.query_params.from_dict({"id": stored.row.id})
@@ -84,10 +85,13 @@ def chosen_replay(snapshot: access.Snapshot, asked: str | None) -> StoredReplay 
 
 def part(label: str, options: list[str], asked: str | None, *, name: str, otherwise: str) -> str:
     """A choice that the address holds as *name*."""
-    key = f"replay_{name}"
-    st.session_state[key] = asked if asked in options else otherwise
+    control = f"replay_{name}"
+    key = moved.fresh_key(control, asked if asked in options else otherwise)
     return st.selectbox(
-        label, options, key=key, on_change=lambda: address.change(PAGE, **{name: st.session_state[key]})
+        label,
+        options,
+        key=key,
+        on_change=lambda: moved.take(control, key, lambda chosen: address.change(PAGE, **{name: chosen})),
     )
 
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from windowpane.answers import session_answer
 from windowpane.store.base import SessionRow
-from windowpane_dashboard import access, elements
+from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import Timeline
 from windowpane_dashboard.sections.children import children_section, parent_link
+from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
 from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
 from windowpane_dashboard.sections.figures import figures_row, identity_line
-from windowpane_dashboard.sections.happenings import happenings_section
+from windowpane_dashboard.sections.happenings import SCOPE, happenings_section
 from windowpane_dashboard.sections.regrets import regrets_section
-from windowpane_dashboard.sections.timeline import timeline_section, turn_control
+from windowpane_dashboard.sections.timeline import (
+    EXACT,
+    PAGE,
+    PICTURE,
+    SCALE,
+    SLIDER,
+    timeline_section,
+    turn_control,
+)
+from windowpane_dashboard.sections.when_seen import when_painted
 from windowpane_dashboard.sections.window import window_section
 
+CHOICE, DRAWN = "session_choice", "drawn_session"
+BELOW, PIXELS = "below", 1_000
+PAINTED = f".st-key-{PICTURE} .main-svg"
 OFFERED = 200  # sessions in the selection, most recent first; any other opens by its address
 
 
@@ -27,20 +42,30 @@ def main() -> None:
     place = SessionPlace.from_query(st.query_params.to_dict())
     with access.contained("This session cannot be read", "Other sessions may still open from the fleet page."):
         row = chosen_session(snapshot, place)
+        if st.session_state.get(DRAWN) != row.session_id:
+            moved.let_go(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
+            st.session_state[DRAWN] = row.session_id
         timeline = access.timeline(snapshot, row)
         identity_line(row, timeline)
         parent_link(row)
         elements.answer(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
         figures_row(row, timeline)
         if timeline.turns.empty:
+            address.write(PAGE, replace(place, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so there is no picture of the window.")
         else:
             timeline_section(snapshot, row, timeline, place)
-            at_turn(snapshot, row, timeline)
-            regrets_section(snapshot.store, row, timeline)
-            children_section(snapshot.store, row)
-            cost_section(snapshot, row, timeline)
-    access.follow(snapshot)
+            when_painted(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
+    access.follow(snapshot, page=PAGE)
+
+
+def below(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
+    """All that stands below the picture."""
+    with access.contained("What stands below the picture cannot be read", "Other sessions may still open."):
+        at_turn(snapshot, row, timeline)
+        regrets_section(snapshot.store, row, timeline)
+        children_section(snapshot.store, row)
+        cost_section(snapshot, row, timeline)
 
 
 @st.fragment
@@ -69,14 +94,13 @@ def chosen_session(snapshot: access.Snapshot, place: SessionPlace) -> SessionRow
             st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
             st.stop()
         rows[wanted] = asked
-    if st.session_state.get("session_choice") != wanted:
-        st.session_state["session_choice"] = wanted
+    key = moved.fresh_key(CHOICE, wanted)
     st.selectbox(
         "Session",
         list(rows),
-        key="session_choice",
+        key=key,
         format_func=lambda session_id: _name(rows[session_id]),
-        on_change=_open_chosen,
+        on_change=lambda: moved.take(CHOICE, key, _open_chosen),
         label_visibility="collapsed",
     )
     return rows[wanted]
@@ -86,8 +110,8 @@ def _name(row: SessionRow) -> str:
     return f"{row.agent}  ·  {row.session_id}" if row.agent else row.session_id
 
 
-def _open_chosen() -> None:
-    st.query_params.from_dict(SessionPlace(st.session_state["session_choice"]).to_query())
+def _open_chosen(session_id: str) -> None:
+    st.query_params.from_dict(SessionPlace(session_id).to_query())
 
 
 main()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -23,7 +25,7 @@ from windowpane.store.sqlite import SqliteStore
 from windowpane.tokens.counters import counter_for
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, WebSocket
 
 SERVE = """
 import sys
@@ -35,7 +37,12 @@ RECORDINGS = (
     "claude_code/compact_small_a6", "claude_code/compact_micro_76", "pi/large-session",
     "swe_agent/marshmallow_fc_replace",
 )  # fmt: skip
-SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+SETTLED = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
+UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_place"
+"""What stands in place of what is not drawn yet, and what is about to be drawn again."""
+FAILED = "[data-testid=stException], .st-key-unforeseen"
+PATIENCE = 60_000
+"""Milliseconds; a machine that runs other tests beside these draws slowly."""
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +54,40 @@ def browser(require_server: Callable[[str], Path]) -> Iterator[Browser]:
     """
     program = require_server("chromium")
     playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=str(program), args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@dataclass
+class Talk:
+    """What a page asks of the server, and whether the answer to the last of it has come."""
+
+    asked: bool = True
+    """Whether something was asked to which nothing has been drawn yet; a page asks as soon as it opens."""
+    drawing: bool = False
+
+    def listen(self, socket: WebSocket) -> None:
+        """Follow one connection of the page."""
+        socket.on("framesent", self._sent)
+        socket.on("framereceived", self._received)
+
+    def _sent(self, frame: bytes | str) -> None:
+        from streamlit.proto.BackMsg_pb2 import BackMsg
+
+        if isinstance(frame, bytes) and BackMsg.FromString(frame).WhichOneof("type") == "rerun_script":
+            self.asked, self.drawing = True, False
+
+    def _received(self, frame: bytes | str) -> None:
+        from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+        message = ForwardMsg.FromString(frame) if isinstance(frame, bytes) else ForwardMsg()
+        if message.WhichOneof("type") == "new_session":
+            self.drawing = True
+        elif message.WhichOneof("type") == "script_finished" and self.drawing:
+            self.asked = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
 
 
 @dataclass
@@ -61,19 +98,62 @@ class Site:
     page: Page
     outside: list[str]
     """Requests that would have left the machine."""
+    talk: Talk = field(default_factory=Talk)
+
+    def __post_init__(self) -> None:
+        self.page.set_default_timeout(PATIENCE)
+        self.page.on("websocket", self.talk.listen)
 
     def open(self, path: str = "", **query: str) -> Page:
         """Open a page and wait until it is drawn."""
+        self.talk.asked = True
         self.page.goto(f"{self.url}/{path}" + (f"?{urlencode(query)}" if query else ""))
         self.settle()
         return self.page
 
     def settle(self) -> None:
-        """Wait until the page is drawn, and see that nothing went wrong."""
-        self.page.wait_for_selector(SETTLED, timeout=60_000)
-        assert self.page.locator("[data-testid=stException]").count() == 0
+        """Wait until the page is drawn, and see that nothing went wrong.
+
+        The page has then been answered all that it has asked. A control that waits a moment before it asks, such
+        as a slider or a table, needs a look at what it changes before.
+        """
+        self.page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        self.waits(self._drawn, "the page has its answer and is drawn")
+        assert self.page.locator(FAILED).count() == 0
+
+    def _drawn(self) -> bool:
+        settled, unfinished = self.page.locator(SETTLED), self.page.locator(UNFINISHED)
+        return not self.talk.asked and settled.count() == 1 and unfinished.count() == 0
+
+    def _state(self) -> str:
+        """What is still to come, for who looks into a failure."""
+        script = self.page.locator("[data-testid=stApp]").get_attribute("data-test-script-state")
+        left = [
+            one.evaluate("part => part.outerHTML.slice(0, 200)") for one in self.page.locator(UNFINISHED).all()
+        ]
+        return f"script {script}, {self.talk}, unfinished {left}"
+
+    def waits(self, condition: Callable[[], bool], what: str) -> None:
+        """Look until it is so."""
+        deadline = time.monotonic() + PATIENCE / 1_000
+        while not condition():
+            assert time.monotonic() < deadline, f"not so: {what}; {self._state()}"
+            self.page.wait_for_timeout(50)
+
+    def assert_says(self, text: str | re.Pattern[str]) -> None:
+        """Wait until the page says this."""
+        from playwright.sync_api import expect
+
+        main = self.page.locator("[data-testid=stMain]")
+        expect(main).to_contain_text(text, use_inner_text=True, timeout=PATIENCE)
+
+    def assert_at(self, address: str) -> None:
+        """Wait until the address is this, with `**` for anything."""
+        self.page.wait_for_url(address)
 
     def words(self) -> str:
+        """All that the page says now; only of use once it is settled."""
+        self.settle()
         return self.page.locator("[data-testid=stMain]").inner_text()
 
 
@@ -83,11 +163,17 @@ def site(browser: Browser, run_server: Any, free_port: Callable[[], int]) -> Ite
     contexts = []
 
     def serve(
-        store: Path, *, scheme: Any = "light", width: int = 1280, height: int = 800, zone: str = "UTC"
+        store: Path,
+        *,
+        scheme: Any = "light",
+        width: int = 1280,
+        height: int = 800,
+        zone: str = "UTC",
+        program: str = SERVE,
     ) -> Site:
         port = free_port()
         url = f"http://127.0.0.1:{port}"
-        run_server([sys.executable, "-c", SERVE, store, str(port)], ready=lambda: _answers(url))
+        run_server([sys.executable, "-c", program, store, str(port)], ready=lambda: _answers(url))
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, timezone_id=zone
         )

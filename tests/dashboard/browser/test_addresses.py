@@ -14,7 +14,6 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
-PATIENCE = 30_000
 FIRST_ROW = {"x": 17, "y": 52}
 
 
@@ -28,7 +27,7 @@ def choose(here: Any, label: str, text: str, address: str) -> None:
     box = here.page.get_by_role("combobox", name=label)
     box.fill(text)
     box.press("Enter")
-    here.page.wait_for_url(address, timeout=PATIENCE)
+    here.page.wait_for_url(address)
     here.settle()
 
 
@@ -41,48 +40,49 @@ def test_back_takes_the_last_filter_off_and_forward_puts_it_on(here: Any) -> Non
     page = here.open()
     choose(here, "Agent", "tau", "**?agent=tau-bench")
     choose(here, "Zone", "orange", "**&zone=orange")
-    page.get_by_text("No session matches").wait_for(timeout=PATIENCE)
+    page.get_by_text("No session matches").wait_for()
 
     page.go_back()
 
-    expect(chosen(here, "Zone")).to_have_value("", timeout=PATIENCE)
+    expect(chosen(here, "Zone")).to_have_value("")
     expect(chosen(here, "Agent")).to_have_value("tau-bench")
-    page.get_by_text("10 sessions, most pressure first").wait_for(timeout=PATIENCE)
+    page.get_by_text("10 sessions, most pressure first").wait_for()
 
     page.go_forward()
 
-    expect(chosen(here, "Zone")).to_have_value("orange", timeout=PATIENCE)
-    assert page.url.endswith("?agent=tau-bench&zone=orange")
+    expect(chosen(here, "Zone")).to_have_value("orange")
+    here.assert_at("**?agent=tau-bench&zone=orange")
 
 
 def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
     """The list is as it was left."""
     page = here.open(zone="green")
     page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position=FIRST_ROW)
-    page.wait_for_url("**/session?session=*", timeout=PATIENCE)
+    page.wait_for_url("**/session?session=*")
     here.settle()
 
     page.go_back()
 
-    page.wait_for_url("**/?zone=green", timeout=PATIENCE)
-    expect(chosen(here, "Zone")).to_have_value("green", timeout=PATIENCE)
-    assert "most pressure first" in here.words()
+    page.wait_for_url("**/?zone=green")
+    expect(chosen(here, "Zone")).to_have_value("green")
+    here.assert_says("most pressure first")
 
 
 def test_back_returns_to_the_turn_before(here: Any) -> None:
     """Session: slider, heading and tables follow."""
     page = here.open("session", session="pi-managed-8k", turn="40")
-    page.get_by_role("heading", name="Turn 40:").wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 40:").wait_for()
     page.get_by_role("slider").first.focus()
     page.keyboard.press("ArrowRight")
-    page.get_by_role("heading", name="Turn 41:").wait_for(timeout=PATIENCE)
-    page.wait_for_url("**turn=41", timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 41:").wait_for()
+    page.wait_for_url("**turn=41")
+    here.settle()
 
     page.go_back()
 
-    page.get_by_role("heading", name="Turn 40:").wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 40:").wait_for()
     expect(page.get_by_role("slider").first).to_have_attribute("aria-valuetext", "turn 40")
-    assert page.url.endswith("turn=40")
+    here.assert_at("**turn=40")
 
 
 def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
@@ -90,11 +90,9 @@ def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
     page = here.open(
         "session", session="pi-managed-8k", turn="40", compression="2", scale="content", events="noteworthy"
     )
-    page.get_by_role("heading", name="Turn 40:").wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 40:").wait_for()
 
-    expect(chosen(here, "Compression")).to_have_value(
-        re.compile("^2 of .*: turn 5: compaction, accepted$"), timeout=PATIENCE
-    )
+    expect(chosen(here, "Compression")).to_have_value(re.compile("^2 of .*: turn 5: compaction, accepted$"))
     for pressed in ("up to the content", "noteworthy, whole session"):
         expect(page.get_by_role("radio", name=pressed)).to_be_checked()
 
@@ -102,19 +100,20 @@ def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
 def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
     """Each choice is written beside the others, and another turn lets go of the compression."""
     page = here.open("session", session="pi-managed-8k", turn="40", compression="2")
-    page.get_by_role("heading", name="Turn 40:").wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 40:").wait_for()
     page.get_by_text("up to the content").click()
-    page.wait_for_url("**scale=content**", timeout=PATIENCE)
+    page.wait_for_url("**scale=content**")
     here.settle()
     page.get_by_text("noteworthy, whole session").click()
-    page.wait_for_url("**events=noteworthy**", timeout=PATIENCE)
+    page.wait_for_url("**events=noteworthy**")
     here.settle()
     assert "compression=2" in page.url
 
     page.get_by_role("slider").first.focus()
     page.keyboard.press("ArrowRight")
 
-    page.wait_for_url("**turn=41**", timeout=PATIENCE)
+    page.wait_for_url("**turn=41**")
+    here.settle()
     assert "compression" not in page.url
     assert "scale=content" in page.url
     assert "events=noteworthy" in page.url
@@ -124,37 +123,39 @@ def test_back_undoes_a_search_and_a_page(here: Any) -> None:
     """Audit: rows and search field follow."""
     page = here.open("audit")
     page.get_by_role("button", name="Later").click()
-    page.wait_for_url("**after=100", timeout=PATIENCE)
+    page.wait_for_url("**after=100")
     here.settle()
     search = page.get_by_role("textbox", name="Search")
     search.fill("compaction")
     search.press("Enter")
-    page.wait_for_url("**text=compaction", timeout=PATIENCE)
+    page.wait_for_url("**text=compaction")
     here.settle()
 
     page.go_back()
-    page.get_by_text("seq 101 to 200 shown").wait_for(timeout=PATIENCE)
+    page.get_by_text("seq 101 to 200 shown").wait_for()
     expect(search).to_have_value("")
+    here.settle()
     page.go_back()
 
-    page.get_by_text("seq 1 to 100 shown").wait_for(timeout=PATIENCE)
-    assert page.url.endswith("/audit")
+    page.get_by_text("seq 1 to 100 shown").wait_for()
+    here.assert_at("**/audit")
 
 
 def test_alerts_open_as_they_were_looked_at(here: Any) -> None:
     """Filters, the firing that is explained and the axis come from the address and go there."""
     page = here.open("alerts", severity="critical", along="turn", pick="overflow:4:pi-managed-8k")
-    page.get_by_text("Open the session at turn 4").wait_for(timeout=PATIENCE)
+    page.get_by_text("Open the session at turn 4").wait_for()
     expect(page.get_by_role("radio", name="along turns")).to_be_checked()
     page.get_by_text("along time").click()
-    page.wait_for_url("**along=time**", timeout=PATIENCE)
+    page.wait_for_url("**along=time**")
     here.settle()
     page.get_by_text("Open the session at turn 4").click()
-    page.wait_for_url("**/session?session=pi-managed-8k&turn=4", timeout=PATIENCE)
+    page.wait_for_url("**/session?session=pi-managed-8k&turn=4")
 
     page.go_back()
 
-    page.wait_for_url("**/alerts?**", timeout=PATIENCE)
-    page.get_by_text("Open the session at turn 4").wait_for(timeout=PATIENCE)
+    page.wait_for_url("**/alerts?**")
+    page.get_by_text("Open the session at turn 4").wait_for()
+    here.settle()
     assert "severity=critical" in page.url
     assert "pick=overflow" in page.url

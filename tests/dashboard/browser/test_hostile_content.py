@@ -25,6 +25,8 @@ from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import expect
+
 pytestmark = pytest.mark.browser
 
 MARKUP: Final = (
@@ -76,7 +78,7 @@ def hostile_store(tmp_path: Path, builders: Any) -> Path:
     store = SqliteStore(path, capture=True, redact=lambda text: text)
     for name in (NAME, OTHER):
         events = builders.rich(start=time.time() - 800, session_id=name, agent=NAME)
-        told = NotificationFailed("utilization", MARKUP, "firing", 12, 5, MARKUP + TURNED)
+        told = NotificationFailed("utilization", 12, MARKUP, "firing", 5, MARKUP + TURNED)
         events.append(events[-1]._replace(n=events[-1].n + 1, data=told))
         store.append([hostile(event, digest, place) for place, event in enumerate(events)])
     run = ReplayRunRow(
@@ -104,6 +106,7 @@ def assert_inert(here: Any, what: str) -> None:
     assert main.locator("strong", has_text=re.compile("^bold$")).count() == 0, what
     words = here.words()
     assert not set(words) & set("\u202e\u2066\x1b\x07"), what
+    assert "cannot be read" not in words, what
     assert len(words) < 150_000, f"{what}: {len(words)} characters"
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), what
     assert here.outside == [], what
@@ -127,12 +130,11 @@ def assert_inert(here: Any, what: str) -> None:
 def test_hostile_words_are_inert(here: Any, path: str, query: dict[str, str]) -> None:
     """Markup, scripts, direction marks, a ten-megabyte line and a million-character word, on every page."""
     page = here.open(path, **query)
-    page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached", timeout=60_000)
-
     assert_inert(here, path)
     closed = page.locator("details:not([open]) summary")
-    for _ in range(closed.count()):
+    for left in range(closed.count(), 0, -1):
         closed.first.click()
+        expect(closed).to_have_count(left - 1)
         here.settle()
     for box in page.locator("[data-testid=stDataFrame] .dvn-scroller").all()[:1]:
         box.click(position={"x": 17, "y": 52})
@@ -145,7 +147,6 @@ def test_the_lost_texts_are_shown_folded(here: Any) -> None:
     """Both sides of the compression are there, cut in the middle with how much is left out."""
     page = here.open("session", session=NAME, turn="15")
 
-    page.get_by_text("characters …").first.wait_for(timeout=60_000)
-
-    assert page.get_by_role("region", name="Text before").is_visible()
-    assert "document.title='owned'" in here.words()
+    page.get_by_text("characters …").first.wait_for()
+    expect(page.get_by_role("region", name="Text before")).to_be_visible()
+    here.assert_says("document.title='owned'")

@@ -16,7 +16,6 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
-PATIENCE = 40_000
 SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
 
 
@@ -26,13 +25,14 @@ def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
     """What is new and matches appears by itself; the filter and its address stay."""
     here = site(Path(small_store.path))
     page = here.open(agent="writer")
-    page.get_by_text("2 sessions, most pressure first").wait_for(timeout=PATIENCE)
+    page.get_by_text("2 sessions, most pressure first").wait_for()
 
     now = time.time()
     small_store.append(builders.plain("brand-new", start=now, turns=2, limit_tokens=9_000, end=False))
     small_store.append(builders.rich(start=now - 700, session_id="other", agent="somebody else"))
 
-    page.get_by_text("3 sessions, most pressure first").wait_for(timeout=PATIENCE)
+    page.get_by_text("3 sessions, most pressure first").wait_for()
+    here.settle()
     expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
     assert page.url.endswith("?agent=writer")
 
@@ -47,16 +47,16 @@ def test_a_session_grows_and_the_reader_stays(
     small_store.append(events[:cut])
     here = site(Path(small_store.path))
     page = here.open("session", session="growing", turn="9", scale="content")
-    page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
-    page.get_by_text("39 turns").first.wait_for(timeout=PATIENCE)
-    page.locator("[data-testid=stDataFrame] canvas").first.wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 9:").wait_for()
+    page.get_by_text("39 turns").first.wait_for()
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     page.evaluate(f"{SCROLLED} = 400")
 
     small_store.append(events[cut:])
 
-    page.get_by_text("60 turns").first.wait_for(timeout=PATIENCE, state="attached")
+    page.get_by_text("60 turns").first.wait_for(state="attached")
     here.settle()
-    assert page.get_by_role("heading", name="Turn 9:").count() == 1
+    expect(page.get_by_role("heading", name="Turn 9:")).to_have_count(1)
     assert "turn=9" in page.url
     assert page.evaluate(SCROLLED) == 400
     expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
@@ -71,9 +71,10 @@ def test_at_the_last_turn_the_page_goes_on_following(
     small_store.append(events[:cut])
     here = site(Path(small_store.path))
     page = here.open("session", session="growing")
-    page.get_by_role("heading", name="Turn 39:").wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 39:").wait_for()
 
     small_store.append(events[cut:])
 
-    page.get_by_role("heading", name="Turn 60:").wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Turn 60:").wait_for()
+    here.settle()
     assert "turn=" not in page.url

@@ -14,13 +14,12 @@ import pytest
 from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
-from playwright.sync_api import TimeoutError  # noqa: A004  # only where the browser is installed
+from playwright.sync_api import TimeoutError, expect  # noqa: A004  # only where the browser is installed
 
 pytestmark = pytest.mark.browser
 
 MOST_ACTIONS = 5
 SMALL, LARGE = "pi-managed-8k", "pi-managed-32k"
-PATIENCE = 30_000
 FLEET, FIRINGS = "Sessions, the one under most pressure first", "Alerts, the latest first"
 LEFT = "Blocks that had left the window, latest first"
 COMPACTED = "839b35f7-4dbd-4d93-9772-3c272cc87caa"
@@ -70,7 +69,7 @@ class Person:
         self._acts(f"click entry {number}")
         option = self.page.get_by_role("option").nth(number - 1)
         for _ in range(10):
-            self.page.get_by_role("combobox", name=label).click(timeout=PATIENCE)
+            self.page.get_by_role("combobox", name=label).click()
             try:
                 option.click(timeout=3_000)
             except TimeoutError:
@@ -86,15 +85,7 @@ class Person:
 
     def reads(self, text: str) -> None:
         """See a text on the page."""
-        self.page.get_by_text(text).first.wait_for(timeout=PATIENCE)
-
-    def waits(self, condition: Callable[[], bool], what: str) -> None:
-        """Look until it is so."""
-        for _ in range(60):
-            if condition():
-                return
-            self.page.wait_for_timeout(200)
-        pytest.fail(f"not so: {what}")
+        self.page.get_by_text(text).first.wait_for()
 
     def table(self, name: str) -> Any:
         """The table with this text alternative."""
@@ -108,8 +99,9 @@ class Person:
 
     def rows(self, name: str) -> list[list[str]]:
         """The rows of a table that are in sight, as a screen reader finds them."""
+        self.site.settle()
         table = self.table(name)
-        table.locator("canvas table td").first.wait_for(state="attached", timeout=PATIENCE)
+        table.locator("canvas table td").first.wait_for(state="attached")
         found = table.evaluate(
             "grid => [...grid.querySelectorAll('canvas table tr')]"
             ".map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent))"
@@ -118,9 +110,9 @@ class Person:
 
     def opens_row(self, name: str, holds: Callable[[list[str]], bool]) -> list[str]:
         """Select the first row for which *holds* is true; returns its cells."""
+        self.site.waits(lambda: any(map(holds, self.rows(name))), f"a row of that kind in {name}")
         rows = self.rows(name)
-        place = next((at for at, row in enumerate(rows) if holds(row)), None)
-        assert place is not None, rows
+        place = next(at for at, row in enumerate(rows) if holds(row))
         scroller = self.table(name).locator(".dvn-scroller").first
         self.clicks(scroller, position={"x": 17, "y": FIRST_ROW_PIXELS + ROW_PIXELS * place})
         return rows[place]
@@ -129,13 +121,14 @@ class Person:
         """From the fleet page, the way everybody comes."""
         self.opens()
         self.opens_row(FLEET, lambda row: f"session?session={session_id}" in row)
-        self.page.wait_for_url(f"**/session?session={session_id}", timeout=PATIENCE)
+        self.page.wait_for_url(f"**/session?session={session_id}")
         self.site.settle()
 
     def goes_to_turn(self, turn: int) -> None:
         """Type the turn."""
         self.types(self.page.get_by_role("spinbutton", name="Go to turn"), str(turn))
-        self.page.get_by_role("heading", name=f"Turn {turn}:").wait_for(timeout=PATIENCE)
+        self.page.get_by_role("heading", name=f"Turn {turn}:").wait_for()
+        self.site.settle()
 
 
 @pytest.fixture
@@ -163,7 +156,7 @@ def test_find_the_session_that_overflowed(person: Person) -> None:
     row = person.opens_row(FLEET, lambda row: "✕ overflow" in row)
 
     address = next(cell for cell in row if cell.startswith("session?session="))
-    person.page.wait_for_url(f"**/{address}", timeout=PATIENCE)
+    person.page.wait_for_url(f"**/{address}")
     person.reads("Overflow at turn")
     assert len(person.actions) == 2
 
@@ -172,10 +165,10 @@ def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
     """The alert's name leaves only the sessions that overflowed, and leads to the turn."""
     person.opens("alerts")
     person.picks("Alert", "Window overflowed")
-    person.page.wait_for_url("**alert=overflow*", timeout=PATIENCE)
+    person.page.wait_for_url("**alert=overflow*")
     person.site.settle()
     person.reads("critical: Window overflowed")
-    person.waits(
+    person.site.waits(
         lambda: all("session=pi-managed" in cell for cell in person.cells(FIRINGS) if "session=" in cell),
         "only sessions that overflowed are listed",
     )
@@ -183,7 +176,7 @@ def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
     person.clicks(person.page.get_by_text("Open the session at turn"))
 
     person.reads("Overflow at turn")
-    assert "session=pi-managed" in person.page.url
+    person.site.assert_at("**session=pi-managed*")
 
 
 @pytest.mark.parametrize(("who", "session"), [("reader", COMPACTED), ("person", SMALL)])
@@ -192,7 +185,9 @@ def test_what_left_at_turn_40_and_why(request: pytest.FixtureRequest, who: str, 
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)
     person.goes_to_turn(40)
-    person.waits(lambda: all(int(row[0]) <= 40 for row in person.rows(LEFT)), "the table follows the heading")
+    person.site.waits(
+        lambda: all(int(row[0]) <= 40 for row in person.rows(LEFT)), "the table follows the heading"
+    )
 
     rows = person.rows(LEFT)
 
@@ -207,7 +202,8 @@ def test_what_the_second_compaction_lost(person: Person) -> None:
     """Choose the compaction, open its facts: the lost ones come first, with their texts."""
     person.opens_session(SMALL)
     person.chooses("Compression", 2)
-    person.page.wait_for_url("**compression=2*", timeout=PATIENCE)
+    person.page.wait_for_url("**compression=2*")
+    person.site.settle()
     person.clicks(person.page.get_by_text("facts, lost ones first"))
 
     facts = person.rows("Facts of this compression")
@@ -233,18 +229,18 @@ def test_the_eviction_that_made_the_agent_read_a_file_twice(
 
     left, again = row[1], row[3]
     assert int(left) < int(again)
-    person.page.get_by_role("heading", name=f"Turn {left}:").wait_for(timeout=PATIENCE)
-    assert f"turn={left}" in person.page.url
+    person.page.get_by_role("heading", name=f"Turn {left}:").wait_for()
+    person.page.wait_for_url(f"**turn={left}")
 
 
 def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> None:
     """From the fleet to the audit page, the session, and the download: its events and no other's."""
     reader.opens()
     reader.clicks(reader.page.get_by_role("link", name="Audit"))
-    reader.page.wait_for_url("**/audit", timeout=PATIENCE)
+    reader.page.wait_for_url("**/audit")
     reader.site.settle()
     reader.picks("Session", LONGEST)
-    reader.page.wait_for_url(f"**session={LONGEST}*", timeout=PATIENCE)
+    reader.page.wait_for_url(f"**session={LONGEST}*")
     reader.site.settle()
     with reader.page.expect_download(timeout=60_000) as download:
         reader.clicks(reader.page.get_by_role("link", name="JSON Lines"))
@@ -262,16 +258,16 @@ def test_decide_between_two_policies(person: Person) -> None:
     """From the fleet to the replay page: a session, simulate, read which of the two comes out best."""
     person.opens()
     person.clicks(person.page.get_by_role("link", name="Replay"))
-    person.page.wait_for_url("**/replay", timeout=PATIENCE)
+    person.page.wait_for_url("**/replay")
     person.site.settle()
     person.adds("Recorded sessions", "marshmallow")
     person.clicks(person.page.get_by_role("button", name="Simulate"))
 
     person.reads("comes out best")
+    person.site.settle()
 
     person.reads("Best overall")
     code = person.page.locator("[data-testid=stCode]").first
-    code.wait_for(timeout=PATIENCE)
-    assert "policy: " in code.inner_text()
+    expect(code).to_contain_text("policy: ")
     setups = [row[0] for row in person.rows("Figures of each setup over all its sessions")]
     assert sorted(setup.split(",")[0] for setup in setups) == ["fifo", "hybrid"]

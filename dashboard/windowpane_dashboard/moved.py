@@ -1,0 +1,56 @@
+"""Controls that something else can move too, and values of theirs that come late.
+
+The browser sends the values of all its controls with whatever it asks, such as the look for new events every
+few seconds. What it sends before it has seen a move still holds where the other controls were, and that must not
+count as somebody moving them back. So a control that something else has moved is drawn under a fresh key, under
+which the browser has no older value, and what comes under a key that has been let go is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import streamlit as st
+
+
+def fresh_key(control: str, value: object, *, of: Hashable = None) -> str:
+    """The key under which *control* is drawn to show *value*: a new one where anything else moved it.
+
+    *of* is what else makes it another control, such as the bounds of a slider.
+    """
+    number, drawn_of = st.session_state.get(_place(control), (0, of))
+    key = f"{control}_{number}"
+    if drawn_of != of or st.session_state.get(key, value) != value:
+        number += 1
+        key = f"{control}_{number}"
+    st.session_state[_place(control)] = (number, of)
+    if key not in st.session_state:
+        st.session_state[key] = value
+    return key
+
+
+def let_go(*controls: str) -> None:
+    """What still comes of these controls, as they were drawn until now, is late."""
+    for control in controls:
+        number, of = st.session_state.get(_place(control), (0, None))
+        st.session_state[_place(control)] = (number + 1, of)
+
+
+def take(control: str, key: str, act: Callable[[Any], None]) -> None:
+    """Do *act* with the value of *control*, in a callback of it, unless another key has taken its place."""
+    number, _ = st.session_state.get(_place(control), (None, None))
+    if key == f"{control}_{number}":
+        act(st.session_state[key])
+
+
+def follow(control: str, value: object) -> None:
+    """Let *control* show *value* under the key it has, so that what somebody is typing into it stays."""
+    number, _ = st.session_state.get(_place(control), (0, None))
+    key = f"{control}_{number}"
+    if st.session_state.get(key, value) != value:
+        st.session_state[key] = value
+
+
+def _place(control: str) -> str:
+    return f"drawn_{control}"

@@ -1,0 +1,28 @@
+"""A page's document says where the server is: nothing is looked for where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("path", ["", "session", "compare", "replay", "alerts", "audit"])
+def test_a_page_finds_its_server_at_once(path: str, site: Callable[..., Any], small_store: Any) -> None:
+    """No request is refused, and the address in the address bar stays the page's."""
+    here = site(small_store.path)
+    refused: list[str] = []
+    sockets: list[str] = []
+    here.page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
+    here.page.on("websocket", lambda socket: sockets.append(socket.url))
+
+    page = here.open(path)
+    page.get_by_role("link", name="Audit").first.wait_for()
+
+    assert refused == []
+    assert sockets == [here.url.replace("http", "ws") + "/_stcore/stream"]
+    assert page.url.split("?")[0] == f"{here.url}/{path}"

@@ -1,0 +1,146 @@
+"""A busy server: what the browser asks before it has seen an answer must not undo what somebody did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.store.sqlite import SqliteStore
+
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+pytestmark = pytest.mark.browser
+
+WATCHED = """
+window.turns = [];
+new MutationObserver(() => {
+  for (const heading of document.querySelectorAll("h3")) {
+    const turn = /^Turn (\\d+):/.exec(heading.textContent);
+    if (turn && window.turns.at(-1) !== turn[1]) window.turns.push(turn[1]);
+  }
+}).observe(document, { subtree: true, childList: true, characterData: true });
+"""
+"""Keeps every turn that the page has shown, however shortly."""
+
+
+@dataclass
+class Line:
+    """The connection between page and server, whose answers can be held back."""
+
+    looked: bool = False
+    """Whether the page has looked for new events by itself."""
+    holding: bool = False
+    held: list[Any] = field(default_factory=list)
+    answered: int = 0
+    """How much of what the page asked is answered by what is held back."""
+    browser: Any = None
+
+    def connect(self, socket: Any) -> None:
+        self.browser, server = socket, socket.connect_to_server()
+
+        def asks(message: Any) -> None:
+            self.looked |= BackMsg.FromString(message).rerun_script.is_auto_rerun
+            server.send(message)
+
+        def answers(message: Any) -> None:
+            if self.holding:
+                self.held.append(message)
+                self.answered += ForwardMsg.FromString(message).WhichOneof("type") == "script_finished"
+            else:
+                socket.send(message)
+
+        socket.on_message(asks)
+        server.on_message(answers)
+
+    def hold(self) -> None:
+        """Keep the answers from now on."""
+        self.holding, self.looked, self.answered = True, False, 0
+
+    def release(self) -> None:
+        """Let through what was held, in order."""
+        self.holding = False
+        for message in self.held:
+            self.browser.send(message)
+        self.held.clear()
+
+
+@pytest.fixture
+def line() -> Line:
+    return Line()
+
+
+@pytest.fixture
+def here(site: Callable[..., Any], small_store: SqliteStore, line: Line) -> Iterator[Any]:
+    """A session at turn 9, seen over the line."""
+    shown = site(Path(small_store.path))
+    shown.page.route_web_socket("**/_stcore/stream*", line.connect)
+    shown.page.add_init_script(WATCHED)
+    shown.open("session", session="refactor-api", turn="9")
+    shown.page.get_by_role("heading", name="Turn 9:").wait_for()
+    yield shown
+    line.release()
+
+
+def types(page: Any) -> None:
+    number = page.get_by_role("spinbutton", name="Go to turn")
+    number.fill("12")
+    number.press("Enter")
+
+
+def presses(page: Any) -> None:
+    page.get_by_role("slider").first.press("ArrowRight")
+
+
+def clicks(page: Any) -> None:
+    page.get_by_role("button", name="Event after").click()
+
+
+@dataclass(frozen=True)
+class Move:
+    """One way to go from turn 9 to another."""
+
+    act: Callable[[Any], None]
+    turn: int
+    focused: str | None
+    """The role of the control that the keyboard is on afterwards."""
+
+
+MOVES = (Move(types, 12, "spinbutton"), Move(presses, 10, "slider"), Move(clicks, 14, None))
+
+
+@pytest.mark.parametrize("move", MOVES, ids=lambda move: move.act.__name__)
+def test_a_look_that_left_before_the_answer_undoes_nothing(
+    here: Any, line: Line, small_store: SqliteStore, builders: Any, move: Move
+) -> None:
+    """It finds new events and holds the old address and values; the page goes to the turn and stays there."""
+    page = here.page
+    line.hold()
+
+    move.act(page)
+    here.waits(lambda: line.answered > 0, "the server answers the move")
+    small_store.append(builders.plain("brand-new", start=1_700_000_000.0, turns=2, limit_tokens=9_000, end=True))
+    line.looked, line.answered = False, 0
+    here.waits(lambda: line.looked and line.answered > 0, "it answers a look that was sent before that was seen")
+    line.release()
+    page.get_by_role("heading", name=f"Turn {move.turn}:").wait_for()
+    line.looked = False
+    here.waits(lambda: line.looked, "the page looks again")
+    here.settle()
+
+    assert page.evaluate("window.turns") == ["9", str(move.turn)]
+    assert page.url.endswith(f"turn={move.turn}")
+    expect(page.get_by_role("slider").first).to_have_attribute("aria-valuetext", f"turn {move.turn}")
+    expect(page.get_by_role("spinbutton", name="Go to turn")).to_have_value(str(move.turn))
+    if move.focused:
+        expect(page.get_by_role(move.focused).first).to_be_focused()
+
+    page.get_by_role("slider").first.press("ArrowLeft")
+    page.get_by_role("heading", name=f"Turn {move.turn - 1}:").wait_for()
+    page.wait_for_url(f"**turn={move.turn - 1}")

@@ -1,0 +1,87 @@
+"""A failure that nothing foresaw: the page says so in its own words, and the traceback is in the output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+BROKEN = """
+import sys
+from pathlib import Path
+from windowpane_dashboard import fleet_table, launch
+from windowpane_dashboard.sections import timeline, window
+
+def fails(*given, **named):
+    raise ValueError("words of an agent")
+
+kept = window.window_section
+
+def fails_at_turn_12(store, row, timeline, turn):
+    return fails() if turn == 12 else kept(store, row, timeline, turn)
+
+fleet_table.fleet_styled = fails
+window.window_section = fails_at_turn_12
+timeline.go_to = lambda turn, last: fails() if turn == 11 else moved(turn, last)
+launch.run(Path(sys.argv[1]), int(sys.argv[2]))
+""".replace("kept = ", "moved, kept = timeline.go_to, ")
+
+
+@pytest.fixture
+def here(site: Callable[..., Any], small_store: Any) -> Any:
+    """A dashboard whose fleet table cannot be drawn, nor turn 12, and in which nobody can go to turn 11."""
+    return site(Path(small_store.path), program=BROKEN)
+
+
+def assert_said(here: Any, tmp_path: Path, failures: int) -> None:
+    """The page tells of it once, without the error's own words; they are in the output, with the traceback."""
+    expect(here.page.locator(".st-key-unforeseen")).to_have_count(1)
+    expect(here.page.locator("[data-testid=stException]")).to_have_count(0)
+    here.assert_says("Something failed here that should not")
+    here.assert_says("the lines about ValueError")
+    assert "words of an agent" not in here.page.content()
+    log = (tmp_path / "server-0.log").read_text(encoding="utf-8")
+    assert log.count("ValueError: words of an agent") == failures
+    assert log.count("Traceback (most recent call last)") == failures
+
+
+def test_a_page_that_fails_says_so(here: Any, tmp_path: Path) -> None:
+    """What was drawn before it stays, and another page opens."""
+    page = here.page
+
+    page.goto(here.url)
+
+    assert_said(here, tmp_path, 1)
+    here.assert_says("1 live session, none needs you.")
+    here.open("audit")
+    here.assert_says("seq 1 to 100 shown")
+
+
+def test_a_part_that_fails_says_so_in_its_place(here: Any, tmp_path: Path) -> None:
+    """One turn cannot be drawn: the picture stays, and the next turn opens."""
+    page = here.open("session", session="refactor-api", turn="10")
+    number = page.get_by_role("spinbutton", name="Go to turn")
+    number.fill("12")
+    number.press("Enter")
+
+    assert_said(here, tmp_path, 1)
+    expect(page.locator(".st-key-picture .js-plotly-plot")).to_be_visible()
+    page.get_by_role("slider").first.press("ArrowRight")
+    page.get_by_role("heading", name="Turn 13:").wait_for()
+    here.settle()
+
+
+def test_an_action_that_fails_says_so(here: Any, tmp_path: Path) -> None:
+    """Somebody goes to a turn and the page cannot follow."""
+    page = here.open("session", session="refactor-api", turn="10")
+
+    page.get_by_role("slider").first.press("ArrowRight")
+
+    assert_said(here, tmp_path, 1)
