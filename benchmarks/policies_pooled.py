@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from policies_report import (
+    BASELINES,
     DEFAULT,
     OTHER_READINGS,
     RESAMPLES,
@@ -24,19 +25,27 @@ REGRET = "regret_ratio"
 
 
 def pooled(studied: Sequence[Studied]) -> list[str]:
-    """Both baselines at the tokens of the default, by every reading, and the best preset as it is."""
+    """Both baselines at the tokens of the default, by every reading and where they never fail; best preset."""
     lines = []
-    for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
-        against = _matched(kind)
+    for kind, title in BASELINES:
+        against = matched(kind)
         lines.append(f"- All windows, against {title} at the same tokens: {_told(studied, against, REGRET)}.")
         lines += [f"  - All windows, {one.label}: {_told(studied, against, one.name)}." for one in OTHER_READINGS]
+        told = _told(studied, sound(kind), REGRET)
+        lines.append(f"  - All windows, only sessions in which it never overflows: {told}.")
     best = best_preset(studied)
     told = _told(studied, lambda one: figures(run_of(one, best)), REGRET)
     return [*lines, f"- All windows, against the best {best}, as it is: {told}."]
 
 
-def _matched(kind: str) -> Callable[[Studied], Figures | None]:
+def matched(kind: str) -> Callable[[Studied], Figures | None]:
+    """A baseline at the tokens of the default."""
     return lambda one: matched_with(one, kind).figures
+
+
+def sound(kind: str) -> Callable[[Studied], Figures | None]:
+    """Nothing of a baseline that overflowed; so content larger than the window plays no part."""
+    return lambda one: None if matched_with(one, kind).overflows else matched_with(one, kind).figures
 
 
 def _told(studied: Sequence[Studied], against: Callable[[Studied], Figures | None], measure: str) -> str:

@@ -28,7 +28,8 @@ begins to evict, and whose system prompt and tools fit it, are counted there.
   in sight, one in a summary is; "names in summaries not counted" lets it be neither. Content that does not fit
   the window by itself is nobody's regret, because no policy can keep it and a baseline that sends it overflows;
   "content larger than the window counted" counts it all the same. Where a verdict changes with the reading, it
-  rests on that reading, and should be taken for no more.
+  rests on that reading, and should be taken for no more. In a session in which the matched baseline never
+  overflows no content was larger than the window, so there the second of them changes nothing.
 - Differences are default less other, by session; the interval is 90% of {RESAMPLES:,} bootstrap samples of the
   sessions. Inconclusive: it includes zero, or fewer than {FEWEST} sessions.
 - "All windows" is the mean over every session in every window it fills; there a session is drawn with all of

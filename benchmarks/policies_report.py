@@ -164,9 +164,9 @@ def comparison(studied: Sequence[Studied]) -> list[str]:
         found = {one.name: matched_with(one, kind) for one in studied}
         every = {name: m.figures for name, m in found.items() if m.figures is not None}
         sound = {name: values for name, values in every.items() if not found[name].overflows}
-        lines += rows(title, defaults, every, (*COMPARED, *OTHER_READINGS))
+        lines += rows(f"{title}, tokens matched", defaults, every, (*COMPARED, *OTHER_READINGS))
         if len(sound) < len(every):
-            lines += rows(f"{title}, where it never overflows", defaults, sound, COMPARED[:2])
+            lines += rows(f"{title}, tokens matched, where it never overflows", defaults, sound, COMPARED[:2])
     for preset in preset_names():
         name = f"preset {preset}"
         as_is = {one.name: figures(run_of(one, name)) for one in studied}
@@ -176,7 +176,7 @@ def comparison(studied: Sequence[Studied]) -> list[str]:
     return lines
 
 
-BASELINES: Final = (("truncate", "truncation, tokens matched"), ("keep_last", "keep last N, tokens matched"))
+BASELINES: Final = (("truncate", "truncation"), ("keep_last", "keep last N"))
 
 
 def matched_with(one: Studied, kind: str) -> Matched:
@@ -221,7 +221,7 @@ def run_of(one: Studied, name: str) -> Run:
 def matching(studied: Sequence[Studied]) -> str:
     words = []
     presets = [(f"preset {name}", f"default to preset {name}") for name in preset_names()]
-    for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N"), *presets):
+    for kind, title in (*BASELINES, *presets):
         found = [matched_with(one, kind) for one in studied]
         direct = sum(m.figures is not None and not m.interpolated for m in found)
         between = sum(m.interpolated for m in found)
@@ -261,7 +261,7 @@ def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
             continue
         window = window_name(limit)
         defaults = {one.name: figures(run_of(one, DEFAULT)) for one in own}
-        for kind, title in (("truncate", "truncation"), ("keep_last", "keep last N")):
+        for kind, title in BASELINES:
             found = {one.name: m.figures for one in own if (m := matched_with(one, kind)).figures is not None}
             lines.append(_verdict(f"{window}, against {title} at the same tokens", defaults, found))
             lines += [_verdict(f"  {window}, {one.label}", defaults, found, one.name) for one in OTHER_READINGS]

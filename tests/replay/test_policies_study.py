@@ -88,6 +88,20 @@ def test_a_session_is_drawn_with_all_its_windows(bench: Any) -> None:
     assert clustered([]) is None
 
 
+def test_a_baseline_that_overflowed_is_compared_apart(bench: Any) -> None:
+    """Its session counts among all, and not among those in which it never failed."""
+    report, pooled = bench("policies_report"), bench("policies_pooled")
+
+    def studied(name: str, overflows: int) -> Any:
+        matched = report.Matched("truncate", {"regret_ratio": 0.1}, overflows=overflows)
+        return report.Studied(name, 8_192, (), (matched, report.Matched("keep_last", None)))
+
+    sessions = [studied("failed", 2), studied("held", 0)]
+
+    assert [pooled.matched("truncate")(one) for one in sessions] == [{"regret_ratio": 0.1}] * 2
+    assert [pooled.sound("truncate")(one) for one in sessions] == [None, {"regret_ratio": 0.1}]
+
+
 def test_results_carry_the_studys_verdicts_and_tables(bench: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """A table a window and the lines that count; writing it twice changes nothing, the rest stays."""
     results = bench("policies_results")

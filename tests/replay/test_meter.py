@@ -1,0 +1,235 @@
+"""What a replay measures, call by call, held against figures worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from windowpane.digests import keyed_digester
+from windowpane.events import ContentCompressed, Event, EventContext, Usage
+from windowpane.replay import Matrix, Setup, replay_of, simulate, summaries
+from windowpane.replay import meter as metering
+from windowpane.replay.history import Call, History, Stretch
+from windowpane.replay.meter import REGRET_TURNS, Measures, Meter
+from windowpane.replay.needs import MINIMUM_TOKENS, Need, Needs, needs_of
+from windowpane.replay.saving import MAXIMUM_POINTS
+from windowpane.replay.simulate import Run, _Tally
+from windowpane.vocabulary import ContentType
+from windowpane.window.blocks import Block
+from windowpane.window.references import MAXIMUM_HOLDERS
+
+NOTHING = Needs((), ())
+
+
+def block(name: str, tokens: int = 10, content_type: ContentType = "tool_result", text: str = "") -> Block:
+    return Block(name, content_type, tokens, 1, name, 1, name, tokens * 4, "exact", text or name)
+
+
+SYSTEM = block("system", 20, "system_prompt")
+
+
+def history(*arrived: Sequence[Block]) -> History:
+    """One stretch of calls, each with what came in before it."""
+    stretch, calls = Stretch(1), []
+    for number, blocks in enumerate(arrived, 1):
+        start = len(stretch.blocks)
+        stretch.blocks.extend(blocks)
+        calls.append(Call(number, stretch, start, len(stretch.blocks)))
+    return History(tuple(calls))
+
+
+def measured(
+    arrived: Sequence[Sequence[Block]],
+    sent: Sequence[Sequence[Block]],
+    needs: dict[int, Needs] | None = None,
+    **options: Any,
+) -> Measures:
+    """The measures of *sent*, where *needs* says by call, from 0, what the recorded agent needed."""
+    wanted = [(needs or {}).get(number, NOTHING) for number in range(len(arrived))]
+    limits = {"limit_tokens": 1_000, "fitting_tokens": 900, "largest_tokens": 500, "probe": False, **options}
+    meter = Meter(history(*arrived), wanted, digest=keyed_digester(b"k" * 32), **limits)
+    for blocks in sent:
+        meter.sent(blocks)
+    return meter.measures(evicted=0, compressions=0, compression_fidelity=None)
+
+
+def lost(number_needed: int, need: Need, after: Sequence[Block] = (), *, tokens: int = 40) -> Measures:
+    """A result leaves before call 1, and is needed by the reply to call *number_needed*."""
+    first = block("result", tokens)
+    arrived = [[SYSTEM, first], *([[]] * number_needed)]
+    sent = [[SYSTEM, first], *([[SYSTEM, *after]] * number_needed)]
+    return measured(arrived, sent, {number_needed: Needs((), (need,))})
+
+
+@pytest.mark.parametrize(("fitting", "overflows"), [(29, 1), (30, 0)])
+def test_a_call_overflows_only_above_what_fits(fitting: int, overflows: int) -> None:
+    """A call that takes exactly all there is fits."""
+    one = [SYSTEM, block("user")]
+
+    assert measured([one], [one], fitting_tokens=fitting).overflows == overflows
+
+
+def test_only_an_unbroken_prefix_is_read_from_the_cache() -> None:
+    """What stands behind the first change is written again, also where it stands at the same place as before."""
+    a, b, c, other = block("a"), block("b"), block("c", 30), block("other")
+    whole = measured([[SYSTEM, a, b, c], [], []], [[SYSTEM, a, b, c], [SYSTEM, a, b, c], [SYSTEM, other, b, c]])
+
+    assert whole.tokens_sent == 3 * 70
+    assert whole.cached_tokens == 70 + 20
+    assert whole.cost_tokens == pytest.approx(1.25 * 70 + 0.10 * 70 + (0.10 * 20 + 1.25 * 50))
+
+
+def test_dollars_are_those_of_what_each_call_sends() -> None:
+    """Cached and fresh tokens are priced apart; one call without a price leaves the whole without one."""
+    blocks = [SYSTEM, block("user")]
+
+    def price(usage: Usage) -> float | None:
+        return 2.0 * usage.input_tokens + 0.5 * usage.cache_read_tokens
+
+    assert measured([blocks, []], [blocks, blocks], price=price).cost_dollars == 2.0 * 30 + 0.5 * 30
+
+    def first_only(usage: Usage) -> float | None:
+        return None if usage.cache_read_tokens else 1.0
+
+    assert measured([blocks, []], [blocks, blocks], price=first_only).cost_dollars is None
+
+
+@pytest.mark.parametrize(("turns", "regrets"), [(1, 1), (REGRET_TURNS, 1), (REGRET_TURNS + 1, 0)])
+def test_content_is_regretted_within_twenty_turns(turns: int, regrets: int) -> None:
+    """The twentieth turn after it left still counts; later it is another matter."""
+    found = lost(turns + 1, Need("result", "call"))
+
+    assert (found.regrets, found.regretted_tokens) == (regrets, 40 * regrets)
+
+
+@pytest.mark.parametrize(
+    ("shown", "regrets"),
+    [("neither", 1), ("left_name here", 1), ("left_name and right_name_2", 0)],
+    ids=["nothing", "half", "all"],
+)
+def test_a_used_name_is_no_regret_where_all_of_them_still_stand(shown: str, regrets: int) -> None:
+    """Half of the names in sight do not stand for the content that held both."""
+    need = Need("result", "identifier", ("left_name", "right_name_2"))
+
+    assert lost(2, need, [block("other", text=shown)]).regrets == regrets
+
+
+def test_a_name_in_a_summary_counts_only_by_the_milder_reading() -> None:
+    """The stricter reading wants the content itself."""
+    need = Need("result", "identifier", ("left_name",))
+    summary = block("summary", content_type="summary", text="it was left_name")
+    found = lost(2, need, [summary])
+
+    assert (found.regret_ratio, found.regret_ratio_unsummarized) == (0.0, 40 / 60)
+
+
+def test_content_that_fits_no_window_is_apart() -> None:
+    """No policy can keep it in sight, so only the reading that says so counts it."""
+    found = lost(2, Need("result", "call"), tokens=501)
+
+    assert (found.regrets, found.regret_ratio) == (0, 0.0)
+    assert found.regret_ratio_with_oversized == 501 / 521
+
+
+def test_the_shares_have_their_denominators() -> None:
+    """Of all content, so that removing more cannot lower it; and of what was removed."""
+    a, b, c = block("a", 40), block("b", 60), block("c", 100)
+    found = measured(
+        [[SYSTEM, a, b, c], [], []], [[SYSTEM, a, b, c], [SYSTEM, c], [SYSTEM, c]],
+        {2: Needs((), (Need("a", "call"),))},
+    )  # fmt: skip
+
+    assert (found.removed_tokens, found.regretted_tokens) == (100, 40)
+    assert found.regret_ratio == 40 / 220
+    assert found.regretted_share == 40 / 100
+    assert (found.peak_tokens, found.peak_utilization) == (220, 0.22)
+
+
+def test_fidelity_weighs_by_what_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe over three times the tokens counts three times."""
+    scores = {("a",): 1.0, ("b",): 0.0}
+
+    def evaluate(removed: Sequence[Block], *_: object, **__: object) -> SimpleNamespace:
+        return SimpleNamespace(score=scores[tuple(one.id for one in removed)])
+
+    monkeypatch.setattr(metering, "evaluate", evaluate)
+    a, b = block("a", 250), block("b", 750)
+    found = measured([[a, b], [], []], [[a, b], [b], []], probe=True, fitting_tokens=2_000)
+
+    assert found.fidelity == 0.25
+
+
+@pytest.mark.parametrize(("tokens", "needed"), [(MINIMUM_TOKENS, 1), (MINIMUM_TOKENS - 1, 0)])
+def test_content_that_comes_again_is_needed_from_a_size_on(tokens: int, needed: int) -> None:
+    """What is smaller comes again by chance."""
+    one = block("one", tokens)
+
+    assert [len(need.returned) for need in needs_of(history([one], [replace(one, id="again")]))] == [0, needed]
+
+
+def test_what_the_user_cleared_was_evicted_by_nobody() -> None:
+    """A baseline counts what it leaves out; a new window after a clear begins without what stood before."""
+    first, second = history([SYSTEM, block("a"), block("b"), block("c")]), history([SYSTEM, block("d")])
+    calls = (*first.calls, replace(second.calls[0], number=2))
+    meter = Meter(
+        History(calls), [NOTHING] * 2, 8_192, 8_000,
+        largest_tokens=500, digest=keyed_digester(b"k" * 32), probe=False,
+    )  # fmt: skip
+    prepared = SimpleNamespace(
+        meter=lambda _setup: meter, recording=SimpleNamespace(name="cleared", has_content=True)
+    )
+
+    run = simulate(prepared, Setup(8_192, "keep_last", keep_groups=2))  # type: ignore[arg-type]
+
+    assert run.timeline == (40, 30)
+    assert run.measures.evicted_blocks == 1
+
+
+def test_a_sum_of_dollars_needs_the_price_of_every_session() -> None:
+    """One session of an unpriced model leaves the whole without dollars; everything else adds up."""
+    setup = Setup(8_192)
+
+    def run(dollars: float | None, fidelity: float | None) -> Run:
+        return Run("s", setup, Measures(overflows=1, cost_dollars=dollars, fidelity=fidelity), ())
+
+    (partly,) = summaries([run(1.0, 0.5), run(None, None)])
+    (whole,) = summaries([run(1.0, 0.5), run(0.5, 1.0)])
+
+    assert (partly.cost_dollars, partly.fidelity, partly.overflows) == (None, 0.5, 2)
+    assert (whole.cost_dollars, whole.fidelity, whole.sessions) == (1.5, 0.75, 2)
+
+
+def test_only_what_was_accepted_is_a_compression() -> None:
+    """An attempt that was given up changed nothing."""
+    tally = _Tally()
+    context = EventContext("s", "a", "m", 1, 1, "replay", "stream")
+    for number, outcome in enumerate(("accepted", "rejected", "failed", "accepted")):
+        tally.take(Event(context, number, None, ContentCompressed("compaction", "threshold", outcome, 900, 100)))
+
+    assert tally.compressions == 2
+
+
+def test_a_long_timeline_keeps_its_peaks() -> None:
+    """Of each stretch the largest call is stored."""
+    timeline = [100] * (2 * MAXIMUM_POINTS)
+    timeline[2 * 777 + 1] = 900
+    stored = replay_of(Matrix((Run("s", Setup(8_192), Measures(), tuple(timeline)),)), name="n", at=1.0)
+
+    assert len(stored.runs[0].timeline) == MAXIMUM_POINTS
+    assert stored.runs[0].timeline[777] == 900
+
+
+@pytest.mark.parametrize(("holders", "needed"), [(MAXIMUM_HOLDERS, MAXIMUM_HOLDERS), (MAXIMUM_HOLDERS + 1, 0)])
+def test_a_name_that_many_hold_refers_to_none(holders: int, needed: int) -> None:
+    """Three pieces of content may share a rare name; with a fourth it is rare no more."""
+    name = "ledger_entries_2024"
+    held = [block(f"r{number}", text=f"{number} has {name}") for number in range(holders)]
+    said = block("said", content_type="assistant_response", text=f"as {name} shows")
+    one = history(held, [said])
+    first = replace(one.calls[0])
+
+    assert len(needs_of(History((first,)))[0].used) == needed
