@@ -116,7 +116,7 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
         "checkpoint_ratio": ("cross_window.auto_save_threshold", config.cross_window.auto_save_threshold),
     }
     changes |= {field: value for field, (key, value) in named.items() if given is None or is_named(config, key)}
-    return replace(base, **changes, **_background(options, config, base))
+    return replace(base, **changes, **_background(options, config, base, _compacts_from(config, preset)))
 
 
 def tracker_settings(options: Options, config: Config, preset: Preset | None) -> TrackerSettings:
@@ -202,7 +202,19 @@ def _ladder(
     return LADDER if given is None else None
 
 
-def _background(options: Options, config: Config, base: ControlSettings) -> dict[str, Any]:
+def _compacts_from(config: Config, preset: Preset | None) -> float | None:
+    """The utilization from which compaction was chosen; None where eviction falls short."""
+    if is_named(config, COMPACT_RATIO):
+        return config.compression.compaction_utilization_threshold
+    begins = config.compression.cascade or (
+        CASCADE_MAP if preset is not None and preset.name == CASCADE.name else {}
+    )
+    return next((ratio for ratio, name in begins.items() if STRATEGIES.get(name, name) == "compaction"), None)
+
+
+def _background(
+    options: Options, config: Config, base: ControlSettings, begin_ratio: float | None
+) -> dict[str, Any]:
     """Whether what is done after a turn keeps nobody waiting; a preset's own work between turns stays."""
     wanted = options.background
     if wanted is None and is_named(config, "compression.background"):
@@ -211,4 +223,4 @@ def _background(options: Options, config: Config, base: ControlSettings) -> dict
         return {}
     if base.after_turn:
         return {"background": wanted}
-    return {"after_turn": (background_compaction(),)} if wanted else {}
+    return {"after_turn": (background_compaction(begin_ratio),)} if wanted else {}

@@ -77,8 +77,12 @@ def valid(window: Any) -> bool:
     return openai_faults(window.messages()) == [] == anthropic_faults(window.messages("anthropic").messages)
 
 
+def accepted(sink: RecordingSink) -> list[ContentCompressed]:
+    return [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+
+
 def strategies(sink: RecordingSink) -> list[str]:
-    return [event.strategy for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
+    return [event.strategy for event in accepted(sink)]
 
 
 def report(assignment: str) -> str:
@@ -361,37 +365,59 @@ def test_scenario_061_a_long_call_keeps_its_place_with_an_interim_result() -> No
         assert valid(window)
 
 
-def test_scenarios_037_038_113_compaction_in_the_background_takes_only_what_it_covers() -> None:
-    """The turn ends at once; what comes meanwhile survives, and no second compaction is begun."""
+@pytest.mark.parametrize("chosen", [{}, {"cascade": ["eviction", "compaction", "subagent_delegation"]}])
+def test_scenarios_037_038_113_compaction_in_the_background_takes_only_what_it_covers(
+    chosen: dict[str, Any],
+) -> None:
+    """Where eviction falls short no hook waits for the summary; what comes meanwhile survives."""
     sink = RecordingSink()
     began, go_on = threading.Event(), threading.Event()
-    running: list[int] = []
+    asked: list[str] = []
 
     def model(system: str, user: str) -> str:
-        running.append(1)
-        assert len(running) == 1, "a second summary was begun"
+        asked.append(user)
         began.set()
-        assert go_on.wait(20)
+        assert go_on.wait(30)
         return "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason_{n}" for n in range(40))
 
-    window = manager(sink, seams=replace(in_memory_seams(sink), model=model), background=True)
-    n = 0
-    while not began.is_set() and n < 60:
-        talk(window, 1, first=n, size=120)
-        n += 1
-        if window.status().utilization and window.status().utilization > 0.80:
-            began.wait(0.5)
-    assert began.is_set()
+    seams = replace(in_memory_seams(sink), model=model)
+    window = manager(sink, seams=seams, subagent=report, background=True, **chosen)
+    turns = 0
+    while not began.wait(0.2 if (window.status().utilization or 0) > 0.55 else 0):
+        assert turns < 60, "the window is full and nothing was begun"
+        talk(window, 1, first=turns, size=120)
+        turns += 1
+    talk(window, 1, first=turns, size=20)
     window.add_user("LATE-ONE arrived meanwhile")
     window.add_memory("LATE-TWO arrived meanwhile")
+    assert strategies(sink) == []
+
     go_on.set()
     assert window.settle()
 
-    assert strategies(sink) == ["compaction"] or "compaction" in strategies(sink)
-    assert said(window).count("LATE-ONE") == 1
-    assert said(window).count("LATE-TWO") == 1
+    assert len(asked) == 1
+    assert [(event.strategy, event.method) for event in accepted(sink)] == [("compaction", "function")]
+    assert said(window).count("LATE-ONE") == said(window).count("LATE-TWO") == 1
+    assert f"Question {turns}:" in said(window)
     assert valid(window)
     window.close()
+
+
+def test_a_call_that_may_not_fit_waits_for_its_compaction() -> None:
+    """A turn that goes from yellow to red leaves nothing to do between turns: the hook makes room itself."""
+    sink = RecordingSink()
+    with manager(sink, background=True) as window:
+        for turn in range(60):
+            if (window.status().utilization or 0) > 0.50:
+                break
+            talk(window, 1, first=turn, size=120)
+        assert strategies(sink) == []
+        window.add_user("A long one: " + "word " * 5_000)
+
+        assert window.on_turn_start().action in ("compact", "roll")
+        window.on_turn_end(chat_reply("ok"))
+        assert "compaction" in strategies(sink)
+        assert valid(window)
 
 
 # -- budgets by component -------------------------------------------------------------------------------------

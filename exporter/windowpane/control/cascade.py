@@ -89,6 +89,11 @@ def take(
                 _log.exception("%s failed; what comes after it on the ladder is tried instead", name)
 
 
+def is_room_coming(core: Core, levels: Levels) -> bool:
+    """Whether a summary is being written and can be waited for: what it covers is not to leave before."""
+    return core.compacting and _can_wait(core, levels)
+
+
 def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
     """Merge what is alike, where the policy does, and evict what is still too much."""
     policy = core.settings.policy
@@ -153,11 +158,26 @@ def _beginning(ratio: float, name: str) -> Rung:
     return Rung(rung.action, due, rung.run)
 
 
-def background_compaction() -> Rung:
-    """After a turn: compact from where checkpoints begin, so that a call rarely has to wait for it."""
-    return Rung(
-        "compact", lambda core, levels: core.used() >= levels.checkpoint and not core.compacting, _compact
-    )
+def background_compaction(begin_ratio: float | None = None) -> Rung:
+    """After a turn: compact where a call would otherwise have to wait for it.
+
+    *begin_ratio* is the utilization from which compaction was chosen; it begins there, or where checkpoints do if
+    that is before. Where none was chosen it begins there too, and wherever eviction fell short before the call
+    that has just ended.
+    """
+
+    def due(core: Core, levels: Levels) -> bool:
+        if core.compacting or core.limits is None:
+            return False
+        levels, used = levels.above(core.standing()), core.used()
+        if begin_ratio is None:
+            return used >= levels.checkpoint or min(used, core.sent) >= levels.evict
+        return used >= max(levels.evict, min(levels.checkpoint, core.limits.at(begin_ratio)))
+
+    def run(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+        return _compact(core, limits, levels.above(core.standing()))
+
+    return Rung("compact", due, run)
 
 
 def _cut(core: Core, limits: WindowLimits, _levels: Levels) -> Program[Outcome]:
@@ -170,8 +190,20 @@ def _may_summarize(core: Core) -> bool:
 
 def _may_compact(core: Core, levels: Levels) -> bool:
     """From where the user said, else wherever eviction fell short."""
+    if _is_left_to_turn_end(core, levels):
+        return False
     chosen = core.settings.compact_ratio is not None
     return core.used() >= (levels.compact if chosen else levels.evict)
+
+
+def _is_left_to_turn_end(core: Core, levels: Levels) -> bool:
+    """Whether the conversation is compacted between turns, and this call can be made before that."""
+    between = any(rung.action == "compact" for rung in core.settings.after_turn)
+    return between and _can_wait(core, levels)
+
+
+def _can_wait(core: Core, levels: Levels) -> bool:
+    return core.used() < max(levels.compact, levels.checkpoint)
 
 
 def _worth_evicting(core: Core, levels: Levels) -> bool:
@@ -195,7 +227,12 @@ RUNGS: Final[dict[str, Rung]] = {
     ),
     "compaction": Rung("compact", _may_compact, _compact, until_roll=True),
     "note_taking": Rung("compact", may_note, carry_notes, until_roll=True),
-    "subagent_delegation": Rung("compact", may_delegate, delegate_history, until_roll=True),
+    "subagent_delegation": Rung(
+        "compact",
+        lambda core, levels: may_delegate(core, levels) and not _is_left_to_turn_end(core, levels),
+        delegate_history,
+        until_roll=True,
+    ),
     "roll": Rung("roll", lambda core, levels: core.used() >= levels.roll, roll),
     "hard_eviction": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _evict_hard),
     "truncation": Rung("evict", lambda core, levels: core.used() > levels.ceiling, _cut),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from windowpane.control.cascade import Tally, climb, take
+from windowpane.control.cascade import Tally, climb, is_room_coming, take
 from windowpane.control.compacting import compact
 from windowpane.control.core import Core
 from windowpane.control.crossing import checkpoint_if_due, save_checkpoint, save_milestone
@@ -49,7 +49,7 @@ def turn_start(core: Core) -> Program[Decision]:
     if over:
         yield from enforce(core, limits, levels, tally)
     yield from checkpoint_if_due(core, levels, before.used_tokens)
-    if core.standing() <= levels.ceiling:
+    if core.standing() <= levels.ceiling and not is_room_coming(core, levels):
         yield from climb(core, limits, levels, tally)
     return _settle(core, levels, tally, before=before.used_tokens)
 
@@ -65,6 +65,7 @@ def turn_end(
     reported = reported_used
     if reported is None and reported_remaining is not None and core.limits is not None:
         reported = core.limits.limit_tokens - reported_remaining
+    core.sent = core.used()
     core.add_reply(reply.parts)
     cost = reply.cost_dollars
     if cost is None and reply.usage is not None and core.cost_of is not None:
@@ -91,6 +92,7 @@ def after_turn(core: Core) -> Program[None]:
     limits, levels = core.limits, core.levels
     if limits is not None and levels is not None:
         yield from take(core.settings.after_turn, core, limits, levels, Tally())
+        core.tracker.flush()
 
 
 def overflow(core: Core, error: object) -> Program[Decision]:

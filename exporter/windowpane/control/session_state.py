@@ -90,6 +90,8 @@ class SessionState:
     answered: set[str] = field(default_factory=set)
     measured: PressureMeasured | None = None
     last_usage: Usage | None = None
+    sent: int = 0
+    """Used tokens with which the last call was made."""
     goal_block: str | None = None
     fruitless_used: int | None = None
     """Used tokens at the last eviction plan that was not worth applying."""
