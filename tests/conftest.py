@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -21,6 +22,10 @@ settings.register_profile(
 )
 settings.register_profile("all", max_examples=1500, deadline=None, suppress_health_check=_SLOW_MACHINE)
 settings.load_profile("all" if os.environ.get("WINDOWPANE_TEST_ALL") else "quick")
+
+# A shell that runs the tests in the background has them, and so the programs they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RequireServer = Callable[[str], Path]
 """Name of a program to its path; skips, or fails where servers are required."""

@@ -83,13 +83,19 @@ class TestTop:
         shown: list[bytes] = []
         reader = threading.Thread(target=lambda: shown.extend(iter(lambda: _read(screen), b"")), daemon=True)
         reader.start()
-        wait_until(lambda: process.poll() is not None or b"by pressure" in b"".join(shown), what="the table")
-        pauses = len(shown)
-        begun = time.monotonic()
-        wait_until(lambda: process.poll() is not None or time.monotonic() - begun > 1.5, what="some refreshes")
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
-        os.close(screen)
+        try:
+            wait_until(lambda: process.poll() is not None or b"by pressure" in b"".join(shown), what="the table")
+            pauses = len(shown)
+            begun = time.monotonic()
+            wait_until(
+                lambda: process.poll() is not None or time.monotonic() - begun > 1.5, what="some refreshes"
+            )
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=20)
+        finally:
+            process.kill()
+            process.communicate()
+            os.close(screen)
 
         assert (process.returncode, said) == (0, b"")
         assert len(shown) - pauses < 20
