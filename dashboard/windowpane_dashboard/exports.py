@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from windowpane.codec import decode
 from windowpane.exceptions import EventFormatError
 from windowpane.store.export import Row, json_line, parquet_writer
-from windowpane.words import describe
+from windowpane.words import describe, describe_damage
 from windowpane_dashboard.queries import moments
 
 Batches = Iterator[list[Row]]
@@ -57,8 +57,8 @@ def _csv(rows: Iterator[list[object]] | list[tuple[str, ...]]) -> bytes:
 def _said(row: Row) -> str:
     try:
         return _inert(describe(decode(row.body)))
-    except EventFormatError:
-        return "this event cannot be read: its bytes were changed"
+    except EventFormatError as error:
+        return _inert(describe_damage(error))
 
 
 def _inert(cell: str) -> str:

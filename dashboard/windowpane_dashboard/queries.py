@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -17,9 +17,18 @@ from windowpane.events import AlertFired, ContentRegretted, FidelityEvaluated, L
 from windowpane.formats import UNKNOWN, ago, turns_band, turns_until
 from windowpane.settings import Thresholds, WindowLimits
 from windowpane.signs import MARK_OF, event_label, zone_label
-from windowpane.store.base import AlertRow, EventFilter, EventReader, SessionRow, StoredEvent, TurnRow
+from windowpane.store.base import (
+    AlertRow,
+    DamagedEvent,
+    EventFilter,
+    EventReader,
+    SessionRow,
+    StoredEvent,
+    TurnRow,
+    readable,
+)
 from windowpane.vocabulary import COMPONENTS, ZONES, Severity
-from windowpane.words import describe
+from windowpane.words import describe, describe_damage
 from windowpane_dashboard.filters import SEVERITIES, FleetFilters, SessionPlace
 
 FLEET_ROWS: Final = 500
@@ -171,18 +180,18 @@ class Timeline:
 
 def timeline(reader: EventReader, session_id: str) -> Timeline:
     """The whole course of one session."""
-    marked = reader.events(EventFilter(session_id=session_id, types=LANE_TYPES, limit=LANE_EVENTS + 1))
+
+    def record(*types: str, limit: int = LANE_EVENTS) -> Sequence[StoredEvent | DamagedEvent]:
+        return reader.record(EventFilter(session_id=session_id, types=types, limit=limit))
+
+    marked = record(*LANE_TYPES, limit=LANE_EVENTS + 1)
     return Timeline(
         turns=turns_frame(reader.turns(session_id)),
-        spans=limit_spans(
-            reader.events(EventFilter(session_id=session_id, types=("session.started", "limit.changed")))
-        ),
+        spans=limit_spans(readable(record("session.started", "limit.changed", limit=500))),
         marks=marks_frame(marked[:LANE_EVENTS]),
         marks_cut=len(marked) > LANE_EVENTS,
-        facts=fact_totals(
-            reader.events(EventFilter(session_id=session_id, types=("fidelity.evaluated",), limit=LANE_EVENTS))
-        ),
-        regrets=regrets_frame(marked[:LANE_EVENTS]),
+        facts=fact_totals(readable(record("fidelity.evaluated"))),
+        regrets=regrets_frame(readable(marked[:LANE_EVENTS])),
     )
 
 
@@ -256,15 +265,16 @@ def _limits(data: SessionStarted | LimitChanged) -> WindowLimits | None:
         return None
 
 
-def marks_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
-    """The marks of an event lane, those of one kind and turn gathered into one."""
+def marks_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
+    """The marks of an event lane, those of one kind and turn gathered into one; damaged events have theirs."""
     gathered: dict[tuple[str, int], list[str]] = {}
     severities: dict[tuple[str, int], str] = {}
-    for stored in events:
-        place = (MARK_OF[stored.event.type].letter, stored.event.context.turn)
-        gathered.setdefault(place, []).append(describe(stored.event))
-        if isinstance(stored.event.data, AlertFired) and severities.get(place) != "critical":
-            severities[place] = stored.event.data.severity
+    for one in record:
+        line = line_of(one)
+        place = (MARK_OF[line.type].letter, line.turn)
+        gathered.setdefault(place, []).append(line.what)
+        if isinstance(one, StoredEvent) and isinstance(data := one.event.data, AlertFired):
+            severities[place] = "critical" if severities.get(place) == "critical" else data.severity
     records = [
         (letter, turn, len(texts), _gathered_text(texts), severities.get((letter, turn), ""))
         for (letter, turn), texts in gathered.items()
@@ -302,16 +312,35 @@ def red_in(turn: pd.Series) -> str:
 # -- events ---------------------------------------------------------------------------------------------------
 
 
-def events_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
+class Line(NamedTuple):
+    """An event in words, or what stands in its place where it is damaged."""
+
+    at: float | None
+    session_id: str
+    turn: int
+    type: str
+    what: str
+
+
+def line_of(one: StoredEvent | DamagedEvent) -> Line:
+    """The words of one event."""
+    if isinstance(one, DamagedEvent):
+        return Line(one.at, one.session_id, one.turn, one.type, describe_damage(one.problem))
+    context = one.event.context
+    return Line(one.event.at, context.session_id, context.turn, one.event.type, describe(one.event))
+
+
+def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
     """Events as rows of words; `at` in UTC, NaT where a recording has no times."""
+    lines = [line_of(one) for one in record]
     data = {
-        "seq": [stored.seq for stored in events],
-        "at": moments([stored.event.at for stored in events]),
-        "session": [stored.event.context.session_id for stored in events],
-        "turn": [stored.event.context.turn for stored in events],
-        "event": [event_label(stored.event.type) for stored in events],
-        "what": [describe(stored.event) for stored in events],
-        "hash": [stored.hash[:12] for stored in events],
+        "seq": [one.seq for one in record],
+        "at": moments([line.at for line in lines]),
+        "session": [line.session_id for line in lines],
+        "turn": [line.turn for line in lines],
+        "event": [event_label(line.type) for line in lines],
+        "what": [line.what for line in lines],
+        "hash": [one.hash[:12] for one in record],
     }
     return pd.DataFrame(data)
 

@@ -11,7 +11,7 @@ import pandas as pd
 from windowpane.events import ContentCompressed, FidelityEvaluated, SubagentDelegated, SubagentReturned
 from windowpane.formats import UNKNOWN, count
 from windowpane.signs import CONTENT_WORDS
-from windowpane.store.base import BlockRow, EventFilter, EventReader, SessionRow, StoredEvent
+from windowpane.store.base import BlockRow, EventFilter, EventReader, SessionRow, StoredEvent, readable
 from windowpane.vocabulary import COMPONENT_OF, FATES, Fate
 from windowpane_dashboard.filters import SessionPlace
 
@@ -138,12 +138,12 @@ class ContentSide:
 
 def compressions(reader: EventReader, session_id: str) -> tuple[Compression, ...]:
     """Every compression of a session, oldest first."""
-    stored = reader.events(
+    record = reader.record(
         EventFilter(
             session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
         )
     )
-    return pair_compressions(stored)
+    return pair_compressions(readable(record))
 
 
 def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[Compression, ...]:
@@ -279,7 +279,7 @@ def children_frame(reader: EventReader, session_id: str, children: Sequence[Sess
     query = EventFilter(
         session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=COMPRESSIONS
     )
-    for stored in reader.events(query):
+    for stored in readable(reader.record(query)):
         data, turn = stored.event.data, stored.event.context.turn
         if isinstance(data, SubagentDelegated):
             given[data.child_session_id] = turn

@@ -188,7 +188,7 @@ def decode(raw: bytes | str) -> Event:
     """The event that *raw* encodes. Raises `EventFormatError` naming the field that is wrong."""
     try:
         document = _decoder.decode(raw)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:  # a database may hold other than text
         raise EventFormatError(f"not a JSON object: {error}") from error
     return from_document(document)
 

@@ -21,6 +21,11 @@ def describe(event: e.Event) -> str:
     return _SENTENCES[event.type](event.data)
 
 
+def describe_damage(problem: object) -> str:
+    """What stands in place of an event whose stored bytes cannot be read."""
+    return f"This event cannot be read: {problem}."
+
+
 def content_counts(kinds: Iterable[ContentType]) -> str:
     """How many of each kind: `12 tool results and 2 thinking blocks`."""
     parts = []

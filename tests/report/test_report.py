@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, FidelityEvaluated, Usage
 from windowpane.report import SessionReport, gather, to_html, to_json, to_text
 from windowpane.settings import WindowLimits
+from windowpane.store.base import EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane.tracking import SessionInfo, SessionTracker
 
@@ -110,6 +112,31 @@ class TestWhatItSays:
 
         assert document["answer"] == report.answer
         assert len(document["turns"]) == len(report.turns)
+
+
+class TestDamagedEvents:
+    @pytest.mark.parametrize("body", [b"\xff\x00", b'{"type": "\xff"}', b'{"schema": 1,'])
+    def test_the_others_are_reported_and_the_damaged_one_is_named(self, tmp_path: Path, body: bytes) -> None:
+        """Every form says which event cannot be read and what is wrong, and all else as before."""
+        with closing(SqliteStore(tmp_path / "store.db")) as store:
+            store.append(eventful("reviewer"))
+            (evicted,) = store.events(EventFilter(types=("blocks.evicted",)))
+            with closing(sqlite3.connect(store.path)) as connection:
+                connection.execute("UPDATE events SET body = ? WHERE seq = ?", (body, evicted.seq))
+                connection.commit()
+            session = store.session("eventful")
+            assert session is not None
+            report = gather(store, session)
+
+        (damaged,) = report.damaged
+        assert (damaged.seq, damaged.turn) == (evicted.seq, evicted.event.context.turn)
+        assert not report.evictions
+        assert len(report.compressions) == len(report.regrets) == 1
+        text, page, document = to_text(report), to_html(report), to_json(report)
+        assert f"seq {evicted.seq}, blocks.evicted: not a JSON object" in text
+        assert "Compressions" in text
+        assert f"<td>{evicted.seq}</td><td>blocks.evicted</td><td>not a JSON object" in page
+        assert document["damaged"][0]["seq"] == evicted.seq
 
 
 class TestHostileContent:

@@ -10,17 +10,17 @@ import streamlit as st
 from windowpane.events import PAYLOADS
 from windowpane.formats import count
 from windowpane.signs import event_label
-from windowpane.store.base import SessionFilter, StoredEvent, Verification
+from windowpane.store.base import DamagedEvent, SessionFilter, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
-from windowpane.words import describe
 from windowpane_dashboard import access, address, downloads, elements, times
 from windowpane_dashboard.exports import FORMS
 from windowpane_dashboard.filters import AuditFilters
 from windowpane_dashboard.inert import inert
-from windowpane_dashboard.queries import events_frame
+from windowpane_dashboard.queries import events_frame, line_of
 
 PAGE_ROWS = 100
 OFFERED = 200
+NAMED = 20
 VERIFIED = "audit_verified"
 PAGE, TRAIL = "audit", "audit_trail"
 
@@ -137,7 +137,7 @@ def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
 def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
     """One page of rows, with what a row says in full, paging and downloads."""
     query = filters.to_store(limit=PAGE_ROWS + 1)
-    found = snapshot.store.events(query)
+    found = snapshot.store.record(query)
     if not found:
         st.text("No event matches these filters.")
         return
@@ -145,6 +145,9 @@ def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
     more = " or more" if filters.text and total >= MAXIMUM_HITS else ""
     shown = found[:PAGE_ROWS]
     _table(shown)
+    damaged = [one for one in shown if isinstance(one, DamagedEvent)]
+    if damaged:
+        st.warning(damage_line(damaged), icon=":material/broken_image:")
     left, middle, right = st.columns([2.6, 2.2, 3.8], vertical_alignment="center")
     left.caption(
         f"{total:,}{more} matching events, seq {shown[0].seq:,} to {shown[-1].seq:,} shown; "
@@ -157,7 +160,16 @@ def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
     _selected_row(shown)
 
 
-def _table(shown: Sequence[StoredEvent]) -> None:
+def damage_line(damaged: Sequence[DamagedEvent]) -> str:
+    """Which of the rows cannot be read, and what to do about it."""
+    numbers = ", ".join(f"{one.seq}" for one in damaged[:NAMED]) + (", …" if len(damaged) > NAMED else "")
+    return (
+        f"{count(len(damaged), 'event')} of these cannot be read: seq {numbers}. Verify the chain to see whether "
+        "the stored bytes were changed; a JSON Lines download holds them as they are."
+    )
+
+
+def _table(shown: Sequence[StoredEvent | DamagedEvent]) -> None:
     frame = events_frame(shown)
     frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
     frame["at"] = times.shown_in_zone(frame["at"])
@@ -182,18 +194,21 @@ def _table(shown: Sequence[StoredEvent]) -> None:
     )
 
 
-def _selected_row(shown: Sequence[StoredEvent]) -> None:
+def _selected_row(shown: Sequence[StoredEvent | DamagedEvent]) -> None:
     rows = st.session_state["audit_rows"].selection.rows
     if not rows or rows[0] >= len(shown):
         return
-    stored = shown[rows[0]]
-    elements.said(describe(stored.event))
-    st.code(
-        f"seq       {stored.seq}\nevent id  {inert(stored.event.event_id)}\nhash      {stored.hash}\n"
-        f"time      {times.local_and_utc(stored.event.at)}\n"
-        f"stream    {inert(stored.event.context.stream_id)}, number {stored.event.n}",
-        language=None,
-    )
+    chosen = shown[rows[0]]
+    line = line_of(chosen)
+    elements.said(line.what)
+    facts = {"seq": str(chosen.seq), "hash": chosen.hash, "time": times.local_and_utc(line.at)}
+    if isinstance(chosen, StoredEvent):
+        event = chosen.event
+        facts |= {
+            "event id": inert(event.event_id),
+            "stream": f"{inert(event.context.stream_id)}, number {event.n}",
+        }
+    st.code("\n".join(f"{name:<10}{said}" for name, said in facts.items()), language=None)
 
 
 def _paging(filters: AuditFilters, following: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import astuple, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from windowpane.answers import FactTotals, session_answer
@@ -13,7 +14,16 @@ from windowpane.events import (
     ContentRegretted,
     FidelityEvaluated,
 )
-from windowpane.store.base import AlertRow, EventFilter, EventReader, SessionRow, StoredEvent, TurnRow
+from windowpane.store.base import (
+    AlertRow,
+    DamagedEvent,
+    EventFilter,
+    EventReader,
+    SessionRow,
+    StoredEvent,
+    TurnRow,
+    readable,
+)
 from windowpane.vocabulary import ZONES, Component, Zone
 
 if TYPE_CHECKING:
@@ -80,6 +90,8 @@ class SessionReport:
     alerts: Sequence[AlertRow]
     worst_turn: int | None
     """First turn in the session's worst zone."""
+    damaged: Sequence[DamagedEvent] = ()
+    """Stored events that cannot be read, and so are missing above."""
 
     @property
     def answer(self) -> str:
@@ -97,26 +109,33 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
     """Read what a report of *session* needs; bounded, whatever the session's length."""
     turns = store.turns(session.session_id)
     zones = Counter(turn.zone for turn in turns if turn.zone is not None)
+    record = [one for types in _READ for one in _record(store, session, types)]
+    events = readable(record)
     return SessionReport(
         session=session,
         turns=turns,
         zone_turns={zone: zones[zone] for zone in ZONES if zones[zone]},
         composition=next((dict(turn.components) for turn in reversed(turns) if turn.components), {}),
-        evictions=[_eviction(stored) for stored in _events(store, session, "blocks.evicted")],
-        compressions=_compressions(store, session),
-        regrets=[_regret(stored) for stored in _events(store, session, "content.regretted")],
+        evictions=[_eviction(one, data) for one in events if isinstance(data := one.event.data, BlocksEvicted)],
+        compressions=_compressions(events),
+        regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
         alerts=store.alerts(session_id=session.session_id),
         worst_turn=next((turn.turn for turn in turns if turn.zone == session.worst_zone), None),
+        damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
     )
 
 
-def _events(store: EventReader, session: SessionRow, *types: str) -> Sequence[StoredEvent]:
-    return store.events(EventFilter(session_id=session.session_id, types=types, limit=EVENTS_SHOWN))
+_READ: Final = (("blocks.evicted",), ("content.compressed", "fidelity.evaluated"), ("content.regretted",))
+"""Events that are read, those of one kind together."""
 
 
-def _eviction(stored: StoredEvent) -> Eviction:
-    data = stored.event.data
-    assert isinstance(data, BlocksEvicted)
+def _record(
+    store: EventReader, session: SessionRow, types: tuple[str, ...]
+) -> Sequence[StoredEvent | DamagedEvent]:
+    return store.record(EventFilter(session_id=session.session_id, types=types, limit=EVENTS_SHOWN))
+
+
+def _eviction(stored: StoredEvent, data: BlocksEvicted) -> Eviction:
     reasons = Counter(block.reason for block in data.blocks)
     return Eviction(
         turn=stored.event.context.turn,
@@ -128,23 +147,23 @@ def _eviction(stored: StoredEvent) -> Eviction:
     )
 
 
-def _compressions(store: EventReader, session: SessionRow) -> list[Compression]:
+def _compressions(events: Sequence[StoredEvent]) -> list[Compression]:
     """Compressions in order, each with the probe that evaluated it."""
     fidelity: dict[str, FidelityEvaluated] = {}
-    compressed: list[StoredEvent] = []
-    for stored in _events(store, session, "content.compressed", "fidelity.evaluated"):
+    for stored in events:
         data = stored.event.data
-        if isinstance(data, FidelityEvaluated):
-            if data.of is not None:
-                fidelity.setdefault(data.of, data)
-        else:
-            compressed.append(stored)
-    return [_compression(stored, fidelity.get(stored.event.event_id)) for stored in compressed]
+        if isinstance(data, FidelityEvaluated) and data.of is not None:
+            fidelity.setdefault(data.of, data)
+    return [
+        _compression(one, data, fidelity.get(one.event.event_id))
+        for one in events
+        if isinstance(data := one.event.data, ContentCompressed)
+    ]
 
 
-def _compression(stored: StoredEvent, evaluated: FidelityEvaluated | None) -> Compression:
-    data = stored.event.data
-    assert isinstance(data, ContentCompressed)
+def _compression(
+    stored: StoredEvent, data: ContentCompressed, evaluated: FidelityEvaluated | None
+) -> Compression:
     return Compression(
         turn=stored.event.context.turn,
         strategy=data.strategy,
@@ -169,7 +188,5 @@ def _facts(evaluated: FidelityEvaluated | None) -> FactTotals | None:
     )  # fmt: skip
 
 
-def _regret(stored: StoredEvent) -> Regret:
-    data = stored.event.data
-    assert isinstance(data, ContentRegretted)
+def _regret(stored: StoredEvent, data: ContentRegretted) -> Regret:
     return Regret(stored.event.context.turn, data.turn_left, data.cause, data.tokens)

@@ -126,6 +126,7 @@ def _tables(report: SessionReport) -> str:
         ]
         for item in report.alerts
     ]  # fmt: skip
+    damaged = [[str(item.turn), str(item.seq), item.type, item.problem] for item in report.damaged]
     return "".join(
         [
             _table("Turns by zone", ("zone", "turns"), zones),
@@ -137,6 +138,7 @@ def _tables(report: SessionReport) -> str:
                 compressions,
             ),
             _table("Regrets", ("turn", "left at turn", "taken out by", "tokens"), regrets),
+            _table("Cannot be read", ("turn", "seq", "event", "what is wrong"), damaged),
         ]
     )
 

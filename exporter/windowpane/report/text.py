@@ -45,6 +45,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _compressions(report),
         _regrets(report),
         _alerts(report),
+        _damaged(report),
         _cost(report),
     ]
     text = (
@@ -160,6 +161,19 @@ def _alerts(report: SessionReport) -> list[str]:
     return [f"Alerts   {len(report.alerts)}", *_bounded(rows)]
 
 
+def _damaged(report: SessionReport) -> list[str]:
+    if not report.damaged:
+        return []
+    title = f"Cannot be read   {formats.count(len(report.damaged), 'event')}, missing above"
+    rows = [
+        f"  {line}"
+        for one in report.damaged[:ROWS]
+        for line in _wrap(f"turn {one.turn}, seq {one.seq}, {one.type}: {one.problem}", WIDTH - 2)
+    ]
+    more = len(report.damaged) - ROWS
+    return [title, *rows, *([f"  and {more} more"] if more > 0 else [])]
+
+
 def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
@@ -176,10 +190,10 @@ def _bounded(rows: Sequence[str]) -> list[str]:
     return [*rows[:ROWS], f"  and {len(rows) - ROWS} more"]
 
 
-def _wrap(text: str) -> list[str]:
+def _wrap(text: str, width: int = WIDTH) -> list[str]:
     lines = [""]
     for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) + 1 > WIDTH:
+        if lines[-1] and len(lines[-1]) + len(word) + 1 > width:
             lines.append(word)
         else:
             lines[-1] = f"{lines[-1]} {word}".strip()

@@ -35,6 +35,26 @@ class StoredEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedEvent:
+    """Stored bytes that are no event any more, with what the row around them still says."""
+
+    seq: int
+    revision: int
+    hash: str
+    session_id: str
+    turn: int
+    type: str
+    at: float | None
+    problem: str
+    """What is wrong with the bytes."""
+
+
+def readable(record: Iterable[StoredEvent | DamagedEvent]) -> list[StoredEvent]:
+    """The events of a record, without the damaged ones."""
+    return [one for one in record if isinstance(one, StoredEvent)]
+
+
+@dataclass(frozen=True, slots=True)
 class SessionRow:
     """One session as the fleet lists it: identity, extent and the last known gauges; tokens, seconds, dollars."""
 
@@ -301,7 +321,11 @@ class EventReader(Protocol):
         ...
 
     def events(self, query: EventFilter) -> Sequence[StoredEvent]:
-        """Events that match, by `seq`."""
+        """Events that match, by `seq`. Raises `EventFormatError` where one of them is damaged."""
+        ...
+
+    def record(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
+        """Events that match, by `seq`, damaged ones in their places; for who shows what is still there."""
         ...
 
     def scan(

@@ -15,6 +15,7 @@ from windowpane.store import replays as stored_replays
 from windowpane.store.base import (
     AlertRow,
     BlockRow,
+    DamagedEvent,
     EventFilter,
     SessionFilter,
     SessionRow,
@@ -137,8 +138,15 @@ class SqliteReader:
     # -- events -----------------------------------------------------------------------------------------------
 
     def events(self, query: EventFilter) -> Sequence[StoredEvent]:
-        """Events that match, by `seq`; of a named session, those of its current revision."""
+        """Events that match, by `seq`; of a named session, those of its current revision.
+
+        Raises `EventFormatError` where one of them is damaged.
+        """
         return [rows.stored_event(row) for row in self._matching(query, rows.EVENT_COLUMNS)]
+
+    def record(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
+        """Events that match, by `seq`, damaged ones in their places; for who shows what is still there."""
+        return [rows.recorded_event(row) for row in self._matching(query, rows.RECORD_COLUMNS)]
 
     def matching(self, query: EventFilter) -> Iterator[list[export.Row]]:
         """The record of every event that matches, whatever the limit, in batches by `seq`; for exports."""
@@ -286,7 +294,7 @@ def _moment(connection: sqlite3.Connection, key: int, turn: int) -> int:
 
 def _block_rows(connection: sqlite3.Connection, statement: str, values: tuple[int, ...]) -> list[BlockRow]:
     found = connection.execute(statement, values).fetchall()
-    added = [rows.block_event(row[-1]) for row in found]
+    added = [rows.block_event(*row[-3:]) for row in found]
     previews = contents.previews(connection, {event.data.digest for event in added})
     return [rows.block_row(row, event, previews) for row, event in zip(found, added, strict=True)]
 

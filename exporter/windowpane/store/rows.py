@@ -10,7 +10,7 @@ import msgspec
 from windowpane.codec import decode
 from windowpane.exceptions import EventFormatError
 from windowpane.protocols import CountSource
-from windowpane.store.base import AlertRow, BlockRow, SessionRow, StoredEvent, TurnRow, Unreadable
+from windowpane.store.base import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, Unreadable
 from windowpane.store.session_state import read_memory
 from windowpane.vocabulary import ContentType
 
@@ -29,13 +29,16 @@ TURN_COLUMNS: Final = (
 )
 BLOCK_COLUMNS: Final = (
     "b.block_id, b.position, b.turn_removed, b.removed_by, b.reason, b.score, b.replaced_by, "
-    'b.last_referenced, b."references", b.regretted_turn, e.body'
+    'b.last_referenced, b."references", b.regretted_turn, e.seq, e.turn, e.body'
 )
 ALERT_COLUMNS: Final = (
     "s.session_id, s.agent, a.alert, a.severity, a.crossing_turn, a.fired_turn, a.fired_at, a.resolved_turn, "
     "a.resolved_at, a.value, a.threshold, a.summary, a.delivered, a.failed"
 )
 EVENT_COLUMNS: Final = "e.seq, s.revision, e.seq >= s.counted_from, e.hash, e.body"
+RECORD_COLUMNS: Final = (
+    EVENT_COLUMNS + ", s.session_id, e.turn, (SELECT name FROM event_types WHERE id = e.type), e.at"  # noqa: S608
+)
 
 _ENDED: Final = 8
 _INCOMPLETE: Final = 9
@@ -84,21 +87,26 @@ class BlockEvent(msgspec.Struct):
 
     window_id: int
     data: _Block
+    damage: str | None = None
 
 
 _block_decoder: Final = msgspec.json.Decoder(BlockEvent)
 
 
-def block_event(body: bytes) -> BlockEvent:
-    """A stored `block.added`, read as far as a row needs it."""
-    return _block_decoder.decode(body)
+def block_event(seq: int, turn: int, body: bytes) -> BlockEvent:
+    """A stored `block.added`, read as far as a row needs it; of a damaged one only its place is known."""
+    try:
+        return _block_decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        unknown = _Block("unattributed", 0, turn, "", 0, "", 0, "estimate")
+        return BlockEvent(0, unknown, f"event {seq}, which brought this block, cannot be read")
 
 
 def block_row(row: Sequence[Any], event: BlockEvent, previews: dict[str, str]) -> BlockRow:
     """A row of `BLOCK_COLUMNS`; it tells the block's whole life, whatever the turn it is shown at."""
     (
         block_id, position, turn_removed, removed_by, reason, score, replaced_by, last_referenced, references,
-        regretted_turn, _body,
+        regretted_turn, *_event,
     ) = row  # fmt: skip
     block = event.data
     return BlockRow(
@@ -125,7 +133,7 @@ def block_row(row: Sequence[Any], event: BlockEvent, previews: dict[str, str]) -
         digest=block.digest,
         chars=block.chars,
         count_source=block.count_source,
-        preview=previews.get(block.digest),
+        preview=event.damage or previews.get(block.digest),
     )
 
 
@@ -153,3 +161,18 @@ def stored_event(row: Sequence[Any]) -> StoredEvent:
     """A row of `EVENT_COLUMNS`."""
     seq, revision, counted, event_hash, body = row
     return StoredEvent(seq, revision, bool(counted), event_hash.hex(), decode(body))
+
+
+def recorded_event(row: Sequence[Any]) -> StoredEvent | DamagedEvent:
+    """A row of `RECORD_COLUMNS`; what became another kind of event than its row says is damaged too."""
+    *event_row, session_id, turn, kind, at = row
+    try:
+        stored = stored_event(event_row)
+    except EventFormatError as error:
+        problem = str(error)
+    else:
+        if stored.event.type == kind:
+            return stored
+        problem = f"type: expected {kind!r}, got {stored.event.type!r}"
+    seq, revision, _counted, event_hash, _body = event_row
+    return DamagedEvent(seq, revision, event_hash.hex(), session_id, turn, kind, at, problem)

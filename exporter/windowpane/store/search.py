@@ -57,9 +57,12 @@ _decoder: Final = msgspec.json.Decoder(_Searchable)
 
 
 def text_of(body: bytes) -> str:
-    """What of an event can be found: its name, agent, model and payload."""
-    event = _decoder.decode(body)
-    return f"{event.type} {event.agent} {event.model} {bytes(event.data).decode()}"
+    """What of an event can be found: its name, agent, model and payload; of a damaged one nothing."""
+    try:
+        event = _decoder.decode(body)
+        return f"{event.type} {event.agent} {event.model} {bytes(event.data).decode()}"
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        return ""
 
 
 def words_of(text: str) -> list[str]:
@@ -93,7 +96,8 @@ def found(
         f"SELECT {columns} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # constants
         "WHERE e.seq = ?"
     )
-    return [connection.execute(sql, (seq,)).fetchone() for seq in hits[: query.limit]]
+    found = (connection.execute(sql, (seq,)).fetchone() for seq in hits[: query.limit])
+    return [row for row in found if row is not None]  # a damaged event that was pruned stays in the index
 
 
 def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:

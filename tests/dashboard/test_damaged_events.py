@@ -1,0 +1,120 @@
+"""A damaged event in a session: every page shows all others, and says which event it is and what is wrong."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from windowpane.store.base import EventFilter, StoredEvent
+from windowpane.store.sqlite import SqliteStore
+
+OpenPage = Callable[..., AppTest]
+PROBLEM = "This event cannot be read: not a JSON object"
+
+
+def damaged(store: SqliteStore, *types: str, body: bytes = b"\xff\x00") -> StoredEvent:
+    """Overwrite all events of these types; returns what the first of them was."""
+    found = store.events(EventFilter(session_id="refactor-api", types=types))
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.executemany("UPDATE events SET body = ? WHERE seq = ?", [(body, one.seq) for one in found])
+        connection.commit()
+    return found[0]
+
+
+def of_turn(store: SqliteStore, turn: int) -> int:
+    return store.count_events(EventFilter(session_id="refactor-api", turn_from=turn, turn_to=turn))
+
+
+@pytest.mark.parametrize(
+    "body", [b"\xff\x00", b'{"type": "\xff"}', b'{"schema": 1,'], ids=["bytes", "text", "cut"]
+)
+def test_the_audit_page_shows_the_others(small_store: SqliteStore, open_page: OpenPage, body: bytes) -> None:
+    """The damaged event has its row, its number is named, and what it is about is still known."""
+    was = damaged(small_store, "blocks.evicted", body=body)
+    turn = was.event.context.turn
+
+    app = open_page("audit", session="refactor-api", turn_from=str(turn), turn_to=str(turn))
+
+    assert not app.exception
+    assert not app.error
+    rows = app.dataframe[0].value.set_index("seq")
+    assert len(rows) == of_turn(small_store, turn)
+    assert rows.loc[was.seq, "what"].startswith(PROBLEM)
+    assert rows.loc[was.seq, "turn"] == turn
+    assert rows.loc[was.seq, "event"].endswith("blocks.evicted")
+    assert rows["what"].str.startswith(PROBLEM).sum() == 1
+    assert f"seq {was.seq}." in app.warning[0].value
+
+
+def test_a_page_of_rows_with_damaged_ones_goes_on(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """The next page begins after the last row, damaged or not, and no row is left out."""
+    with closing(sqlite3.connect(small_store.path)) as connection:
+        connection.execute("UPDATE events SET body = x'00' WHERE seq BETWEEN 90 AND 100")
+        connection.commit()
+    app = open_page("audit")
+    first = list(app.dataframe[0].value["seq"])
+
+    next(button for button in app.button if button.label == "Later").click().run()
+
+    assert not app.exception
+    assert len(first) == 100
+    assert app.dataframe[0].value["seq"].iloc[0] == first[-1] + 1
+
+
+def test_the_audit_page_finds_by_words_beside_a_damaged_event(
+    small_store: SqliteStore, open_page: OpenPage
+) -> None:
+    """A search goes over it."""
+    damaged(small_store, "block.added")
+
+    app = open_page("audit", session="refactor-api", text="hybrid")
+
+    assert not app.exception
+    assert len(app.dataframe[0].value) == 1
+
+
+def test_the_session_page_shows_the_others(
+    small_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+) -> None:
+    """Picture, window, compression and events are there; the event is named at its turn."""
+    was = damaged(small_store, "blocks.evicted")
+    damaged(small_store, "fidelity.evaluated", "content.regretted", "block.added", "session.started")
+    turn = was.event.context.turn
+
+    app = open_page("session", session="refactor-api", turn=str(turn))
+
+    assert not app.exception
+    assert not app.error
+    assert f"Turn {turn}: " in said(app)
+    assert "What it kept was not evaluated" in said(app)
+    happened = next(table.value for table in app.dataframe if "event" in table.value).set_index("seq")
+    assert happened.loc[was.seq, "what"].startswith(PROBLEM)
+    assert len(happened) == of_turn(small_store, turn)
+
+
+def test_a_damaged_compression_leaves_the_rest_of_the_page(
+    small_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+) -> None:
+    """There is nothing to compare, and everything else stands."""
+    damaged(small_store, "content.compressed")
+
+    app = open_page("session", session="refactor-api", turn="15")
+
+    assert not app.exception
+    assert not app.error
+    assert "Turn 15" in said(app)
+
+
+@pytest.mark.parametrize("page", ["fleet", "alerts", "compare"])
+def test_the_other_pages_open(page: str, small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Alerts that fired, their ends and their deliveries are known from beside the events."""
+    damaged(small_store, "alert.fired", "alert.resolved", "session.started", "turn.ended", "blocks.evicted")
+
+    app = open_page(page)
+
+    assert not app.exception
+    assert not app.error
