@@ -14,7 +14,15 @@ from windowpane.answers import is_live
 from windowpane.events import AlertResolved, NotificationDelivered, NotificationFailed
 from windowpane.formats import UNKNOWN, count, seconds, utc
 from windowpane.signs import severity_label
-from windowpane.store.base import AlertRow, EventFilter, EventReader, SessionFilter, SessionRow
+from windowpane.store.base import (
+    AlertRow,
+    EventFilter,
+    EventReader,
+    SessionFilter,
+    SessionRow,
+    StoredEvent,
+    readable,
+)
 from windowpane.vocabulary import Severity
 from windowpane_dashboard.filters import AlertFilters, SessionPlace, Told
 from windowpane_dashboard.queries import moments
@@ -23,6 +31,8 @@ ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
 LOOKED_THROUGH: Final = 5_000
 """Latest firings looked through where delivery is asked for, which the store does not order by."""
+TOLD: Final = 2_000
+"""Messages of one turn looked through for those of one firing."""
 LANE_SESSIONS: Final = 14
 """Sessions with a lane of their own."""
 
@@ -214,31 +224,38 @@ class Delivery:
 
 
 def deliveries(reader: EventReader, row: AlertRow) -> tuple[Delivery, ...]:
-    """Every message about one firing and its resolution, in the order they were sent."""
-    stored = reader.events(
-        EventFilter(
-            session_id=row.session_id, types=("notification.delivered", "notification.failed"), limit=2_000
-        )
-    )
+    """Every message about one firing and its resolution, in the order they were sent.
+
+    A message belongs to the turn of what it tells, however late it is sent.
+    """
+    turns = [row.fired_turn] if row.resolved_turn is None else [row.fired_turn, row.resolved_turn]
+    sent = {
+        one.seq: one.event
+        for turn in turns
+        for one in _at(reader, row, turn, "notification.delivered", "notification.failed")
+    }
     found = []
-    for one in stored:
-        data = one.event.data
+    for _seq, event in sorted(sent.items()):
+        data = event.data
         if isinstance(data, NotificationDelivered | NotificationFailed) and (
             data.alert == row.alert and data.crossing_turn == row.crossing_turn
         ):
             reason = data.reason if isinstance(data, NotificationFailed) else ""
             arrived = isinstance(data, NotificationDelivered)
-            found.append(Delivery(data.channel, data.state, arrived, data.attempts, one.event.at, reason))
+            found.append(Delivery(data.channel, data.state, arrived, data.attempts, event.at, reason))
     return tuple(found)
+
+
+def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[StoredEvent]:
+    query = EventFilter(session_id=row.session_id, types=types, turn_from=turn, turn_to=turn, limit=TOLD)
+    return readable(reader.record(query))
 
 
 def resolution(reader: EventReader, row: AlertRow) -> AlertResolved | None:
     """The event that ended a firing, with the value it ended at."""
     if row.resolved_turn is None:
         return None
-    turn = row.resolved_turn
-    query = EventFilter(session_id=row.session_id, types=("alert.resolved",), turn_from=turn, turn_to=turn)
-    for stored in reader.events(query):
+    for stored in _at(reader, row, row.resolved_turn, "alert.resolved"):
         data = stored.event.data
         if (
             isinstance(data, AlertResolved)

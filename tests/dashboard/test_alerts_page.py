@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from windowpane.events import AlertFired, Event, NotificationDelivered, NotificationFailed
-from windowpane.store.base import AlertRow
+from windowpane.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
+from windowpane.store.base import AlertRow, EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.alert_queries import (
     alert_frame,
@@ -35,15 +35,19 @@ from windowpane_dashboard.theme import DARK, LIGHT
 
 
 def with_more(events: list[Event], at: float) -> list[Event]:
-    """The rich session with a second alert that goes on, and messages of which one did not arrive."""
-    last = events[-1]
+    """The rich session with a second alert that goes on, and messages of which one did not arrive.
+
+    Messages come late, with the context of what they tell.
+    """
+    fired = next(event for event in events if isinstance(event.data, AlertFired))
+    resolved = next(event for event in events if isinstance(event.data, AlertResolved))
     added = (
-        AlertFired("red_soon", "warning", 20, 2.0, 3.0, "Red in 2 turns"),
-        NotificationDelivered("utilization", 12, "log", "firing"),
-        NotificationDelivered("utilization", 12, "log", "resolved"),
-        NotificationFailed("utilization", 12, "json", "firing", 4, "HTTP 503"),
+        (events[-1], AlertFired("red_soon", "warning", 20, 2.0, 3.0, "Red in 2 turns")),
+        (fired, NotificationDelivered("utilization", 12, "log", "firing")),
+        (resolved, NotificationDelivered("utilization", 12, "log", "resolved")),
+        (fired, NotificationFailed("utilization", 12, "json", "firing", 4, "HTTP 503")),
     )
-    more = [last._replace(n=9_000 + place, at=at, data=data) for place, data in enumerate(added)]
+    more = [about._replace(n=9_000 + place, at=at, data=data) for place, (about, data) in enumerate(added)]
     return [*events, *more]
 
 
@@ -124,6 +128,28 @@ def test_each_message_is_listed_with_its_fate(alert_store: SqliteStore) -> None:
     assert ended is not None
     assert quantity_words("utilization", ended.value) == "41%"
     assert resolution(alert_store, by_name(alert_store, "red_soon")) is None
+
+
+def test_messages_are_found_behind_any_number_of_others(empty_store: SqliteStore, builders: Any) -> None:
+    """Thousands of messages about other firings of the session neither hide those of one nor are read for it."""
+    events = builders.rich(start=time.time() - 800)
+    other = NotificationDelivered("red_soon", 2, "log", "firing")
+    early = next(event for event in events if event.context.turn == 3)
+    others = [early._replace(n=20_000 + place, data=other) for place in range(2_100)]
+    empty_store.append([*events, *others])
+    empty_store.append(with_more(events, time.time())[len(events) :])
+    asked: list[EventFilter] = []
+
+    class Counting:
+        def record(self, query: EventFilter) -> Any:
+            asked.append(query)
+            return empty_store.record(query)
+
+    row = by_name(empty_store, "utilization")
+    sent = deliveries(Counting(), row)  # type: ignore[arg-type]  # nothing else is read
+
+    assert len(sent) == 3
+    assert sum(len(empty_store.record(query)) for query in asked) == 3
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])

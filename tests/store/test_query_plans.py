@@ -54,6 +54,9 @@ READS = {
     "a page of a session": lambda store: store.events(EventFilter(session_id="s7", after_seq=9, limit=5)),
     "newest of a session": lambda store: store.events(EventFilter(session_id="s7", newest_first=True, limit=5)),
     "a turn's events": lambda store: store.events(EventFilter(session_id="s7", turn_from=2, turn_to=2)),
+    "a turn's messages": lambda store: store.record(
+        EventFilter(session_id="s7", turn_from=2, turn_to=2, types=("turn.ended", "block.added"))
+    ),
     "markers of a session": lambda store: store.events(
         EventFilter(session_id="s7", types=("blocks.evicted", "content.compressed"))
     ),

@@ -79,7 +79,8 @@ def hostile_store(tmp_path: Path, builders: Any) -> Path:
     for name in (NAME, OTHER):
         events = builders.rich(start=time.time() - 800, session_id=name, agent=NAME)
         told = NotificationFailed("utilization", 12, MARKUP, "firing", 5, MARKUP + TURNED)
-        events.append(events[-1]._replace(n=events[-1].n + 1, data=told))
+        fired = next(event for event in events if isinstance(event.data, AlertFired))
+        events.append(fired._replace(n=events[-1].n + 1, data=told))
         store.append([hostile(event, digest, place) for place, event in enumerate(events)])
     run = ReplayRunRow(
         NAME, MARKUP, "managed", MARKUP, MARKUP, 8_192, {"turns": 2, "tokens_sent": 5, "overflows": 1},
