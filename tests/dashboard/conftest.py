@@ -248,11 +248,26 @@ def empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sql
 @pytest.fixture
 def small_store(empty_store: SqliteStore) -> SqliteStore:
     """A live session with everything, one without a known limit, one that ended."""
-    now = time.time()
-    empty_store.append(rich_events(start=now - 800))
-    empty_store.append(plain_events("unknown-limit", start=now - 4_000, turns=6, limit_tokens=None, end=True))
-    empty_store.append(plain_events("short", start=now - 9_000, turns=1, limit_tokens=200_000, end=True))
+    fill(empty_store)
     return empty_store
+
+
+def fill(store: SqliteStore) -> None:
+    """Put in what `small_store` says."""
+    now = time.time()
+    store.append(rich_events(start=now - 800))
+    store.append(plain_events("unknown-limit", start=now - 4_000, turns=6, limit_tokens=None, end=True))
+    store.append(plain_events("short", start=now - 9_000, turns=1, limit_tokens=200_000, end=True))
+
+
+@pytest.fixture(scope="module")
+def seen_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of a `small_store` that tests of one module share; they only look at it."""
+    path = tmp_path_factory.mktemp("seen") / "windowpane.db"
+    store = SqliteStore(path)
+    fill(store)
+    store.close()
+    return path
 
 
 @pytest.fixture(scope="session")

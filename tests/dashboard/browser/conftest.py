@@ -6,9 +6,8 @@ import re
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,16 +22,11 @@ from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers
 from windowpane.store.sqlite import SqliteStore
 from windowpane.tokens.counters import counter_for
+from windowpane_dashboard.background import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, WebSocket
 
-SERVE = """
-import sys
-from pathlib import Path
-from windowpane_dashboard.launch import run
-run(Path(sys.argv[1]), int(sys.argv[2]))
-"""
 RECORDINGS = (
     "claude_code/compact_small_a6", "claude_code/compact_micro_76", "pi/large-session",
     "swe_agent/marshmallow_fc_replace",
@@ -157,9 +151,25 @@ class Site:
         return self.page.locator("[data-testid=stMain]").inner_text()
 
 
+@pytest.fixture(scope="module")
+def served() -> Iterator[Callable[[Path], str]]:
+    """The address of the dashboard on a store; it stays up for the next test until another store is asked for."""
+    addresses: dict[Path, str] = {}
+    with ExitStack() as running:
+
+        def serve(store: Path) -> str:
+            if store not in addresses:
+                running.close()
+                addresses.clear()
+                addresses[store] = running.enter_context(serving(store))
+            return addresses[store]
+
+        yield serve
+
+
 @pytest.fixture
-def site(browser: Browser, run_server: Any, free_port: Callable[[], int]) -> Iterator[Callable[..., Site]]:
-    """Serve a store and open it in a fresh browser context; the second call opens another store."""
+def site(browser: Browser, served: Callable[[Path], str]) -> Iterator[Callable[..., Site]]:
+    """Serve a store and open it in a fresh browser context; one store at a time."""
     contexts = []
 
     def serve(
@@ -169,11 +179,9 @@ def site(browser: Browser, run_server: Any, free_port: Callable[[], int]) -> Ite
         width: int = 1280,
         height: int = 800,
         zone: str = "UTC",
-        program: str = SERVE,
+        url: str = "",
     ) -> Site:
-        port = free_port()
-        url = f"http://127.0.0.1:{port}"
-        run_server([sys.executable, "-c", program, store, str(port)], ready=lambda: _answers(url))
+        url = url or served(store)
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, timezone_id=zone
         )
@@ -189,14 +197,6 @@ def site(browser: Browser, run_server: Any, free_port: Callable[[], int]) -> Ite
     yield serve
     for context in contexts:
         context.close()
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as response:
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("path", ["", "session", "compare", "replay", "alerts", "audit"])
-def test_a_page_finds_its_server_at_once(path: str, site: Callable[..., Any], small_store: Any) -> None:
+def test_a_page_finds_its_server_at_once(path: str, site: Callable[..., Any], seen_store: Path) -> None:
     """No request is refused, and the address in the address bar stays the page's."""
-    here = site(small_store.path)
+    here = site(seen_store)
     refused: list[str] = []
     sockets: list[str] = []
     here.page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)

@@ -61,9 +61,9 @@ def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store:
     assert [name for place, name in enumerate(controls) if not ringed[str(place)]] == []
 
 
-def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], small_store: Any) -> None:
+def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], seen_store: Path) -> None:
     """The arrow keys move the turn, and everything below and the address follow."""
-    here = site(small_store.path)
+    here = site(seen_store)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
 
@@ -77,9 +77,9 @@ def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], small_store: An
     here.assert_at("**turn=9")
 
 
-def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], small_store: Any) -> None:
+def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], seen_store: Path) -> None:
     """N and P walk along the marks of the event lane."""
-    here = site(small_store.path)
+    here = site(seen_store)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
     here.settle()
@@ -98,9 +98,9 @@ def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], smal
     here.assert_at("**turn=14")
 
 
-def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[..., Any], small_store: Any) -> None:
+def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[..., Any], seen_store: Path) -> None:
     """Into the table, down one row, Shift and space."""
-    here = site(small_store.path)
+    here = site(seen_store)
     page = here.open()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,9 +27,9 @@ new MutationObserver(() => {
 TOP = "document.querySelector('.st-key-picture .main-svg').getBoundingClientRect().top"
 
 
-def test_the_picture_comes_before_what_is_below(site: Callable[..., Any], small_store: Any) -> None:
+def test_the_picture_comes_before_what_is_below(site: Callable[..., Any], seen_store: Path) -> None:
     """The turn follows by itself once the picture is painted, unscrolled, and the picture stays in place."""
-    here = site(small_store.path)
+    here = site(seen_store)
     here.page.add_init_script(SEEN)
 
     page = here.open("session", session="refactor-api", turn="9")
@@ -39,9 +40,9 @@ def test_the_picture_comes_before_what_is_below(site: Callable[..., Any], small_
     assert page.evaluate(f"window.top_of_picture - {TOP}") == pytest.approx(0, abs=1)
 
 
-def test_a_picture_that_does_not_come_keeps_nothing_back(site: Callable[..., Any], small_store: Any) -> None:
+def test_a_picture_that_does_not_come_keeps_nothing_back(site: Callable[..., Any], seen_store: Path) -> None:
     """Where the browser cannot load what draws the picture, the rest of the page is there all the same."""
-    here = site(small_store.path)
+    here = site(seen_store)
     here.page.route("**/PlotlyChart*", lambda route: route.abort())
 
     here.page.goto(f"{here.url}/session?session=refactor-api&turn=9")
@@ -51,9 +52,9 @@ def test_a_picture_that_does_not_come_keeps_nothing_back(site: Callable[..., Any
     assert here.page.locator(".st-key-picture .main-svg").count() == 0
 
 
-def test_what_was_asked_and_lost_is_asked_again(site: Callable[..., Any], small_store: Any) -> None:
+def test_what_was_asked_and_lost_is_asked_again(site: Callable[..., Any], seen_store: Path) -> None:
     """The page comes whole, also where the first request for what stands below the picture leads to nothing."""
-    here, lost = site(small_store.path), []
+    here, lost = site(seen_store), []
 
     def connect(socket: Any) -> None:
         server = socket.connect_to_server()

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from windowpane.store.sqlite import SqliteStore
-
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import TimeoutError, expect  # noqa: A004  # only where the browser is installed
 
@@ -144,9 +142,9 @@ def reader(site: Callable[..., Any], recorded: Path) -> Person:
 
 
 @pytest.fixture
-def maker(site: Callable[..., Any], small_store: SqliteStore) -> Person:
+def maker(site: Callable[..., Any], seen_store: Path) -> Person:
     """Before a small store in which a file is read, evicted and read again."""
-    return Person(site(Path(small_store.path)))
+    return Person(site(seen_store))
 
 
 def test_find_the_session_that_overflowed(person: Person) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from windowpane.probing import status_of
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
@@ -35,9 +39,17 @@ launch.run(Path(sys.argv[1]), int(sys.argv[2]))
 
 
 @pytest.fixture
-def here(site: Callable[..., Any], small_store: Any) -> Any:
+def here(
+    site: Callable[..., Any], seen_store: Path, run_server: Callable[..., Any], free_port: Callable[[], int]
+) -> Any:
     """A dashboard whose fleet table cannot be drawn, nor turn 12, and in which nobody can go to turn 11."""
-    return site(Path(small_store.path), program=BROKEN)
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    run_server(
+        [sys.executable, "-c", BROKEN, seen_store, str(port)],
+        ready=lambda: status_of(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK,
+    )
+    return site(seen_store, url=url)
 
 
 def assert_said(here: Any, tmp_path: Path, failures: int) -> None:
