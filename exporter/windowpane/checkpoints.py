@@ -70,8 +70,8 @@ class FileCheckpoints:
                 raise StaleCheckpointError(
                     f"checkpoint {generation(document)} is not newer than {generation(current)}"
                 )
-            if current is not None and path.exists():
-                path.replace(_previous(path))
+            if current is not None and _whole(path) == current:
+                path.replace(_previous(path))  # what is damaged or older never takes the place of a whole one
             write_whole(path, encode(document))
             write_whole(self._markdown(path), self._redact(markdown).encode("utf-8", "surrogatepass"))
 
@@ -89,6 +89,8 @@ class FileCheckpoints:
         """Put the files of a task aside: it is complete, or begins anew. They stay readable under other names."""
         path = self._path(task_id)
         with _locked(path):
+            if _whole(path) is None and _whole(_previous(path)) is not None:
+                _previous(path).replace(_free(path))
             for file in (path, self._markdown(path)):
                 if file.exists():
                     file.replace(_free(file))
@@ -115,6 +117,14 @@ class FileCheckpoints:
         if newest is not None and whole[0] is not newest:
             rejected.append(Rejection(int(whole[0]["version"]), "stale: the generation before is newer"))
         return Found(newest, tuple(rejected))
+
+
+def _whole(path: Path) -> Document | None:
+    """The checkpoint in a file; None where there is none, or a damaged one."""
+    try:
+        return decode(path.read_bytes())
+    except (FileNotFoundError, CorruptCheckpointError):
+        return None
 
 
 def _without_secrets(document: Document, redact: Redact) -> Document:

@@ -23,6 +23,7 @@ class FileNotes:
     def __init__(self, path: Path, *, redact: Callable[[str], str]) -> None:
         self._path = path
         self._redact = redact
+        self._is_readable = True
 
     def load(self) -> Sequence[Note]:
         """The notes in the file; none where there is no file or it cannot be read."""
@@ -32,11 +33,15 @@ class FileNotes:
             return ()
         except (OSError, UnicodeDecodeError) as error:
             _log.warning("the notes %s cannot be read: %s", self._path, error)
+            self._is_readable = False
             return ()
         return tuple(_parsed(text))
 
     def save(self, notes: Sequence[Note]) -> None:
-        """Write all notes, by category."""
+        """Write all notes, by category; a file that could not be read is put aside first."""
+        if not self._is_readable:
+            self._path.replace(self._path.with_name(f"{self._path.name}.unreadable"))
+            self._is_readable = True
         lines = [HEADING]
         for category in CATEGORIES:
             inside = [note for note in notes if note.category == category]

@@ -127,7 +127,7 @@ def decode(raw: bytes) -> Document:
     """The document of a written checkpoint. Raises `CorruptCheckpointError` naming what does not hold."""
     try:
         document = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptCheckpointError(f"not JSON: {error}") from error
     if not isinstance(document, dict):
         raise CorruptCheckpointError("not a JSON object")

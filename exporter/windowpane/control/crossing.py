@@ -13,6 +13,7 @@ from windowpane.control.pressure import Levels
 from windowpane.control.reduction import NOTHING, Outcome
 from windowpane.control.requests import ProbeEnvironment, Program, SaveCheckpoint
 from windowpane.events import CheckpointRejected, CheckpointSaved
+from windowpane.exceptions import StaleCheckpointError
 from windowpane.settings import WindowLimits
 from windowpane.window.blocks import Block
 
@@ -78,10 +79,13 @@ def save_milestone(core: Core) -> Program[None]:
         yield from save_checkpoint(core, trigger)
 
 
-def save_checkpoint(core: Core, trigger: str, *, completed: str | None = None) -> Program[None]:
-    """Save the session's state; a checkpoint that cannot be saved is reported and does not stop the session."""
+def save_checkpoint(core: Core, trigger: str, *, completed: str | None = None) -> Program[bool]:
+    """Save the session's state; False where another session has saved a newer one.
+
+    A checkpoint that cannot be saved is reported and does not stop the session.
+    """
     if not core.settings.checkpoint:
-        return
+        return True
     core.milestone = ""
     core.checkpoint_version += 1
     core.checkpoint_turn = core.tracker.turn
@@ -93,5 +97,6 @@ def save_checkpoint(core: Core, trigger: str, *, completed: str | None = None) -
     if answer.failed:
         reason = f"{type(answer.error).__name__}: {answer.error}"[:200]
         core.tracker.record(CheckpointRejected(saved.version, reason))
-        return
+        return not isinstance(answer.error, StaleCheckpointError)
     core.tracker.record(CheckpointSaved(saved.version, trigger, saved.size_bytes, core.digest(saved.markdown)))
+    return True

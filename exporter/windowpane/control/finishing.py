@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.control.checkpoint import goal_text
@@ -30,11 +30,16 @@ class Completion:
 
 
 def complete(core: Core, summary: str) -> Program[Completion]:
-    """Sum the task up, save and archive its last checkpoint, end the session."""
+    """Sum the task up, save and archive its last checkpoint, end the session.
+
+    Where another session has gone on with the task, its newer checkpoint stays. Nothing said of the task from
+    here on is saved: the next session of that name would go on with it.
+    """
     summary = summary.strip() or (yield from _summary(core))
-    yield from save_checkpoint(core, "complete", completed=summary)
-    if core.settings.checkpoint:
+    is_newest = yield from save_checkpoint(core, "complete", completed=summary)
+    if core.settings.checkpoint and is_newest:
         yield ArchiveCheckpoint(core.task_id)
+    core.settings = replace(core.settings, checkpoint=False)
     return Completion(summary, core.tracker.end("completed"), tuple(core.task.unfinished))
 
 

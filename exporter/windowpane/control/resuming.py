@@ -46,7 +46,10 @@ def resume(core: Core) -> Program[Resumption | None]:
     for rejection in found.rejected:
         core.tracker.record(CheckpointRejected(rejection.version, rejection.reason[:200]))
     document = found.document
-    if document is None or document.get("status") == "completed":
+    if document is None:
+        return None
+    if document.get("status") == "completed":  # its process ended before it was put aside
+        yield ArchiveCheckpoint(core.task_id)
         return None
     try:
         task = TaskRecord.from_document(document.get("task", {}))

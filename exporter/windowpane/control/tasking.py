@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from windowpane.control.advising import AdvisingSession
-from windowpane.control.compression.notes import Importance
+from windowpane.control.compression.notes import IMPORTANCES, Importance
 from windowpane.control.core import Core
 from windowpane.control.crossing import save_checkpoint
 from windowpane.control.resuming import Resumption, resume, start_anew
 from windowpane.control.task import Choice, SubtaskStatus
 from windowpane.control.waiting import hold, release
+from windowpane.exceptions import ConfigurationError
 
 
 class TaskSession(AdvisingSession):
@@ -73,7 +74,7 @@ class TaskSession(AdvisingSession):
 
     def decision(self, what: str, *, why: str = "", instead_of: Sequence[str] = ()) -> None:
         """A choice with its reason and what was not chosen; saves a checkpoint."""
-        choice = Choice(what, why, tuple(instead_of))
+        choice = Choice(what, why, (instead_of,) if isinstance(instead_of, str) else tuple(instead_of))
         self._note("decision", lambda core: core.task.choose(choice), milestone=True)
 
     def issue(self, text: str) -> None:
@@ -89,7 +90,12 @@ class TaskSession(AdvisingSession):
         self._note("learn", lambda core: core.task.learn(text))
 
     def note(self, text: str, *, category: str = "misc", importance: Importance = "normal") -> None:
-        """Write down what later windows need to know; `critical` notes are never given up for others."""
+        """Write down what later windows need to know; `critical` notes are never given up for others.
+
+        Raises `ConfigurationError` for an importance that is none.
+        """
+        if importance not in IMPORTANCES:
+            raise ConfigurationError("importance", f"{importance!r}", expected=", ".join(IMPORTANCES))
         self._quick(
             "note",
             lambda core: core.notes.write(category, text, importance=importance, turn=core.tracker.turn),

@@ -1,0 +1,185 @@
+"""What is kept of a task's checkpoints when files are damaged, processes die and several sessions write."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windowpane.checkpoints import FileCheckpoints
+from windowpane.control.checkpoint import decode
+from windowpane.events import CheckpointRejected, CheckpointSaved
+from windowpane.exceptions import CorruptCheckpointError
+from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.testing import RecordingSink, in_memory_seams
+
+
+def store_in(folder: Path) -> FileCheckpoints:
+    return FileCheckpoints(folder, redact=str)
+
+
+def open_task(folder: Path, sink: RecordingSink | None = None, **options: Any) -> ContextWindowManager:
+    seams = replace(in_memory_seams(sink or RecordingSink()), checkpoints=store_in(folder))
+    return ContextWindowManager(agent="a", model="m", limit_tokens=32_768, task_id="task", seams=seams, **options)
+
+
+def steps(folder: Path, *names: str) -> None:
+    """A session that did these steps and whose process then died."""
+    window = open_task(folder)
+    for name in names:
+        window.done(name)
+
+
+def stored(folder: Path, name: str = "task.json") -> dict[str, Any]:
+    return decode((folder / name).read_bytes())
+
+
+def rejected(sink: RecordingSink) -> list[str]:
+    return [event.reason.split(":")[0] for event in sink.of(CheckpointRejected)]
+
+
+def test_a_damaged_file_never_takes_the_place_of_the_whole_generation_before(tmp_path: Path) -> None:
+    """After a resumption from the generation before, that one is still there for the next damage."""
+    steps(tmp_path, "one", "two")
+    (tmp_path / "task.json").write_bytes(b"{")
+    steps(tmp_path, "three")
+
+    assert [entry["name"] for entry in stored(tmp_path, "task.previous.json")["task"]["subtasks"]] == ["one"]
+    (tmp_path / "task.json").write_bytes(b"{")
+    sink = RecordingSink()
+    window = open_task(tmp_path, sink)
+    window.flush()
+    assert window.subtasks == {"one": "done"}
+    assert rejected(sink) == ["corrupt"]
+
+
+def test_a_process_that_dies_while_it_writes_leaves_a_whole_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever step of a save it dies at, and whether the newest file was whole or not."""
+    for damaged in (False, True):
+        for dies_at in range(1, 8):
+            folder = tmp_path / f"{damaged} {dies_at}"
+            steps(folder, "one", "two")
+            if damaged:
+                (folder / "task.json").write_bytes(b"{")
+            window, calls = open_task(folder), iter(range(1, 100))
+
+            def replaced(source: Any, target: Any, *, calls: Any = calls, at: int = dies_at) -> None:
+                if next(calls) >= at:
+                    raise OSError("the machine is gone")
+                os.rename(source, target)  # noqa: PTH104 (Path's own is what is replaced)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "replace", replaced)
+                window.done("three")
+            assert open_task(folder).subtasks.get("one") == "done", (damaged, dies_at)
+
+
+def test_a_task_begun_anew_keeps_what_it_puts_aside_readable(tmp_path: Path) -> None:
+    """Also where only the generation before is whole."""
+    steps(tmp_path, "one", "two")
+    (tmp_path / "task.json").unlink()
+    window = open_task(tmp_path, resume=False)
+
+    assert window.resumed is None
+    assert stored(tmp_path, "task.archived-1.json")["task"]["subtasks"] == [{"name": "one", "status": "done"}]
+    assert not (tmp_path / "task.previous.json").exists()
+
+
+def test_json_nested_without_end_is_a_damaged_checkpoint() -> None:
+    """No input ends a resumption with anything but a checkpoint that is rejected."""
+    with pytest.raises(CorruptCheckpointError, match="not JSON"):
+        decode(b"[" * 200_000)
+
+
+def test_a_completed_task_whose_process_died_before_the_files_were_put_aside_can_begin_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not resumed, and what comes next is saved instead of refused as stale."""
+    window = open_task(tmp_path)
+    window.done("one")
+    with monkeypatch.context() as patch:
+        patch.setattr(FileCheckpoints, "archive", lambda *_: None)
+        window.complete("all done")
+    assert stored(tmp_path)["status"] == "completed"
+
+    sink = RecordingSink()
+    again = open_task(tmp_path, sink)
+    again.done("another")
+    again.flush()
+    assert again.resumed is None
+    assert [event.trigger for event in sink.of(CheckpointSaved)] == ["done"]
+    assert rejected(sink) == []
+    assert stored(tmp_path, "task.archived-1.json")["summary"] == "all done"
+
+
+def test_what_is_said_of_a_task_after_it_is_complete_does_not_bring_it_back(tmp_path: Path) -> None:
+    """A `done` in some `finally` is no reason to resume a task that has its final summary."""
+    window = open_task(tmp_path)
+    window.done("one")
+    window.complete("all done")
+    window.done("late")
+
+    assert open_task(tmp_path).resumed is None
+    assert [path.name for path in tmp_path.glob("task*.json")] == ["task.archived-1.json"]
+
+
+def test_a_session_that_fell_behind_does_not_put_another_one_s_progress_aside(tmp_path: Path) -> None:
+    """Two sessions of one task: the slower one completes, the faster one's checkpoint stays."""
+    steps(tmp_path, "one")
+    sink = RecordingSink()
+    slow, fast = open_task(tmp_path, sink), open_task(tmp_path)
+    fast.done("two")
+    fast.done("three")
+    slow.complete("I am through")
+
+    assert rejected(sink) == ["StaleCheckpointError"]
+    assert open_task(tmp_path).subtasks == {"one": "done", "two": "done", "three": "done"}
+
+
+def test_above_its_level_a_window_is_saved_every_five_turns_and_not_below(tmp_path: Path) -> None:
+    """From 85% on, without a milestone; every turn would be a file a turn."""
+    sink = RecordingSink()
+    seams = replace(in_memory_seams(sink), checkpoints=store_in(tmp_path))
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=32_768, seams=seams, cascade=["roll"], policy="fifo"
+    ) as window:
+        window.add_system("word " * 10)
+        for level, expected in ((0.80, []), (0.86, [0, 5, 10])):
+            turns = []
+            limits = window._core.limits
+            assert limits is not None
+            need = limits.at(level) - window._core.used()
+            window.add_memory("abc " * need, pinned=True)
+            for turn in range(12):
+                before = len(sink.of(CheckpointSaved))
+                window.on_turn_start()
+                window.flush()
+                if len(sink.of(CheckpointSaved)) > before:
+                    turns.append(turn)
+                window.on_turn_end({"role": "assistant", "content": "ok"})
+            assert turns == expected
+    assert {event.trigger for event in sink.of(CheckpointSaved)} == {"pressure"}
+
+
+def test_alternatives_may_be_said_as_one_text(tmp_path: Path) -> None:
+    """`instead_of="got"` is one alternative and not three letters."""
+    window = open_task(tmp_path)
+    window.decision("native fetch", instead_of="got")
+
+    assert stored(tmp_path)["task"]["choices"][0]["instead_of"] == ["got"]
+    assert json.loads((tmp_path / "task.json").read_text())["version"] == 1
+
+
+def test_an_event_loop_is_not_kept_from_resuming(tmp_path: Path) -> None:
+    """The async manager takes up what the other one left."""
+    steps(tmp_path, "one")
+    seams = replace(in_memory_seams(RecordingSink()), checkpoints=store_in(tmp_path))
+    window = AsyncContextWindowManager(agent="a", model="m", limit_tokens=32_768, task_id="task", seams=seams)
+
+    assert window.subtasks == {"one": "done"}

@@ -1,0 +1,54 @@
+"""The agent's notes as a file beside an agent: what people write there, and what cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import manager
+
+from windowpane.control.compression.notes import Note
+from windowpane.events import NoteWritten
+from windowpane.exceptions import ConfigurationError
+from windowpane.notes_file import FileNotes
+from windowpane.testing import RecordingSink, in_memory_seams
+
+
+def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: Path) -> None:
+    """Somebody saved it in another encoding: the notes in it are still there."""
+    path = tmp_path / "notes.md"
+    path.write_bytes(b"# Notes\n- caf\xe9 on port 8080\n")
+    sink = RecordingSink()
+    seams = replace(in_memory_seams(sink), notes=FileNotes(path, redact=str))
+    with manager(sink, seams=seams) as window:
+        assert window.notes == ""
+        window.note("half way")
+        window.note("nearly there")
+
+    assert path.with_name("notes.md.unreadable").read_bytes() == b"# Notes\n- caf\xe9 on port 8080\n"
+    assert [note.text for note in FileNotes(path, redact=str).load()] == ["half way", "nearly there"]
+
+
+def test_what_people_write_into_the_file_is_read(tmp_path: Path) -> None:
+    """Their own headings are `misc`, a mark of importance counts, prose is no note."""
+    path = tmp_path / "notes.md"
+    path.write_text(
+        "# Notes\nprose\n\n## Task progress\n- [high] half way\n\n## Mine\n  - [low] own\n- [critical] now\n"
+    )
+
+    assert list(FileNotes(path, redact=str).load()) == [
+        Note("task_progress", "half way", "high", 0, 0),
+        Note("misc", "[low] own", "normal", 0, 0),
+        Note("misc", "now", "critical", 0, 0),
+    ]
+
+
+def test_an_importance_that_is_none_is_refused_where_it_is_written() -> None:
+    """The note is not lost in a log."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        with pytest.raises(ConfigurationError, match="critical, high, normal"):
+            window.note("never touch config.ts", importance="urgent")  # type: ignore[arg-type]  # the mistake
+        window.note("never touch config.ts", importance="critical")
+    assert len(sink.of(NoteWritten)) == 1
