@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.config import Config, load_config
+from windowpane.config import Budget, Config, Pressure, load_config
+from windowpane.config_judging import JudgeConfig
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import Thresholds, TrackerSettings
 
@@ -200,7 +201,19 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         ("max_context_tokens: 0", ":1: max_context_tokens", "greater than or equal to 1"),
         ("[1, 2]", "windowpane.yaml", "holds a list"),
         ("a: [", "windowpane.yaml:1", "not YAML"),
-        ("a: !!python/object:os.system {}", "windowpane.yaml", "not YAML"),
+        ("server: {}\na: !!python/object:os.system {}", "windowpane.yaml:2", "could not determine a constructor"),
+        (
+            "server: {port: 1}\npressure: {}\nserver: {port: 2}",
+            ":3: server",
+            "stands twice, first in line 1; expected each key once",
+        ),
+        ("notify:\n  channels:\n    - url: a\n      url: b", ":4: notify.channels.0.url", "first in line 3"),
+        ("pressure:\n  velocity_window: yes", ":2: pressure.velocity_window", "true is no number"),
+        ("compression: {compaction_utilization_threshold: on}", ":1: compression", "true is no number"),
+        ("health_monitoring: {alerts: {thresholds: {regret: on}}}", ":1: health_monitoring", "true is no number"),
+        ("pressure: 5", ":1: pressure", "expected a mapping"),
+        ("cross_window: {state_file: a.json, progress_file: a.json}", ":1: cross_window", "one overwrites"),
+        ("cross_window: {state_file: progress.md}", ":1: cross_window", "one overwrites"),
     ],
 )
 def test_a_mistake_in_the_file_is_placed(write: Write, text: str, where: str, what: str) -> None:
@@ -210,6 +223,41 @@ def test_a_mistake_in_the_file_is_placed(write: Write, text: str, where: str, wh
 
     assert any(part in str(caught.value) for part in where.split("|"))
     assert any(part in str(caught.value) for part in what.split("|"))
+
+
+def test_a_mistake_is_told_once_by_its_key(write: Write) -> None:
+    """The place names the key, and what is wrong with it does not name it again."""
+    file = write("eviction:\n  policy: newest")
+    with pytest.raises(ConfigurationError) as caught:
+        load(file)
+
+    assert str(caught.value).startswith(f"{file}:2: eviction.policy: 'newest' is no policy; expected one of fifo")
+
+
+def test_a_section_of_which_every_line_is_commented_out_says_nothing(write: Write) -> None:
+    """It has its defaults, and the environment may still name its keys."""
+    config = load(write("pressure:\n  # velocity_window: 3\nbudget:\nhealth_monitoring:\n  judge:\n"))
+
+    assert (config.pressure, config.budget, config.health_monitoring.judge) == (
+        Pressure(),
+        Budget(),
+        JudgeConfig(),
+    )
+    assert load(write("pressure:\n"), {"WINDOWPANE_PRESSURE__VELOCITY_WINDOW": "4"}).pressure.velocity_window == 4
+
+
+def test_anchors_are_yaml_s_own_matter(write: Write) -> None:
+    """An alias repeats a value, and a merged mapping gives way to the keys beside it."""
+    config = load(
+        write(
+            "eviction: {type_ttl: &turns {thinking: 3}}\n"
+            "budget:\n  allocations:\n    <<: {tool_results: 0.3, message_history: 0.3}\n"
+            "    message_history: 0.4\n"
+        )
+    )
+
+    assert config.eviction.type_ttl["thinking"] == 3
+    assert (config.budget.allocations.tool_results, config.budget.allocations.message_history) == (0.3, 0.4)
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

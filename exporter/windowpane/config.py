@@ -15,7 +15,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from windowpane.alerts.quiet import QuietHours
 from windowpane.alerts.rules import Rule, configured
 from windowpane.config_judging import JudgeConfig
-from windowpane.config_section import Ratio, Section, Share, Tokens, Turns
+from windowpane.config_section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.control.budget import PROFILES
 from windowpane.control.eviction.policies import policy_named
 from windowpane.exceptions import ConfigurationError
@@ -180,17 +180,24 @@ class CrossWindow(Section):
     progress_file: Path | None = None
     auto_save_threshold: Share = 0.85
 
+    @model_validator(mode="after")
+    def _two_files(self) -> Self:
+        progress = self.progress_file or (self.state_file and self.state_file.with_suffix(".md"))
+        if self.state_file is not None and self.state_file == progress:
+            raise ValueError(f"state_file and progress_file are both {self.state_file}: one overwrites the other")
+        return self
+
 
 class AlertThresholds(Section):
     """Thresholds of the first six alerts, of any other by its name, and which are judged."""
 
     utilization_critical: Share | None = None
     """None follows where red begins in each window."""
-    eviction_rate_warning: Annotated[float, Field(gt=0)] | None = None
+    eviction_rate_warning: Annotated[float, NUMBER, Field(gt=0)] | None = None
     fidelity_warning: Share | None = None
-    compression_ratio_min: Annotated[float, Field(gt=0)] | None = None
+    compression_ratio_min: Annotated[float, NUMBER, Field(gt=0)] | None = None
     tool_bloat_warning: Share | None = None
-    thresholds: dict[str, float] = Field(default_factory=dict)
+    thresholds: dict[str, Annotated[float, NUMBER]] = Field(default_factory=dict)
     enable: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
 
@@ -215,8 +222,8 @@ class StoreConfig(Section):
     path: Path = Field(default_factory=default_store)
     capture: bool = False
     """Keep texts too, secrets redacted."""
-    retention_days: Annotated[float, Field(gt=0)] = 30
-    retention_bytes: Annotated[int, Field(gt=0)] = 2_000_000_000
+    retention_days: Annotated[float, NUMBER, Field(gt=0)] = 30
+    retention_bytes: Annotated[int, NUMBER, Field(gt=0)] = 2_000_000_000
     audit_key_file: Path | None = None
 
 
@@ -231,7 +238,7 @@ class Tls(Section):
 class ServerConfig(Section):
     """The metrics endpoint."""
 
-    port: Annotated[int, Field(ge=0, le=65535)] = 9464
+    port: Annotated[int, NUMBER, Field(ge=0, le=65535)] = 9464
     """0 takes a free one; a busy one gives way to a free one."""
     address: str = "127.0.0.1"
     bearer_token: Annotated[SecretStr, Field(min_length=1)] | None = None
@@ -270,7 +277,7 @@ class OtlpConfig(Section):
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     events: bool = True
     """Whether events are sent as log records, beside the metrics."""
-    interval_seconds: Annotated[float, Field(ge=1)] = 60
+    interval_seconds: Annotated[float, NUMBER, Field(ge=1)] = 60
     """How often metrics are pushed."""
 
 
@@ -293,7 +300,7 @@ class Config(Section):
     otlp: OtlpConfig = OtlpConfig()
     public_url: str | None = None
     """Where the dashboard is reached; messages link to it."""
-    session_label: Annotated[int, Field(ge=0, le=1_000)] = 0
+    session_label: Annotated[int, NUMBER, Field(ge=0, le=1_000)] = 0
     """Sessions that also get gauges with a `session` label, fullest first."""
 
     @field_validator("public_url")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from windowpane.config_section import Ratio, Section
+from windowpane.config_section import NUMBER, Ratio, Section
 from windowpane.control.judging.judge import MINIMUM_REPLICATES
 from windowpane.control.judging.questions import MAXIMUM_QUESTIONS
 from windowpane.control.judging.sampling import CAPACITY, Sample
@@ -20,17 +20,17 @@ class JudgeConfig(Section):
     imported when the first manager is made. None asks nobody."""
     sample_rate: Ratio = 0.1
     """Share of the compressions that are judged."""
-    max_calls: Annotated[int, Field(ge=1)] | None = None
+    max_calls: Annotated[int, NUMBER, Field(ge=1)] | None = None
     """Calls of the model in the life of a process, for all its sessions; None for no bound."""
-    questions: Annotated[int, Field(ge=1, le=MAXIMUM_QUESTIONS)] = MAXIMUM_QUESTIONS
+    questions: Annotated[int, NUMBER, Field(ge=1, le=MAXIMUM_QUESTIONS)] = MAXIMUM_QUESTIONS
     """Asked about one compression, at most."""
     writes_questions: bool = False
     """Whether the model writes the questions; else they are made from facts."""
-    replicates: Annotated[int, Field(ge=MINIMUM_REPLICATES)] = MINIMUM_REPLICATES
+    replicates: Annotated[int, NUMBER, Field(ge=MINIMUM_REPLICATES)] = MINIMUM_REPLICATES
     """Times each question is asked."""
-    capacity: Annotated[int, Field(ge=1, le=1_000)] = CAPACITY
+    capacity: Annotated[int, NUMBER, Field(ge=1, le=1_000)] = CAPACITY
     """Compressions that wait for the judge at most; the others are not judged."""
-    timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    timeout_seconds: Annotated[float, NUMBER, Field(gt=0, le=3_600)] = 60.0
     """Of one call."""
 
     @field_validator("model")

@@ -93,14 +93,15 @@ class Layers:
         problems = error.errors(include_input=False, include_url=False)
         first = problems[0]
         path = tuple(part for part in first["loc"] if part != "[key]")
-        message = first["msg"].removeprefix("Value error, ")
+        message = _problem(first, path)
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         if first["type"] == "extra_forbidden":
             return ConfigurationError(self.place(path), f"unknown key{more}", expected="a key of this section")
         if first["type"] == "value_error":
             return ConfigurationError(self.place(path), message + more)
         problem = "missing" if first["type"] == "missing" else "not acceptable"
-        return ConfigurationError(self.place(path), problem + more, expected=_expected(message))
+        expected = _EXPECTED.get(first["type"]) or _expected(message)
+        return ConfigurationError(self.place(path), problem + more, expected=expected)
 
     def place(self, path: KeyPath) -> str:
         """The key's dotted path, with its file and line or its variable where it has one."""
@@ -116,7 +117,7 @@ class Layers:
             and (len(path) == 1 or _holds(self.from_file, path[:-1]))
         ):
             return f"{self.file}:{_line(self.tree, path)}: {dotted}"
-        return dotted
+        return f"{self.file}: {dotted}" if self.file is not None and self.tree is None else dotted
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
@@ -136,12 +137,40 @@ def _compose(path: Path) -> yaml.Node | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(str(path), f"cannot be read ({error})", expected="a YAML file") from None
     try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        problem = getattr(error, "problem", None) or "cannot be parsed"
-        raise ConfigurationError(f"{path}{line}", f"not YAML: {problem}", expected="a YAML mapping") from None
+        raise _no_yaml(path, error) from None
+    _check_keys(path, tree, (), set())
+    return tree
+
+
+def _no_yaml(path: Path, error: yaml.YAMLError) -> ConfigurationError:
+    mark = getattr(error, "problem_mark", None)
+    line = "" if mark is None else f":{mark.line + 1}"
+    problem = getattr(error, "problem", None) or "cannot be parsed"
+    return ConfigurationError(f"{path}{line}", f"not YAML: {problem}", expected="a YAML mapping")
+
+
+def _check_keys(path: Path, node: yaml.Node | None, above: KeyPath, seen: set[int]) -> None:
+    """Raises `ConfigurationError` for a key that stands twice in one mapping: one of the two would be lost."""
+    if id(node) in seen:  # an alias
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue  # no key of ours; refused when the file is read
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines:
+                dotted = ".".join(map(str, (*above, name)))
+                problem = f"stands twice, first in line {lines[name]}"
+                raise ConfigurationError(f"{path}:{line}: {dotted}", problem, expected="each key once")
+            lines[name] = line
+            _check_keys(path, value, (*above, name), seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _check_keys(path, value, (*above, index), seen)
 
 
 def _construct(path: Path, tree: yaml.Node) -> Document:
@@ -149,7 +178,7 @@ def _construct(path: Path, tree: yaml.Node) -> Document:
     try:
         document = loader.construct_document(tree)
     except yaml.YAMLError as error:
-        raise ConfigurationError(str(path), f"not YAML: {error}", expected="a YAML mapping") from None
+        raise _no_yaml(path, error) from None
     finally:
         loader.dispose()
     if not isinstance(document, dict):
@@ -218,6 +247,24 @@ def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Node, yaml.Node] | No
     if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
         return node.value[part], node.value[part]
     return None
+
+
+def _problem(error: Mapping[str, Any], path: KeyPath) -> str:
+    """What is wrong, without the key where the place says it already."""
+    message = str(error["msg"]).removeprefix("Value error, ")
+    cause = (error.get("ctx") or {}).get("error")
+    if isinstance(cause, ConfigurationError) and ".".join(map(str, path)).endswith(cause.path):
+        return message.removeprefix(f"{cause.path}: ")
+    return message
+
+
+_EXPECTED: Final = {
+    "missing": "a value",
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+    "too_short": "at least one",
+}
+"""What was expected, by kind of error, where Pydantic speaks of its own types."""
 
 
 def _expected(message: str) -> str:
