@@ -210,6 +210,16 @@ class TestJudging:
         assert none.unread == (PORT,)
         assert "readable" in none.reason
 
+    def test_silence_is_no_answer(self) -> None:
+        """A model that says nothing has not said that it does not know: nothing is lost, nothing is known."""
+        silent = run(judge("port=8443", "port=8443", (replace(PORT, expected="8443"),)), lambda _s, _u: " ")
+        replies = iter(["8443", "", "8443"])
+        once = Reader(answers=lambda _found: next(replies))
+        some = run(judge("port=8443", "port=8443", (replace(PORT, expected="8443"),)), once)
+
+        assert (silent.score, silent.unread) == (None, (replace(PORT, expected="8443"),))
+        assert (some.score, some.judged[0].fates) == (1.0, ("kept", "kept"))
+
     def test_the_order_of_the_answers_is_blind_and_repeatable(self) -> None:
         """The key stands first in some comparisons and second in others, the same in every run."""
         questions = [Question(f"Which port is used? ({n})", "recall") for n in range(12)]

@@ -34,6 +34,14 @@ def test_the_forecast_is_grammatical(turns: float, said: str) -> None:
     assert str(status).endswith(f"window 1. {said}")
 
 
+def test_before_the_first_measurement_the_size_is_told() -> None:
+    """What is not known yet is how full it is, not how large."""
+    window = manager(RecordingSink(), limit=32_768)
+
+    assert str(window.status()) == "Context window: 0 of 32,768 tokens used, not measured yet, turn 0."
+    assert "size unknown" in str(manager(RecordingSink(), limit=None).status())
+
+
 @pytest.mark.parametrize("turns", [None, float("inf"), 80.0])
 def test_nothing_is_said_of_what_is_far_away(turns: float | None) -> None:
     """Neither an unknown nor a distant end is a reason to hurry a model."""

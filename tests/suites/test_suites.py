@@ -214,6 +214,17 @@ class TestCallables:
         with pytest.raises(ConfigurationError, match="--judge"):
             load_callable(named, option="--judge")
 
+    @pytest.mark.parametrize(
+        ("code", "told"), [("raise ValueError('no key')", "ValueError: no key"), ("def judge(:", "SyntaxError")]
+    )
+    def test_code_that_cannot_be_imported_is_a_wrong_option(self, tmp_path: Path, code: str, told: str) -> None:
+        """Not a failed gate, and no traceback: the module and what it raised."""
+        (tmp_path / "mine.py").write_text(code)
+        result = command(EXAMPLES / "suite.yaml", "--judge", f"{tmp_path / 'mine.py'}:judge")
+
+        assert result.exit_code == EXIT_USAGE
+        assert f"mine.py ({told}" in result.output
+
 
 class TestTheCommand:
     def test_the_example_runs_without_a_model(self) -> None:

@@ -84,6 +84,11 @@ class Status:
 
     def __str__(self) -> str:
         """One line an agent can read."""
+        if self.limit_tokens is not None and self.utilization is None:
+            return (
+                f"Context window: {self.used_tokens:,} of {self.limit_tokens:,} tokens used, not measured yet, "
+                f"turn {self.turn}."
+            )
         if self.limit_tokens is None or self.utilization is None:
             return f"Context window: {self.used_tokens:,} tokens used, size unknown, turn {self.turn}."
         ahead = ""

@@ -40,8 +40,8 @@ def _from_name(name: str, option: str) -> ModuleType:
         sys.path.insert(0, here)
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise ConfigurationError(option, f"cannot import {name} ({error})", expected=EXPECTED) from error
+    except Exception as error:
+        raise _failed(name, option, error) from error
 
 
 def _from_file(path: Path, option: str) -> ModuleType:
@@ -49,5 +49,13 @@ def _from_file(path: Path, option: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConfigurationError(option, f"there is no file {path}", expected=EXPECTED)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise _failed(str(path), option, error) from error
     return module
+
+
+def _failed(name: str, option: str, error: Exception) -> ConfigurationError:
+    problem = f"cannot import {name} ({type(error).__name__}: {error})"
+    return ConfigurationError(option, problem, expected=EXPECTED)

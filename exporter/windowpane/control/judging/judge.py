@@ -210,7 +210,7 @@ class _Asker:
         answer = yield AskModel(system, user)
         if not answer.failed:
             self._failures = 0
-            return str(answer.value or "")
+            return str(answer.value or "").strip() or None  # silence is no answer, not even that it does not know
         self._failures += 1
         if self._failures >= FAILURES_IN_A_ROW:
             raise _Stopped(f"{type(answer.error).__name__}: {answer.error}"[:200])
