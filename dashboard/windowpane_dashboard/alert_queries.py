@@ -66,7 +66,10 @@ class Outcome:
 
 
 def firings(reader: EventReader, filters: AlertFilters) -> Firings:
-    """The firings that match."""
+    """The firings that match: the last that were recorded, in the order of their times.
+
+    Recordings are imported one after another; their times are not.
+    """
     limit = ALERT_ROWS + 1 if filters.told is None else LOOKED_THROUGH
     found = reader.alerts(
         session_id=filters.session,
@@ -76,7 +79,7 @@ def firings(reader: EventReader, filters: AlertFilters) -> Firings:
         limit=limit,
     )
     wanted = [row for row in found if filters.told is None or told(row) == filters.told]
-    rows = tuple(wanted[:ALERT_ROWS])
+    rows = tuple(sorted(wanted[:ALERT_ROWS], key=lambda row: row.fired_at or 0.0, reverse=True))
     named = dict.fromkeys(row.session_id for row in rows)
     recent = {row.session_id: row for row in reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))}
     sessions = {name: row for name in named if (row := recent.get(name) or reader.session(name)) is not None}

@@ -64,6 +64,18 @@ def by_name(store: SqliteStore, name: str) -> AlertRow:
     return next(row for row in store.alerts() if row.alert == name)
 
 
+def test_an_older_recording_that_is_imported_later_is_listed_below(
+    alert_store: SqliteStore, builders: Any
+) -> None:
+    """Firings stand in the order of their times, not of their import."""
+    alert_store.append(builders.rich(start=1_700_000_000.0, session_id="last-year"))
+
+    listed = firings(alert_store, AlertFilters()).rows
+
+    assert {row.session_id for row in listed} == {"refactor-api", "last-year"}
+    assert [row.fired_at for row in listed] == sorted((row.fired_at or 0 for row in listed), reverse=True)
+
+
 def test_firings_say_how_they_ended_and_who_was_told(alert_store: SqliteStore) -> None:
     """One row a firing, with its end, its length and its deliveries in words."""
     now = time.time()
