@@ -13,6 +13,11 @@ UNKNOWN: Final = "–"
 ESTIMATED: Final = "≈"
 
 
+def in_ascii(text: str) -> str:
+    """*text* for a terminal that takes only ASCII."""
+    return text.replace("–", "-").replace("−", "-").replace(ESTIMATED, "~").encode("ascii", "replace").decode()
+
+
 def plain(text: str) -> str:
     """*text* as nothing but visible signs: no name of an agent's can steer a terminal or turn a line around."""
     return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
@@ -52,15 +57,16 @@ def size(value: int) -> str:
     return f"{scaled:.0f} {unit}" if unit == "B" or scaled >= 99.5 else f"{scaled:.1f} {unit}"
 
 
-def percent(ratio: float | None) -> str:
+def percent(ratio: float | None, *, estimated: bool = False) -> str:
     """A ratio as `87%`; what is not quite full is never rounded up to 100%."""
     if ratio is None or math.isnan(ratio):
         return UNKNOWN
+    mark = ESTIMATED if estimated else ""
     if 0 < ratio < 0.005:
-        return "<1%"
+        return f"{mark}<1%"
     if 0.995 <= ratio < 1:
-        return f"{math.floor(ratio * 1_000) / 10:.1f}%"
-    return f"{ratio:.0%}"
+        return f"{mark}{math.floor(ratio * 1_000) / 10:.1f}%"
+    return f"{mark}{ratio:.0%}"
 
 
 def ratio(value: float | None) -> str:

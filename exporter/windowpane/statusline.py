@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from windowpane.events import PressureMeasured
-from windowpane.formats import percent, tokens_short, turns_band, turns_until
+from windowpane.formats import in_ascii, percent, tokens_short, turns_band, turns_until
 from windowpane.report.text import gauge, zone_mark
 from windowpane.signs import ZONE_SHAPES
 from windowpane.vocabulary import Zone
@@ -13,14 +13,17 @@ from windowpane.vocabulary import Zone
 
 def gauge_line(pressure: PressureMeasured, *, unicode: bool = True) -> str:
     """`[########..] 78% ◕ orange  red in 4 (3–7)`; tokens alone where the size of the window is unknown."""
+    estimated = pressure.count_source == "estimate"
     if pressure.utilization is None:
-        return f"{gauge(None)} {tokens_short(pressure.used_tokens)} tokens of an unknown limit"
+        used = tokens_short(pressure.used_tokens, estimated=estimated)
+        line = f"{gauge(None)} {used} tokens of an unknown limit"
+        return line if unicode else in_ascii(line)
     zone = zone_mark(pressure.zone, unicode=unicode)
-    line = f"{gauge(pressure.utilization)} {percent(pressure.utilization)} {zone}"
+    line = f"{gauge(pressure.utilization)} {percent(pressure.utilization, estimated=estimated)} {zone}"
     if pressure.turns_until_red is not None and math.isfinite(pressure.turns_until_red):
         band = turns_band(pressure.turns_until_red_p10, pressure.turns_until_red_p90)
         line += f"  red in {turns_until(pressure.turns_until_red)}" + (f" ({band})" if band else "")
-    return line if unicode else line.replace("–", "-").encode("ascii", "replace").decode()
+    return line if unicode else in_ascii(line)
 
 
 def status_line(

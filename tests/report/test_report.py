@@ -7,11 +7,14 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from windowpane import formats
 from windowpane.alerts.engine import AlertEngine
+from windowpane.answers import FactTotals
 from windowpane.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, FidelityEvaluated, Usage
 from windowpane.report import SessionReport, gather, to_html, to_json, to_text
 from windowpane.settings import WindowLimits
@@ -101,6 +104,38 @@ class TestWhatItSays:
         for heading in ("Turns by zone", "Evictions", "Compressions", "Regrets", "Alerts", "Cost"):
             assert heading in text
         assert max(map(len, text.splitlines())) <= 80
+
+    def test_a_long_row_goes_on_below_and_loses_no_figure(self, report: SessionReport) -> None:
+        """However long a strategy's name is, the last figure of its row is whole."""
+        (one,) = report.compressions
+        wide = replace(
+            one, strategy="tool_result_summarization", outcome="rejected", facts=FactTotals(120, 40, 0, 80, 0)
+        )
+
+        text = to_text(replace(report, compressions=[wide]))
+
+        assert max(map(len, text.splitlines())) <= 80
+        assert "lost 80/120" in " ".join(text.split())
+
+    def test_an_estimate_is_marked(self, report: SessionReport) -> None:
+        """What no provider counted carries its sign in every form."""
+        guessed = replace(report, session=replace(report.session, count_source="estimate"))
+        share = formats.percent(report.session.utilization)
+
+        assert f"] {share} " in to_text(report)
+        assert f"] ≈{share} " in to_text(guessed)
+        assert f"] ~{share} " in to_text(guessed, unicode=False)
+        assert f"<b>≈{share}</b>" in to_html(guessed)
+
+    def test_a_long_table_of_the_page_is_folded(self, report: SessionReport) -> None:
+        """The first rows are seen at once, the rest where they are unfolded, and none twice."""
+        many = [replace(report.evictions[0], turn=1_000 + n) for n in range(300)]
+
+        seen, _, folded = to_html(replace(report, evictions=many)).partition("<summary>188 more</summary>")
+
+        assert [n for n in range(300) if f"<td>{1_000 + n}</td>" in seen] == list(range(12))
+        assert [n for n in range(300) if f"<td>{1_000 + n}</td>" in folded] == list(range(12, 200))
+        assert "and 100 more" in folded
 
     def test_ascii_terminals_get_ascii(self, report: SessionReport) -> None:
         """Without Unicode there is no character a plain terminal cannot show."""

@@ -56,12 +56,11 @@ def figures_row(row: SessionRow, timeline: Timeline) -> None:
 
 
 def _figures(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, str]]:
-    estimated = last is not None and last["count_source"] == "estimate"
-    used = tokens(row.used_tokens, estimated=estimated)
+    used = tokens(row.used_tokens, estimated=row.is_estimated)
     share = (
-        f"{'≈' if estimated else ''}{percent(row.utilization)}"
+        percent(row.utilization, estimated=row.is_estimated)
         if row.utilization is not None
-        else tokens_short(row.used_tokens, estimated=estimated)
+        else tokens_short(row.used_tokens, estimated=row.is_estimated)
     )
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     burn = None if last is None else _known(last["burn_rate"])

@@ -56,9 +56,10 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
     for name, width in {"turns": 5, "now": 4, "peak": 4, "evt": 4, "cmp": 3, "regr": 4, "cost": 7}.items():
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     for row in rows:
+        share = formats.percent(row.utilization, estimated=row.is_estimated)
         table.add_row(
             zone_label(row.zone), short_id(row), Text(formats.plain(row.agent)), f"{row.turns:,}",
-            formats.percent(row.utilization), formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
+            share, formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
             f"{row.compressions:,}", f"{row.regrets:,}", formats.dollars(row.cost_dollars),
         )  # fmt: skip
     return table

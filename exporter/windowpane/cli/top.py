@@ -77,14 +77,18 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
     for name, width in {"red in": 6, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}.items():
         table.add_column(name, justify="right", no_wrap=True, min_width=width)
     for row in rows:
-        level = (
-            f"{gauge(row.utilization)} {formats.percent(row.utilization)} {zone_mark(row.zone, unicode=unicode)}"
-        )
+        share = formats.percent(row.utilization, estimated=row.is_estimated)
+        level = f"{gauge(row.utilization)} {share} {zone_mark(row.zone, unicode=unicode)}"
         cells = [
             formats.turns_until(row.turns_until_red), formats.tokens_short(row.velocity, signed=True),
             formats.dollars(row.cost_dollars), formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
-        table.add_row(Text(level), short_id(row)[:8], Text(formats.plain(row.agent)), *cells)
+        table.add_row(
+            Text(level if unicode else formats.in_ascii(level)),
+            short_id(row)[:8],
+            Text(formats.plain(row.agent)),
+            *cells,
+        )
     return Group(head, table)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ROWS: Final = 200
 """Rows of each table; the rest is counted."""
+UNFOLDED: Final = 12
+"""Of these the first are shown at once."""
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -69,9 +71,10 @@ def _identity(report: SessionReport) -> str:
 
 def _figures(report: SessionReport) -> str:
     session = report.session
+    share = formats.percent(session.utilization, estimated=session.is_estimated)
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     shown = [
-        ("utilization", f"{formats.percent(session.utilization)}", zone_label(session.zone)),
+        ("utilization", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
         ("velocity", formats.tokens_short(session.velocity), "tokens a turn"),
         ("red in", formats.turns_until(session.turns_until_red), "turns"),
@@ -144,12 +147,19 @@ def _tables(report: SessionReport) -> str:
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Under its title; a long one goes on where it is unfolded."""
     if not rows:
         return ""
-    body = "".join(_row(row) for row in rows[:ROWS])
-    more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    return f"<h2>{escape(title)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def part(shown: Sequence[Sequence[str]]) -> str:
+        body = "".join(_row(row) for row in shown)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    folded = rows[UNFOLDED:ROWS]
+    more = f"<p>and {len(rows) - ROWS:,} more</p>" if len(rows) > ROWS else ""
+    rest = f"<details><summary>{len(folded)} more</summary>{part(folded)}{more}</details>" if folded else ""
+    return f"<h2>{escape(title)}</h2>{part(rows[:UNFOLDED])}{rest}"
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -194,5 +204,6 @@ _LAYOUT: Final = (
     ".legend i{display:inline-block;width:10px;height:10px;margin-right:6px}"
     "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--quiet);font-weight:500}"
     "th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--rule);vertical-align:top;overflow-wrap:anywhere}"
+    "summary{margin:8px 0;color:var(--quiet);font-size:13px;cursor:pointer}"
     "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from windowpane import formats
@@ -48,11 +49,13 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _damaged(report),
         _cost(report),
     ]
-    text = (
-        "\n\n".join("\n".join(formats.plain(line)[:WIDTH] for line in section) for section in sections if section)
-        + "\n"
+    shown = (
+        "\n".join(part for line in section for part in _fitted(formats.plain(line)))
+        for section in sections
+        if section
     )
-    return text if unicode else text.replace("–", "-").encode("ascii", "replace").decode()
+    text = "\n\n".join(shown) + "\n"
+    return text if unicode else formats.in_ascii(text)
 
 
 def _ahead(turns: float | None) -> str:
@@ -68,19 +71,20 @@ def _when(said: str) -> str:
 
 def _head(report: SessionReport, *, unicode: bool) -> list[str]:
     session = report.session
-    used = formats.tokens_short(session.used_tokens)
+    used = formats.tokens_short(session.used_tokens, estimated=session.is_estimated)
     limit = formats.tokens_short(session.limit_tokens)
     identity = f"agent {session.agent}   model {session.model or formats.UNKNOWN}   source {session.source}"
     windows = f"{session.windows} window{'s' if session.windows != 1 else ''}"
     size = f"{session.turns} turns, {session.exchanges} exchanges, {windows}"
-    level = f"{gauge(session.utilization)} {formats.percent(session.utilization)}"
+    share = formats.percent(session.utilization, estimated=session.is_estimated)
+    level = f"{gauge(session.utilization)} {share}"
     zone = zone_mark(session.zone, unicode=unicode)
     lines = [
         session.session_id,
         identity + ("   incomplete" if session.incomplete else ""),
         f"{size}   {formats.local(session.started_at)} to {formats.local(session.last_at)}",
         "",
-        *_wrap(report.answer),
+        report.answer,
         "",
         f"{level} {zone}  {used}/{limit}{_ahead(session.turns_until_red)}",
     ]
@@ -115,9 +119,10 @@ def _evictions(report: SessionReport) -> list[str]:
     session = report.session
     if not report.evictions:
         return []
-    title = f"Evictions   {session.evicted_blocks} blocks, {formats.tokens(session.evicted_tokens)} tokens"
+    left = formats.count(session.evicted_blocks, "block")
+    title = f"Evictions   {left}, {formats.tokens(session.evicted_tokens)} tokens"
     rows = [
-        f"  turn {eviction.turn:>4}  {eviction.policy:<12} {eviction.blocks:>4} blocks  "
+        f"  turn {eviction.turn:>4}  {eviction.policy:<12} {formats.count(eviction.blocks, 'block'):>11}  "
         f"{formats.tokens_short(eviction.tokens_freed):>6} freed  {eviction.reason}"
         for eviction in report.evictions
     ]
@@ -132,9 +137,9 @@ def _compressions(report: SessionReport) -> list[str]:
         sizes = f"{formats.tokens_short(item.tokens_before)} to {formats.tokens_short(item.tokens_after)}"
         measured = f"ratio {formats.ratio(item.ratio)}" if item.scope == "content" else "whole window"
         lost = "" if item.facts is None else f", lost {item.facts.lost}/{item.facts.total}"
+        what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
         rows.append(
-            f"  turn {item.turn:>4}  {item.strategy} {item.outcome}  {sizes}  {measured}  "
-            f"fidelity {formats.ratio(item.fidelity)}{lost}"
+            f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  fidelity {formats.ratio(item.fidelity)}{lost}"
         )
     made = f"{report.session.compressions} accepted of {len(report.compressions)}"
     return [f"Compressions   {made}", *_bounded(rows)]
@@ -165,13 +170,8 @@ def _damaged(report: SessionReport) -> list[str]:
     if not report.damaged:
         return []
     title = f"Cannot be read   {formats.count(len(report.damaged), 'event')}, missing above"
-    rows = [
-        f"  {line}"
-        for one in report.damaged[:ROWS]
-        for line in _wrap(f"turn {one.turn}, seq {one.seq}, {one.type}: {one.problem}", WIDTH - 2)
-    ]
-    more = len(report.damaged) - ROWS
-    return [title, *rows, *([f"  and {more} more"] if more > 0 else [])]
+    rows = [f"  turn {one.turn}, seq {one.seq}, {one.type}: {one.problem}" for one in report.damaged]
+    return [title, *_bounded(rows)]
 
 
 def _cost(report: SessionReport) -> list[str]:
@@ -190,11 +190,8 @@ def _bounded(rows: Sequence[str]) -> list[str]:
     return [*rows[:ROWS], f"  and {len(rows) - ROWS} more"]
 
 
-def _wrap(text: str, width: int = WIDTH) -> list[str]:
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) + 1 > width:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
+def _fitted(line: str) -> list[str]:
+    """A line in as many as it needs; no figure loses its end."""
+    return wrap(
+        line, WIDTH, subsequent_indent="      " if line.startswith(" ") else "", break_on_hyphens=False
+    ) or [""]

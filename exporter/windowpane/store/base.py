@@ -106,6 +106,11 @@ class SessionRow:
     count_source: str | None = None
     """Where `used_tokens` comes from: `exact`, `usage` or `estimate`; None when nothing was measured."""
 
+    @property
+    def is_estimated(self) -> bool:
+        """Whether used tokens and utilization are an estimate."""
+        return self.count_source == "estimate"
+
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
