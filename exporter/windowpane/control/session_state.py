@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from windowpane.control.breaker import Breaker
 from windowpane.control.budget import Budget
-from windowpane.control.compression.notes import IMPORTANCES, NoteBook, NoteStore
+from windowpane.control.compression.notes import IMPORTANCES, Note, NoteBook, NoteStore
 from windowpane.control.compression.progressive import Levelled
 from windowpane.control.decisions import Status, status_of
 from windowpane.control.eviction.placeholders import handle_of
@@ -85,8 +85,8 @@ class SessionState:
     """Components that could not be brought within their budgets."""
     children: int = 0
     """Sub-agents that were asked."""
-    wanting_notes: int | None = None
-    """How many notes there were when they did not say enough."""
+    wanting_notes: tuple[Note, ...] = ()
+    """The notes that did not say enough when they were offered."""
     answered: set[str] = field(default_factory=set)
     measured: PressureMeasured | None = None
     last_usage: Usage | None = None
@@ -96,8 +96,8 @@ class SessionState:
     fruitless_used: int | None = None
     """Used tokens at the last eviction plan that was not worth applying."""
     retried_turn: int | None = None
-    compacting: bool = False
-    """Whether a summary is being written."""
+    compacting: int = 0
+    """Summaries that are being written; more than one only where the window is about to overflow."""
     consulted: bool = False
     """Whether anyone wants to be asked before a compaction."""
     compacted_turn: int | None = None
@@ -226,6 +226,9 @@ class SessionState:
             self.payloads[shorter.id] = replace(payload, raw=None, media=())
         if self.goal_block == block.id:
             self.goal_block = shorter.id
+        for call_id, waiting in self.interim.items():
+            if waiting == block.id:
+                self.interim[call_id] = shorter.id
 
     def assess(
         self,

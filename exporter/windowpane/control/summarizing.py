@@ -7,8 +7,10 @@ from typing import Final
 from windowpane.control.compression.prompts import TOOL_RESULT, fenced
 from windowpane.control.core import Core
 from windowpane.control.pressure import Levels
+from windowpane.control.protection import never_removed
 from windowpane.control.reduction import NOTHING, Outcome, keep_original
 from windowpane.control.requests import Answer, AskModel, Program
+from windowpane.control.snapshot import groups_of
 from windowpane.events import BreakerOpened, ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.window.blocks import Block
@@ -20,15 +22,15 @@ SHARE: Final = 0.25
 SHOWN_CHARACTERS: Final = 80_000
 
 
-def summarize_results(core: Core, _limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def summarize_results(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
     """Replace the largest tool results by what a model says they found, until the target is reached.
 
-    Results of the open cycle, pinned ones and those that were shortened before stay as they are. A model that
-    fails is not asked again in this turn, and counts against the breaker.
+    Results that never leave, and those that were shortened before, stay as they are. A model that fails is not
+    asked again in this turn, and counts against the breaker.
     """
     freed = count = 0
     failures = core.breaker.attempts
-    for block in _largest(core)[:RESULTS_A_TURN]:
+    for block in _largest(core, limits)[:RESULTS_A_TURN]:
         if core.used() <= levels.target or core.breaker.attempts > failures:
             break
         saved = yield from _summarize(core, block)
@@ -39,20 +41,18 @@ def summarize_results(core: Core, _limits: WindowLimits, levels: Levels) -> Prog
     return Outcome(f"summarised {count} tool results, {freed:,} tokens freed", freed, core.used() > levels.target)
 
 
-def _largest(core: Core) -> list[Block]:
-    open_groups = {call.group for call in core.open_calls.values()}
-    turn = core.tracker.turn
-    current = {block.group for block in core.tracker.window if block.turn >= turn}
+def _largest(core: Core, limits: WindowLimits) -> list[Block]:
+    snapshot = core.snapshot(limits)
+    fixed = never_removed(snapshot, groups_of(snapshot.items))
     found = [
         block
         for block in core.tracker.window
         if block.content_type == "tool_result"
         and block.text
         and block.tokens > core.settings.summarize_tokens
-        and not block.pinned
         and block.replaces is None
         and not _shows_images(core, block)
-        and block.group not in open_groups | current
+        and block.group not in fixed
     ]
     return sorted(found, key=lambda block: -block.tokens)
 
