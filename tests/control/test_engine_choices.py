@@ -191,6 +191,26 @@ def test_notes_that_say_little_do_not() -> None:
     assert rejected[0].reason.startswith("fidelity")
 
 
+def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
+    """While an adviser objects they are judged by nobody; as soon as it agrees they take the place."""
+    sink = RecordingSink()
+    asked: list[str] = []
+
+    def adviser(proposal: Proposal) -> bool:
+        asked.append(proposal.strategy)
+        return len(asked) > 4
+
+    with manager(sink) as window:
+        window.before_compaction(adviser)
+        window.add_user("go")
+        for n in range(24):
+            window.note(f"We decided plan_{n} because of reason_{n}.", category="decisions", importance="high")
+        talk(window, 24)
+
+    assert asked[:4] == ["note_taking", "compaction"] * 2
+    assert strategies(sink)[0] == "note_taking"
+
+
 def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
     """Another process begins with them; secrets are not written."""
     path = tmp_path / "agent_notes.md"
@@ -365,6 +385,42 @@ def test_scenario_061_a_long_call_keeps_its_place_with_an_interim_result() -> No
         assert valid(window)
 
 
+def test_a_result_takes_the_place_of_an_interim_one_that_was_shortened() -> None:
+    """What stands for a call that goes on may be cut where a call would else not fit; it is still only that."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("train it")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("t1", "train", "{}")]))
+        window.on_tool_result("train", "INTERIM " + "epoch loss " * 2_500, "t1", interim=True)
+        window.add_user("word " * 5_500)
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("ok"))
+        assert "truncation" in strategies(sink)
+        window.on_tool_result("train", "FINAL loss 0.1", "t1")
+
+        assert "FINAL loss 0.1" in said(window)
+        assert "INTERIM" not in said(window)
+        assert valid(window)
+
+
+@pytest.mark.parametrize("kept", ["held", "protected"])
+def test_a_model_sums_up_no_result_that_never_leaves(kept: str) -> None:
+    """Neither what stands for a call that waits, nor a type that is protected."""
+    sink = RecordingSink()
+    model = ScriptedModel(["a short finding"])
+    control = ControlSettings(protected_types=frozenset({"tool_result"} if kept == "protected" else ()))
+    seams = in_memory_seams(sink, model=model)
+    with manager(sink, seams=seams, control=control, cascade=["tool_result_summarization"]) as window:
+        window.add_user("train it")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("t1", "train", "{}")]))
+        window.on_tool_result("train", "INTERIM " + "epoch loss " * 1_200, "t1", interim=kept == "held")
+        talk(window, 14)
+
+    assert "tool_result_summarization" not in [event.strategy for event in sink.of(ContentCompressed)]
+
+
 @pytest.mark.parametrize("chosen", [{}, {"cascade": ["eviction", "compaction", "subagent_delegation"]}])
 def test_scenarios_037_038_113_compaction_in_the_background_takes_only_what_it_covers(
     chosen: dict[str, Any],
@@ -442,7 +498,7 @@ def test_an_enforced_component_is_reduced_by_itself() -> None:
         assert status.components["memory_injection"].used_tokens <= 8_000
         assert valid(window)
     assert {event.policy for event in sink.of(BlocksEvicted)} == {"tool_results", "memory_injection"}
-    assert sink.of(BudgetBlocked) == [] or sink.of(BudgetBlocked)[0].action
+    assert all(event.action for event in sink.of(BudgetBlocked))
 
 
 def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn() -> None:

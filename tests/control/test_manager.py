@@ -10,6 +10,7 @@ import pytest
 from message_rules import anthropic_faults, openai_faults
 
 from windowpane.control.decisions import Decision
+from windowpane.control.eviction.policies import POLICIES
 from windowpane.events import (
     BlocksEvicted,
     BudgetWarned,
@@ -115,6 +116,25 @@ def test_candidates_can_be_listed_without_evicting() -> None:
         assert [one.score for one in found] == sorted(one.score for one in found)
         assert window.messages() == before
     assert sink.of(BlocksEvicted) == []
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_candidates_are_what_the_next_eviction_takes(policy: str) -> None:
+    """In its order, whatever else has a lower score: tool results are masked before any other content leaves."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, policy=policy) as window:
+        window.add_user("go")
+        found: list[str] = []
+        for n in range(60):
+            found = [candidate.block_id for candidate in window.eviction_candidates(3)]
+            window.on_turn_start()
+            window.flush()
+            if sink.of(BlocksEvicted):
+                break
+            window.on_turn_end(chat_reply("thinking aloud " * 20, calls=[(f"c{n}", "run", "{}")]))
+            window.on_tool_result("run", f"row_{n} in src/f{n}.py " * 110, f"c{n}")
+
+    assert [block.block_id for block in sink.of(BlocksEvicted)[0].blocks][:3] == found
 
 
 def test_an_evicted_result_can_be_retrieved_by_the_handle_its_placeholder_names() -> None:

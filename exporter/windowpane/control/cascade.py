@@ -78,10 +78,9 @@ def take(
         rung = RUNGS.get(step) if isinstance(step, str) else step
         if rung is None:
             raise ConfigurationError("compression.cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
-        if not rung.is_due(core, levels):
-            continue
         try:
-            tally.note(rung.action, (yield from rung.run(core, limits, levels)))
+            if rung.is_due(core, levels):
+                tally.note(rung.action, (yield from rung.run(core, limits, levels)))
         except Exception:  # noqa: BLE001 (a policy, summarizer or strategy may be the user's code)
             name = step if isinstance(step, str) else rung.action
             if name not in core.broken_rungs:
@@ -91,7 +90,7 @@ def take(
 
 def is_room_coming(core: Core, levels: Levels) -> bool:
     """Whether a summary is being written and can be waited for: what it covers is not to leave before."""
-    return core.compacting and _can_wait(core, levels)
+    return core.compacting > 0 and _can_wait(core, levels)
 
 
 def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
@@ -190,13 +189,13 @@ def _may_summarize(core: Core) -> bool:
 
 def _may_compact(core: Core, levels: Levels) -> bool:
     """From where the user said, else wherever eviction fell short."""
-    if _is_left_to_turn_end(core, levels):
+    if is_left_to_turn_end(core, levels):
         return False
     chosen = core.settings.compact_ratio is not None
     return core.used() >= (levels.compact if chosen else levels.evict)
 
 
-def _is_left_to_turn_end(core: Core, levels: Levels) -> bool:
+def is_left_to_turn_end(core: Core, levels: Levels) -> bool:
     """Whether the conversation is compacted between turns, and this call can be made before that."""
     between = any(rung.action == "compact" for rung in core.settings.after_turn)
     return between and _can_wait(core, levels)
@@ -229,7 +228,7 @@ RUNGS: Final[dict[str, Rung]] = {
     "note_taking": Rung("compact", may_note, carry_notes, until_roll=True),
     "subagent_delegation": Rung(
         "compact",
-        lambda core, levels: may_delegate(core, levels) and not _is_left_to_turn_end(core, levels),
+        lambda core, levels: may_delegate(core, levels) and not is_left_to_turn_end(core, levels),
         delegate_history,
         until_roll=True,
     ),

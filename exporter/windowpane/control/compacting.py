@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from windowpane.control.compression.accept import reject
 from windowpane.control.compression.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
@@ -23,6 +24,9 @@ from windowpane.events import BreakerOpened, ContentCompressed
 from windowpane.settings import WindowLimits
 from windowpane.vocabulary import COMPONENT_OF, Component
 from windowpane.window.blocks import Block
+
+OVERFLOW: Final = "overflow"
+"""The trigger of a compaction after the provider refused the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +54,15 @@ def compact(
 
     Where the window changed while the summary was written, the plan is made again; the summary is used if that
     plan still removes all it covers, and then exactly that leaves: what came meanwhile stays. While one is being
-    written no other is begun, unless the window is about to overflow.
+    written no other is begun, unless the window is about to overflow or did.
     """
-    if core.compacting and core.used() < levels.roll:
+    if core.compacting and core.used() < levels.roll and trigger != OVERFLOW:
         return NOTHING
-    core.compacting = True
+    core.compacting += 1
     try:
         return (yield from _compact(core, limits, levels, trigger=trigger, shape=shape, writer=writer))
     finally:
-        core.compacting = False
+        core.compacting -= 1
 
 
 def _compact(
@@ -164,7 +168,7 @@ def _apply(core: Core, made: _Made, *, trigger: str, writer: Writer, started: fl
     )
     freed = plan.removed_tokens - after
     done = f"compacted {len(plan.removed)} blocks into a summary ({draft.method}), {freed:,} tokens freed"
-    return Outcome(done, freed, core.used() > core.raw(target))
+    return Outcome(done, freed, core.raw(core.used()) > target)
 
 
 def _results(core: Core, plan: CompactionPlan, text: str, handle: str | None) -> list[Block]:

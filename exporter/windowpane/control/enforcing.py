@@ -6,10 +6,11 @@ System prompt and tools are the designer's and are only reported.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from windowpane.control.cascade import Tally, compact_unless_stopped
+from windowpane.control.cascade import Tally, compact_unless_stopped, is_left_to_turn_end
 from windowpane.control.core import Core, Stuck
 from windowpane.control.decisions import Action
 from windowpane.control.eviction.policies import Policy
@@ -35,11 +36,12 @@ MEMORY: Final = Policy(
 )
 
 
-def enforce(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> Program[None]:
-    """Reduce each component that is over its budget, whatever the zone."""
-    for component in ORDER:
-        excess = _excess(core, component)
-        if excess <= 0 or _is_stuck(core, component):
+def enforce(
+    core: Core, limits: WindowLimits, levels: Levels, tally: Tally, components: Iterable[Component]
+) -> Program[None]:
+    """Reduce each of *components* that is over its budget, whatever the zone."""
+    for component in components:
+        if _excess(core, component) <= 0:
             continue
         for action, outcome in (yield from _reduce(core, limits, levels, component)):
             tally.note(action, outcome)
@@ -48,9 +50,18 @@ def enforce(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> P
             core.stuck[component] = Stuck(_used(core, component), core.tracker.turn)
 
 
-def is_over(core: Core) -> bool:
-    """Whether anything is to be enforced."""
-    return core.settings.enforce == "component" and any(_excess(core, component) > 0 for component in ORDER)
+def over_budget(core: Core, levels: Levels, *, between: bool = False) -> list[Component]:
+    """What is to be enforced before a call, or *between* two: there history, where it is compacted there."""
+    if core.settings.enforce != "component":
+        return []
+    waits = is_left_to_turn_end(core, levels)
+    return [
+        component
+        for component in ORDER
+        if _excess(core, component) > 0
+        and not _is_stuck(core, component)
+        and between == (waits and component == "message_history")
+    ]
 
 
 def _is_stuck(core: Core, component: Component) -> bool:

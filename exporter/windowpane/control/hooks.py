@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from windowpane.control.cascade import Tally, climb, is_room_coming, take
-from windowpane.control.compacting import compact
+from windowpane.control.compacting import OVERFLOW, compact
 from windowpane.control.core import Core
 from windowpane.control.crossing import checkpoint_if_due, save_checkpoint, save_milestone
 from windowpane.control.decisions import Decision, due
-from windowpane.control.enforcing import enforce, is_over
+from windowpane.control.enforcing import enforce, over_budget
 from windowpane.control.overflow import classify
 from windowpane.control.pressure import Levels
 from windowpane.control.protection import GRADES
@@ -38,7 +38,7 @@ def turn_start(core: Core) -> Program[Decision]:
     if limits is None or levels is None:
         return Decision("none", core.status(), reason="the size of the window is unknown")
     action = due(before.used_tokens, levels)
-    over = core.settings.enforce == "component" and is_over(core)
+    over = over_budget(core, levels)
     if action in ("none", "prepare") and not over:
         return Decision(action, core.status())
     levels = levels.above(core.standing())
@@ -46,10 +46,11 @@ def turn_start(core: Core) -> Program[Decision]:
     if action in ("none", "prepare") and not over:
         return Decision("prepare", core.status())
     tally = Tally()
-    if over:
-        yield from enforce(core, limits, levels, tally)
+    waits = is_room_coming(core, levels)
+    if not waits:
+        yield from enforce(core, limits, levels, tally, over)
     yield from checkpoint_if_due(core, levels, before.used_tokens)
-    if core.standing() <= levels.ceiling and not is_room_coming(core, levels):
+    if core.standing() <= levels.ceiling and not waits:
         yield from climb(core, limits, levels, tally)
     return _settle(core, levels, tally, before=before.used_tokens)
 
@@ -84,14 +85,20 @@ def turn_end(
 def is_work_after_turn(core: Core) -> bool:
     """Whether anything is due now that the turn has ended."""
     levels = core.levels
-    return levels is not None and any(rung.is_due(core, levels) for rung in core.settings.after_turn)
+    if levels is None or not core.settings.after_turn:
+        return False
+    return any(rung.is_due(core, levels) for rung in core.settings.after_turn) or (
+        not core.compacting and bool(over_budget(core, levels.above(core.standing()), between=True))
+    )
 
 
 def after_turn(core: Core) -> Program[None]:
     """What is done between two turns; the agent may go on meanwhile."""
     limits, levels = core.limits, core.levels
     if limits is not None and levels is not None:
-        yield from take(core.settings.after_turn, core, limits, levels, Tally())
+        tally, above = Tally(), levels.above(core.standing())
+        yield from take(core.settings.after_turn, core, limits, levels, tally)
+        yield from enforce(core, limits, above, tally, over_budget(core, above, between=True))
         core.tracker.flush()
 
 
@@ -135,7 +142,7 @@ def _shrink(core: Core, limits: WindowLimits, levels: Levels, tally: Tally, *, t
         (yield from evict(core, limits, levels, grades=GRADES, minimum_tokens=1, target_used=target_used)),
     )
     if core.used() > target_used:
-        tally.note("compact", (yield from compact(core, limits, levels, trigger="overflow")))
+        tally.note("compact", (yield from compact(core, limits, levels, trigger=OVERFLOW)))
     if core.used() > target_used:
         tally.note("evict", (yield from cut_within_turn(core, target_used=target_used)))
 

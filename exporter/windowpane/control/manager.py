@@ -20,7 +20,7 @@ from windowpane.control.delegating import delegate
 from windowpane.control.finishing import Completion, complete
 from windowpane.control.histories import take_history
 from windowpane.control.replies import read_reply
-from windowpane.control.requests import Answer, AskModel, AskSubagent, Program
+from windowpane.control.requests import Answer, AskModel, AskSubagent, Program, unless
 from windowpane.control.tasking import TaskSession
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.window.groups import Unanswered
@@ -31,7 +31,26 @@ SUBAGENT_TIMEOUT_SECONDS: Final = 900.0
 """A sub-agent works for a while; one that does not come back within this has failed."""
 
 
-class ContextWindowManager(TaskSession):
+class _Driven(TaskSession):
+    """What both drivers do with programs beside running them."""
+
+    def _leave(self, program: Program[T]) -> None:
+        """A program that was interrupted, as by a cancelled task, holds nothing up any more."""
+        with self._lock:
+            program.close()
+
+    def _between_turns(self) -> Program[None] | None:
+        """What is due now that the turn has ended, None for nothing; given up when the session ends meanwhile."""
+        try:
+            with self._lock:
+                due = hooks.is_work_after_turn(self._core)
+        except Exception as error:  # noqa: BLE001 (a rung may be the user's code)
+            self._contain("after_turn", error)
+            return None
+        return unless(lambda: self._closed, hooks.after_turn(self._core)) if due else None
+
+
+class ContextWindowManager(_Driven):
     """Keeps one session's context window healthy; for agents that run on threads.
 
     Use it as a context manager: leaving it ends the session. Tool results may come from several threads.
@@ -64,14 +83,19 @@ class ContextWindowManager(TaskSession):
         self._after_turn()
 
     def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
-        """Wait for what is done after a turn in the background; says whether it is done."""
+        """Wait for what is done after a turn in the background; says whether it is done.
+
+        A listener that is called by that work does not wait for it.
+        """
         working = self._working
-        if working is not None:
+        if working is None:
+            return True
+        if working is not threading.current_thread():
             working.join(timeout_seconds)
-        return working is None or not working.is_alive()
+        return not working.is_alive()
 
     def close(self, reason: str = "completed") -> None:
-        """As `ManagedSession.close`; waits for what is done in the background."""
+        """As `ManagedSession.close`; what is done in the background has a minute, then it is given up."""
         self.settle()
         super().close(reason)
 
@@ -90,16 +114,20 @@ class ContextWindowManager(TaskSession):
         core = self._core
         if not core.settings.after_turn or not (self._working is None or not self._working.is_alive()):
             return
-        with self._lock:
-            if not hooks.is_work_after_turn(core):
-                return
-        if not core.settings.background:
-            self._drive("after_turn", hooks.after_turn(core))
+        work = self._between_turns()
+        if work is None:
             return
-        self._working = threading.Thread(
-            target=self._drive, args=("after_turn", hooks.after_turn(core)), name="windowpane-after", daemon=True
+        if not core.settings.background:
+            self._drive("after_turn", work)
+            return
+        working = threading.Thread(
+            target=self._drive, args=("after_turn", work), name="windowpane-after", daemon=True
         )
-        self._working.start()
+        try:
+            working.start()
+            self._working = working
+        except RuntimeError as error:  # no thread can be had, as when the process ends
+            self._contain("after_turn", error)
 
     def on_tool_result(
         self,
@@ -162,6 +190,7 @@ class ContextWindowManager(TaskSession):
             self._contain(hook, error)
             return None
         finally:
+            self._leave(program)
             self._timed(hook, started)
             self._tell()
         return step.result
@@ -176,7 +205,7 @@ class ContextWindowManager(TaskSession):
         return said(ask(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS))
 
 
-class AsyncContextWindowManager(TaskSession):
+class AsyncContextWindowManager(_Driven):
     """Keeps one session's context window healthy; for agents that run on an event loop."""
 
     _working: asyncio.Future[None] | None = None
@@ -200,8 +229,8 @@ class AsyncContextWindowManager(TaskSession):
 
     async def settle(self) -> None:
         """Wait for what is done after a turn in the background."""
-        if self._working is not None:
-            await self._working
+        if self._working is not None and not self._working.done():
+            await asyncio.wait({self._working})  # neither cancels it nor is cancelled with it
 
     async def complete(self, summary: str = "") -> Completion:
         """As `ContextWindowManager.complete`."""
@@ -219,10 +248,10 @@ class AsyncContextWindowManager(TaskSession):
         core = self._core
         if not core.settings.after_turn or (self._working is not None and not self._working.done()):
             return
-        with self._lock:
-            if not hooks.is_work_after_turn(core):
-                return
-        work = self._drive("after_turn", hooks.after_turn(core))
+        program = self._between_turns()
+        if program is None:
+            return
+        work = self._drive("after_turn", program)
         if core.settings.background:
             self._working = asyncio.ensure_future(work)
         else:
@@ -281,6 +310,7 @@ class AsyncContextWindowManager(TaskSession):
             self._contain(hook, error)
             return None
         finally:
+            self._leave(program)
             self._timed(hook, started)
             self._tell()
         return step.result

@@ -21,19 +21,21 @@ METHOD: Final = "notes"
 
 def may_note(core: Core, levels: Levels) -> bool:
     """Whether there are notes that have not been found wanting."""
-    return bool(core.notes.notes) and core.wanting_notes != len(core.notes.notes) and core.used() >= levels.evict
+    return bool(core.notes.notes) and core.wanting_notes != core.notes.notes and core.used() >= levels.evict
 
 
 def carry_notes(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
     """Replace the older conversation by the notes, if they say enough."""
     outcome = yield from compact(core, limits, levels, trigger="pressure", writer=NOTES)
-    core.wanting_notes = None if outcome else len(core.notes.notes)
+    if outcome:
+        core.wanting_notes = ()
     return outcome
 
 
 def _draft(core: Core, stretch: Stretch) -> Program[Draft]:
     """The notes whole, with goal, progress and where the original is."""
     yield from ()
+    core.wanting_notes = core.notes.notes
     return Draft(completed(core, core.notes.text(), stretch.handle), METHOD)
 
 

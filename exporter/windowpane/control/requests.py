@@ -6,7 +6,7 @@ awaited. A request that fails is answered by an exception inside `Answer`, never
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -112,3 +112,15 @@ class Answer:
 
 Program = Generator[Request, Answer, T]
 """A hook: yields requests, is sent answers, returns its result."""
+
+
+def unless(ended: Callable[[], bool], program: Program[None]) -> Program[None]:
+    """*program*, given up at its next step once it has *ended* what it works for."""
+    answer = None
+    try:
+        while not ended():
+            answer = yield (next(program) if answer is None else program.send(answer))
+    except StopIteration:
+        return
+    finally:
+        program.close()

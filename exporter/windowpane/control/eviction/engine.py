@@ -151,7 +151,7 @@ def plan_eviction(
         needed_tokens=needed_tokens,
         steps=tuple(steps),
         cache_cost_tokens=_behind(snapshot, taken),
-        candidates=_candidates(ranking, taken, listed),
+        candidates=_candidates(ranking, taken, listed, masks=policy.masks),
     )
 
 
@@ -255,9 +255,13 @@ def _behind(snapshot: Snapshot, taken: set[str]) -> int:
     return sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken)
 
 
-def _candidates(ranking: _Ranking, taken: set[str], count: int) -> tuple[Candidate, ...]:
+def _candidates(ranking: _Ranking, taken: set[str], count: int, *, masks: bool) -> tuple[Candidate, ...]:
+    """What is next in line: tool results before all else where these are masked first."""
     listed: list[Candidate] = []
-    for row in ranking.order:
+    order = ranking.order
+    if masks:
+        order = sorted(order, key=lambda row: ranking.items[row].block.content_type != "tool_result")
+    for row in order:
         if len(listed) >= count:
             break
         block = ranking.items[row].block

@@ -1,0 +1,353 @@
+"""What is done between turns: who waits for it, what it may meet, and that nothing of it outlives the session."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from message_rules import openai_faults
+
+from windowpane.control.cascade import Rung
+from windowpane.control.reduction import NOTHING
+from windowpane.control.settings import LADDER, ControlSettings
+from windowpane.events import BlocksEvicted, ContentCompressed, SessionEnded
+from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+
+SUMMARY = "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason_{n}" for n in range(60))
+
+
+class Writer:
+    """A model that writes its summary when it is told to; says on which hook's thread it was waited for."""
+
+    def __init__(self) -> None:
+        self.began, self.go_on = threading.Event(), threading.Event()
+        self.calls = 0
+
+    def __call__(self, system: str, user: str) -> str:
+        self.calls += 1
+        self.began.set()
+        assert self.go_on.wait(30)
+        return SUMMARY
+
+
+class AsyncWriter:
+    """As `Writer`, on an event loop."""
+
+    def __init__(self) -> None:
+        self.began, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, system: str, user: str) -> str:
+        self.began.set()
+        await self.go_on.wait()
+        return SUMMARY
+
+
+def options(sink: RecordingSink, model: Callable[..., Any] | None, **more: Any) -> dict[str, Any]:
+    seams = replace(in_memory_seams(sink), model=model)
+    return {"agent": "a", "model": "m", "limit_tokens": 16_384, "seams": seams, "background": True, **more}
+
+
+def question(n: int) -> str:
+    return f"Question {n}: " + f"word{n} " * 40
+
+
+def answer(n: int, size: int = 120) -> dict[str, Any]:
+    return chat_reply(f"We decided plan_{n} because of reason_{n}. " + f"talk{n} " * size)
+
+
+def turn(window: ContextWindowManager, n: int, *, size: int = 120) -> None:
+    window.add_user(question(n))
+    window.on_turn_start()
+    window.on_turn_end(answer(n, size))
+
+
+def until_writing(window: ContextWindowManager, writer: Writer) -> int:
+    """Turns until a summary is being written; how many."""
+    for n in range(60):
+        if writer.began.wait(0.2 if (window.status().utilization or 0) > 0.55 else 0):
+            return n
+        turn(window, n)
+    raise AssertionError("the window is full and nothing was begun")
+
+
+async def until_writing_async(window: AsyncContextWindowManager, writer: AsyncWriter) -> None:
+    for n in range(60):
+        await asyncio.sleep(0.01)
+        if writer.began.is_set():
+            return
+        window.add_user(question(n))
+        await window.on_turn_start()
+        await window.on_turn_end(answer(n))
+    raise AssertionError("the window is full and nothing was begun")
+
+
+def said(window: Any) -> str:
+    return json.dumps(window.messages(), ensure_ascii=False)
+
+
+def compressions(sink: RecordingSink) -> list[tuple[str, str, str]]:
+    return [(event.strategy, event.trigger, event.outcome) for event in sink.of(ContentCompressed)]
+
+
+def after_the_end(sink: RecordingSink) -> list[str]:
+    """Types of the events that come after the session's end."""
+    types = [event.type for event in sink.events]
+    assert types.count(SessionEnded.type) == 1
+    return types[types.index(SessionEnded.type) + 1 :]
+
+
+# -- the end of a session while a summary is being written ------------------------------------------------------
+
+
+def test_nothing_is_told_after_the_end_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary that comes after the session was closed is given up."""
+    sink, writer = RecordingSink(), Writer()
+    window = ContextWindowManager(**options(sink, writer))
+    until_writing(window, writer)
+    settle = window.settle
+    monkeypatch.setattr(window, "settle", lambda: settle(0.0))
+    window.close()
+
+    writer.go_on.set()
+    assert settle()
+    window.flush()
+
+    assert after_the_end(sink) == []
+    assert compressions(sink) == []
+
+
+def test_nothing_is_told_after_the_end_of_an_async_session() -> None:
+    """As on threads; whether the work had begun or only been planned."""
+
+    async def run(*, begun: bool) -> RecordingSink:
+        sink, writer = RecordingSink(), AsyncWriter()
+        window = AsyncContextWindowManager(**options(sink, writer))
+        await until_writing_async(window, writer)
+        if not begun:
+            writer.go_on.set()
+            await window.settle()
+            window.add_user("word " * 8_000)
+            await window.on_turn_end(answer(99))
+        window.close()
+        writer.go_on.set()
+        await window.settle()
+        window.flush()
+        return sink
+
+    assert after_the_end(asyncio.run(run(begun=True))) == []
+    assert after_the_end(asyncio.run(run(begun=False))) == []
+
+
+def test_a_listener_may_end_the_session_from_the_background() -> None:
+    """It is called on the thread that wrote the summary, which cannot wait for itself."""
+    sink, writer = RecordingSink(), Writer()
+    window = ContextWindowManager(**options(sink, writer))
+    window.on("content.compressed", lambda event: window.close("enough"))
+    until_writing(window, writer)
+    writer.go_on.set()
+    assert window.settle()
+
+    assert [event.reason for event in sink.of(SessionEnded)] == ["enough"]
+    assert after_the_end(sink) == []
+
+
+def test_completing_waits_for_the_summary() -> None:
+    """What was being written is in the window that is summed up."""
+    sink, writer = RecordingSink(), Writer()
+    window = ContextWindowManager(**options(sink, writer))
+    until_writing(window, writer)
+    threading.Timer(0.2, writer.go_on.set).start()
+    window.complete("done")
+
+    assert compressions(sink) == [("compaction", "pressure", "accepted")]
+    assert after_the_end(sink) == []
+
+
+def test_giving_up_waiting_cancels_no_summary() -> None:
+    """A timeout around `settle()` leaves the work as it is, and `complete()` goes on with it."""
+
+    async def run() -> RecordingSink:
+        sink, writer = RecordingSink(), AsyncWriter()
+        window = AsyncContextWindowManager(**options(sink, writer))
+        await until_writing_async(window, writer)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(window.settle(), 0.01)
+        asyncio.get_running_loop().call_later(0.05, writer.go_on.set)
+        assert (await window.complete("done")).summary == "done"
+        return sink
+
+    sink = asyncio.run(run())
+    assert compressions(sink) == [("compaction", "pressure", "accepted")]
+    assert after_the_end(sink) == []
+
+
+def test_a_summary_that_was_cancelled_holds_nothing_up() -> None:
+    """The task is cancelled from outside: the session ends as any other, and another summary may be written."""
+
+    async def run() -> RecordingSink:
+        sink, writer = RecordingSink(), AsyncWriter()
+        async with AsyncContextWindowManager(**options(sink, writer)) as window:
+            await until_writing_async(window, writer)
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
+            writer.go_on.set()
+            window.add_user("one more")
+            await window.on_turn_end(answer(99))
+            await window.settle()
+        return sink
+
+    sink = asyncio.run(run())
+    assert compressions(sink) == [("compaction", "pressure", "accepted")]
+
+
+def test_an_interrupted_hook_holds_no_later_one_up() -> None:
+    """Whoever keeps the exception keeps no summary going: the next call compacts."""
+
+    async def run() -> RecordingSink:
+        sink, writer = RecordingSink(), AsyncWriter()
+        window = AsyncContextWindowManager(**options(sink, writer, background=False))
+        task = None
+        for n in range(60):
+            window.add_user(question(n))
+            task = asyncio.ensure_future(window.on_turn_start())
+            asked = asyncio.ensure_future(writer.began.wait())
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                break
+            await window.on_turn_end(answer(n))
+        assert task is not None
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as kept:
+            await task
+        writer.go_on.set()
+        await window.on_turn_start()
+        assert kept.tb is not None
+        await window.on_turn_end(answer(99))
+        window.close()
+        return sink
+
+    assert compressions(asyncio.run(run())) == [("compaction", "pressure", "accepted")]
+
+
+# -- what it meets ----------------------------------------------------------------------------------------------
+
+
+def test_an_overflow_does_not_cut_what_can_be_summed_up() -> None:
+    """The call was refused while a summary was being written: it is compacted now, and the late one is let go."""
+    sink = RecordingSink()
+    writer = Writer()
+
+    def model(system: str, user: str) -> str:
+        return SUMMARY if writer.calls else writer(system, user)
+
+    window = ContextWindowManager(**options(sink, model))
+    until_writing(window, writer)
+    window.add_user("LATE question")
+    window.on_turn_start()
+    decision = window.on_overflow("prompt is too long: 20000 tokens > 16384 maximum")
+    assert decision.retry
+    window.flush()
+    assert compressions(sink) == [("compaction", "overflow", "accepted")]
+
+    writer.go_on.set()
+    assert window.settle()
+    assert compressions(sink) == [("compaction", "overflow", "accepted")]
+    assert "LATE question" in said(window)
+    assert openai_faults(window.messages()) == []
+    window.on_turn_end(answer(99))
+    window.close()
+
+
+def test_history_over_its_own_budget_keeps_no_call_waiting() -> None:
+    """With each component enforced, history is compacted after the turn too, however empty the window."""
+    sink, writer = RecordingSink(), Writer()
+    chosen = {"enforce": "component", "budget": {"message_history": 0.2}, "limit_tokens": 100_000}
+    window = ContextWindowManager(**options(sink, writer, **chosen))
+    turns = 0
+    while not writer.began.wait(0.2 if (window.status().utilization or 0) > 0.2 else 0):
+        assert turns < 120, "history is over its budget and nothing was begun"
+        turn(window, turns)
+        turns += 1
+    for n in range(turns, turns + 3):
+        turn(window, n)
+    assert compressions(sink) == []
+
+    writer.go_on.set()
+    assert window.settle()
+    assert compressions(sink)[0] == ("compaction", "budget", "accepted")
+    window.close()
+
+
+def test_an_enforced_budget_takes_nothing_that_is_being_summed_up() -> None:
+    """Tool results over their budget wait for the summary that covers them."""
+    sink, writer = RecordingSink(), Writer()
+    shares = {"tool_results": 0.12, "message_history": 0.9 - 0.12}
+    window = ContextWindowManager(**options(sink, writer, enforce="component", budget=shares))
+    window.add_user("go")
+    for n in range(4):
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
+        window.on_tool_result("run", f"row_{n} in src/f{n}.py " * 66, f"c{n}")
+    until_writing(window, writer)
+    for n in range(4, 8):
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
+        window.on_tool_result("run", f"row_{n} in src/f{n}.py " * 66, f"c{n}")
+    window.on_turn_start()
+    window.on_turn_end(chat_reply("ok"))
+    window.flush()
+    assert window._core.tracker.window.tokens_by_component["tool_results"] > 0.12 * 16_384
+    assert sink.of(BlocksEvicted) == []
+
+    writer.go_on.set()
+    assert window.settle()
+    assert compressions(sink)[0] == ("compaction", "pressure", "accepted")
+    window.close()
+
+
+def test_a_red_window_begins_a_second_summary_and_the_first_still_counts() -> None:
+    """When the urgent one is done the other is still being written: what that covers does not leave."""
+    sink = RecordingSink()
+    writer = Writer()
+
+    def model(system: str, user: str) -> str:
+        return SUMMARY if writer.calls else writer(system, user)
+
+    window = ContextWindowManager(**options(sink, model))
+    until_writing(window, writer)
+    window.add_user("A long one: " + "word " * 6_000)
+    assert window.on_turn_start().action == "roll"
+    assert window._core.compacting == 1
+
+    writer.go_on.set()
+    assert window.settle()
+    assert window._core.compacting == 0
+    assert [trigger for _, trigger, _ in compressions(sink)] == ["roll"]
+    window.close()
+
+
+def test_a_rung_that_cannot_say_whether_it_is_due_is_passed_over() -> None:
+    """Before a call the rest of the ladder is climbed, after one the hook raises nothing."""
+
+    def due(core: object, levels: object) -> bool:
+        raise RuntimeError("broken")
+
+    def run(core: object, limits: object, levels: object) -> Any:
+        yield from ()
+        return NOTHING
+
+    sink = RecordingSink()
+    broken = Rung("evict", due, run)
+    control = ControlSettings(ladder=(broken, *LADDER), after_turn=(broken,))
+    with ContextWindowManager(**options(sink, None, control=control)) as window:
+        for n in range(40):
+            turn(window, n)
+    assert compressions(sink)[0] == ("compaction", "pressure", "accepted")
