@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
 
-from windowpane.events import ContentCompressed, FidelityEvaluated, SubagentDelegated, SubagentReturned
+from windowpane.events import (
+    BlocksEvicted,
+    ContentCompressed,
+    FidelityEvaluated,
+    SubagentDelegated,
+    SubagentReturned,
+)
 from windowpane.formats import UNKNOWN, count
 from windowpane.signs import CONTENT_WORDS
 from windowpane.store.base import BlockRow, EventFilter, EventReader, SessionRow, StoredEvent, readable
@@ -17,17 +23,39 @@ from windowpane_dashboard.filters import SessionPlace
 
 LEFT_ROWS: Final = 200
 """Departed blocks shown at most."""
+EVICTIONS: Final = 8
+"""Evictions of one turn whose candidates are looked at."""
 COMPRESSIONS: Final = 500
 """Compressions of one session offered at most."""
 
 
-def window_at(reader: EventReader, session_id: str, turn: int) -> pd.DataFrame:
-    """The exact window at the call of *turn*, one row a block, in the order the model saw them."""
-    return window_frame(reader.blocks_at(session_id, turn), turn)
+def window_at(
+    reader: EventReader, session_id: str, turn: int, *, evicted_turn: int | None = None
+) -> pd.DataFrame:
+    """The exact window at the call of *turn*, one row a block, in the order the model saw them.
+
+    Scores are those of the eviction in *evicted_turn*, the last up to here.
+    """
+    scores = {} if evicted_turn is None else scores_of(reader, session_id, evicted_turn)
+    return window_frame(reader.blocks_at(session_id, turn), turn, scores)
 
 
-def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
-    """Blocks in order, with their age and use in words."""
+def scores_of(reader: EventReader, session_id: str, turn: int) -> dict[str, float]:
+    """What the evictions of *turn* gave to those blocks which would have been next."""
+    wanted = EventFilter(
+        session_id, ("blocks.evicted",), turn_from=turn, turn_to=turn, limit=EVICTIONS, newest_first=True
+    )
+    return {
+        candidate.block_id: candidate.score
+        for stored in reversed(readable(reader.record(wanted)))
+        if isinstance(data := stored.event.data, BlocksEvicted)
+        for candidate in data.candidates
+    }
+
+
+def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float] | None = None) -> pd.DataFrame:
+    """Blocks in order, with their age and use in words, and their *scores* where they have one."""
+    scores = scores or {}
     return pd.DataFrame(
         {
             "what": [_named(row) for row in rows],
@@ -35,6 +63,7 @@ def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
             "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
             "last used": [_last_used(row, turn) for row in rows],
+            "score": pd.array([scores.get(row.block_id) for row in rows], dtype="Float64"),
             "pinned": [row.pinned for row in rows],
             "preview": [row.preview or "" for row in rows],
             "stands for": [row.replaces or "" for row in rows],

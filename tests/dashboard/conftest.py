@@ -17,6 +17,7 @@ from windowpane.events import (
     AlertFired,
     AlertResolved,
     BlocksEvicted,
+    Candidate,
     CheckpointSaved,
     ContentCompressed,
     Event,
@@ -156,7 +157,14 @@ def _evict(session: SessionTracker, block_ids: list[str], at: float) -> None:
             )
         )  # fmt: skip
     removed = sum(block.tokens for block in gone)
-    session.evict(BlocksEvicted("hybrid", tuple(gone), removed, removed - 20 * len(gone), 12_000), stand_ins, at)
+    kept = [block for block in held.values() if block.content_type == "tool_result" and block.id not in block_ids]
+    session.evict(
+        BlocksEvicted(
+            "hybrid", tuple(gone), removed, removed - 20 * len(gone), 12_000,
+            candidates=tuple(Candidate(block.id, "tool_result", block.tokens, 0.64) for block in kept),
+        ),
+        stand_ins, at,
+    )  # fmt: skip
 
 
 def _drop(session: SessionTracker, at: float) -> None:

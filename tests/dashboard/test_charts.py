@@ -25,6 +25,7 @@ from windowpane_dashboard.charts.strip import MAXIMUM_BLOCKS, segments, ticks
 from windowpane_dashboard.filters import FleetFilters
 from windowpane_dashboard.queries import Timeline
 from windowpane_dashboard.reduction import MAXIMUM_POINTS, kept_rows
+from windowpane_dashboard.sections.window import last_eviction
 from windowpane_dashboard.theme import DARK, LIGHT, Palette
 
 
@@ -179,6 +180,24 @@ def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteS
     assert strip.end == 20_000
 
 
+@pytest.mark.parametrize(("turn", "evicted_turn"), [(16, None), (18, 17), (21, 17)])
+def test_blocks_have_the_score_of_the_last_eviction(
+    small_store: SqliteStore, turn: int, evicted_turn: int | None
+) -> None:
+    """What would have been next has one from the turn of that eviction on; what was never looked at has none."""
+    marks = queries.timeline(small_store, "refactor-api").marks
+
+    last = last_eviction(marks, turn)
+    blocks = window_queries.window_at(small_store, "refactor-api", turn, evicted_turn=last)
+    scored = blocks[blocks["score"].notna()]
+    texts = window_strip(blocks, LIGHT, limit_tokens=20_000).texts
+
+    assert last == evicted_turn
+    assert set(scored["score"]) == ({0.64} if evicted_turn else set())
+    assert sum("score 0.64" in text for text in texts) == len(scored)
+    assert set(scored["what"]) <= {"tool result of read"}
+
+
 @given(st.floats(1, 1e9))
 def test_the_ticks_of_the_strip_are_few_round_and_within_it(end: float) -> None:
     """From 0 in even steps of 1, 2 or 5 times a power of ten."""
@@ -200,6 +219,7 @@ def test_a_crowded_strip_joins_small_neighbours() -> None:
             "what": ["tool result"] * number, "tokens": np.tile([1, 3, 200, 4], number // 4), "from turn": 1,
             "age": 1, "last used": "–", "pinned": False, "preview": "", "stands for": "", "block": "b",
             "component": np.repeat(["tool_results", "message_history"], number // 2), "count": "exact",
+            "score": pd.NA,
         }
     )  # fmt: skip
 

@@ -98,6 +98,8 @@ def _text(row: dict[Hashable, Any]) -> str:
         f"{row['what']}, {tokens(row['tokens'], estimated=row['count'] == 'estimate')} tokens",
         f"from turn {row['from turn']}, {row['age']} turns old, last used: {row['last used']}",
     ]
+    if pd.notna(row["score"]):
+        lines[-1] += f", score {row['score']:.2f}"
     if row["pinned"]:
         lines.append("pinned: never removed")
     if row["preview"]:

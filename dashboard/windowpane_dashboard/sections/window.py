@@ -24,7 +24,8 @@ def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn
         st.text(f"Turn {turn} was not measured.")
         return
     figures = here.iloc[0]
-    blocks = window_at(store, row.session_id, turn)
+    evicted_turn = last_eviction(timeline.marks, turn)
+    blocks = window_at(store, row.session_id, turn, evicted_turn=evicted_turn)
     st.subheader(turn_heading(figures, turn), anchor=False, divider="grey")
     if blocks.empty:
         st.text("Which blocks the window held at this turn was not recorded.")
@@ -42,7 +43,7 @@ def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn
         )
     left, right = st.columns([1, 1.15], gap="medium")
     with left:
-        _in_window(blocks)
+        _in_window(blocks, evicted_turn)
     with right:
         _had_left(left_by(store, row.session_id, turn, blocks))
 
@@ -58,7 +59,13 @@ def turn_heading(figures: pd.Series, turn: int) -> str:
     )
 
 
-def _in_window(blocks: pd.DataFrame) -> None:
+def last_eviction(marks: pd.DataFrame, turn: int) -> int | None:
+    """The last turn up to *turn* in which something was evicted."""
+    evicted = marks.loc[(marks["letter"] == "E") & (marks["turn"] <= turn), "turn"]
+    return int(evicted.max()) if len(evicted) else None
+
+
+def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
     st.markdown("**In the window**")
     if blocks.empty:
         return
@@ -66,6 +73,8 @@ def _in_window(blocks: pd.DataFrame) -> None:
     empty = [name for name in ("stands for", "preview") if not shown[name].any()]
     if not shown["pinned"].any():
         empty.append("pinned")
+    if shown["score"].isna().all():
+        empty.append("score")
     elements.table(
         shown.drop(columns=empty),
         key="in_window",
@@ -75,6 +84,12 @@ def _in_window(blocks: pd.DataFrame) -> None:
             "tokens": st.column_config.NumberColumn(format="localized", width=64),
             "what": st.column_config.TextColumn(width=150),
             "age": st.column_config.NumberColumn(width=44, help="turns since it came in"),
+            "score": st.column_config.NumberColumn(
+                format="%.2f",
+                width=50,
+                help=f"at the eviction of turn {evicted_turn}: 0 evict first, 1 keep; only those that would have "
+                "been next have one",
+            ),
             "from turn": st.column_config.NumberColumn("since turn", width=70),
             "preview": st.column_config.TextColumn(width=260),
             "block": st.column_config.TextColumn(width=64),
