@@ -198,15 +198,11 @@ def bootstrap(
     bodies: list[tuple[str, Iterable[str]]] = [
         ("## Changed since the checkpoint; look again before relying on it", drift),
         (HEADINGS["progress"], task.lines()),
-        *(
-            (HEADINGS[name], sections.get(name, ()))
-            for name in cast("tuple[Section, ...]", ("constraints", "state", "decisions", "errors", "artifacts"))
-        ),
     ]
     for heading, entries in bodies:
-        room = max_characters - len(text)
-        part = _fitting(heading, entries, room)
-        text += part
+        text += _fitting(heading, entries, max_characters - len(text))
+    for name in cast("tuple[Section, ...]", ("constraints", "state", "decisions", "errors", "artifacts")):
+        text += _fitting(HEADINGS[name], sections.get(name, ()), max_characters - len(text), newest=True)
     return text
 
 
@@ -221,13 +217,15 @@ def goal_text(goal: str, constraints: Sequence[str], criteria: Sequence[str], *,
     return "\n".join([HEADINGS["goal"], *lines] if heading and lines else lines)
 
 
-def _fitting(heading: str, entries: Iterable[str], room: int) -> str:
-    """The section with as many of its first entries as *room* characters hold; empty where that is none."""
-    part = f"\n{heading}"
-    bare = len(part)
-    for entry in entries:
-        line = f"\n- {entry}"
-        if len(part) + len(line) > room:
+def _fitting(heading: str, entries: Iterable[str], room: int, *, newest: bool = False) -> str:
+    """The section with the first entries that *room* characters hold, or the *newest*; empty without any."""
+    lines = [f"\n- {entry}" for entry in entries]
+    room -= len(heading) + 1
+    taken = 0
+    for line in reversed(lines) if newest else lines:
+        room -= len(line)
+        if room < 0:
             break
-        part += line
-    return part if len(part) > bare else ""
+        taken += 1
+    shown = lines[len(lines) - taken :] if newest else lines[:taken]
+    return f"\n{heading}{''.join(shown)}" if shown else ""
