@@ -7,7 +7,7 @@ decides itself cannot be set beside it: that is an error with the key and the re
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from windowpane.config import HYBRID
@@ -116,7 +116,33 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
         "checkpoint_ratio": ("cross_window.auto_save_threshold", config.cross_window.auto_save_threshold),
     }
     changes |= {field: value for field, (key, value) in named.items() if given is None or is_named(config, key)}
-    return replace(base, **changes, **_background(options, config, base, _compacts_from(config, preset)))
+    changes |= _background(options, config, base, _compacts_from(config, preset))
+    own = _chosen(options)
+    return replace(base, **{field: value for field, value in changes.items() if field not in own})
+
+
+def _chosen(options: Options) -> set[str]:
+    """What the settings given as an argument say otherwise than by default, unless an option of its own says it.
+
+    There the file does not win: what is None or another's in them is left out or replaced on purpose.
+    """
+    if options.control is None:
+        return set()
+    options_own = {
+        "enforce": options.enforce,
+        "policy": options.policy or options.weights,
+        "ladder": options.cascade,
+        "embed": options.embedder,
+        "background": options.background,
+        "after_turn": options.background,
+    }
+    usual = ControlSettings()
+    return {
+        field.name
+        for field in fields(ControlSettings)
+        if getattr(options.control, field.name) != getattr(usual, field.name)
+        and options_own.get(field.name) is None
+    }
 
 
 def tracker_settings(options: Options, config: Config, preset: Preset | None) -> TrackerSettings:

@@ -6,14 +6,13 @@ process, where there is one. Any of them can be replaced through `seams`.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 
 from windowpane.archive import FileArchive
 from windowpane.checkpoints import FileCheckpoints
@@ -37,6 +36,10 @@ if TYPE_CHECKING:
     from windowpane.config_judging import JudgeConfig
     from windowpane.events import Event
     from windowpane.protocols import Digester, LimitCatalogue
+
+
+PRUNE_SECONDS: Final = 3_600.0
+"""Between two looks for expired originals."""
 
 
 class RunningPipeline(Protocol):
@@ -160,7 +163,7 @@ def default_seams(model: str, *, data_folder: str | Path | None = None, config: 
     prices = catalogue()
     running = running_pipeline()
     archive = FileArchive(folder / "archive", redact=lambda text: redact(text).text)
-    _prune(archive)
+    _prune(archive, folder)
     return Seams(
         counter=counter_for(model),
         digest=process_digester() if running is None else running.digest,
@@ -217,13 +220,15 @@ def process_digester() -> Digester:
     return keyed_digester(secrets.token_bytes(KEY_BYTES))
 
 
-_pruned_by: list[int] = []
+_pruned: dict[Path, float] = {}
+"""When this process last looked for expired originals, by folder; seconds of a monotonic clock."""
 
 
-def _prune(archive: FileArchive) -> None:
-    """Delete expired originals, once a process."""
-    if os.getpid() not in _pruned_by:
-        _pruned_by[:] = [os.getpid()]
+def _prune(archive: FileArchive, folder: Path) -> None:
+    """Delete expired originals, at most once an hour: a process that runs for weeks keeps none longer either."""
+    now = time.monotonic()
+    if now - _pruned.get(folder, -PRUNE_SECONDS) >= PRUNE_SECONDS:
+        _pruned[folder] = now
         archive.prune()
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane import managing
 from windowpane.archive import FileArchive
 from windowpane.checkpoints import FileCheckpoints
 from windowpane.control.checkpoint import bootstrap, checksum, decode, encode
@@ -98,6 +99,21 @@ def test_originals_are_deleted_a_day_after_the_last_was_written(tmp_path: Path) 
     assert archive.prune() == 1
     assert archive.get("old", "h") is None
     assert archive.get("new", "h") == "text"
+
+
+def test_a_process_that_runs_for_weeks_deletes_expired_originals_too(tmp_path: Path) -> None:
+    """It looks when a manager is made, at most once an hour, and in each folder by itself."""
+
+    def is_left(folder: Path) -> bool:
+        old = folder / "archive" / "old"
+        old.mkdir(parents=True, exist_ok=True)
+        os.utime(old, (1, 1))
+        default_seams("gpt-5", data_folder=folder)
+        return old.exists()
+
+    assert [is_left(tmp_path / name) for name in ("a", "a", "b", "a")] == [False, True, False, True]
+    managing._pruned[tmp_path / "a"] -= managing.PRUNE_SECONDS
+    assert not is_left(tmp_path / "a")
 
 
 def test_scenario_115_an_older_generation_is_rejected(tmp_path: Path) -> None:

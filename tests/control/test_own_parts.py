@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import is_valid, manager, sent, talk, tool_turn, words
 
 from windowpane.control.cascade import Rung
-from windowpane.control.eviction.policies import Policy
+from windowpane.control.eviction.policies import Policy, policy_named
 from windowpane.control.reduction import NOTHING
-from windowpane.control.settings import ControlSettings
+from windowpane.control.settings import SAFETY_NET, ControlSettings
 from windowpane.events import BlocksEvicted, CheckpointSaved, ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
 from windowpane.settings import WindowLimits
@@ -133,6 +134,35 @@ def test_a_store_that_is_left_out_is_not_missed(seam: str) -> None:
         window.note("worth knowing")
 
         assert not window._logged, "a hook failed"
+
+
+def test_what_settings_of_one_s_own_say_wins_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An argument wins over the file, which still says what they leave as it is."""
+    (tmp_path / "windowpane.yaml").write_text(
+        "eviction: {policy: lru, protected_types: [memory_injection]}\n"
+        "compression: {summarization_threshold_tokens: 700, cascade: {0.8: progressive}, background: true}\n"
+        "budget: {enforce: global, soft_limit_pct: 0.6}\n"
+    )
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
+    control = ControlSettings(policy=None, ladder=SAFETY_NET, enforce="component", summarize_tokens=900)
+
+    def settings(**options: Any) -> ControlSettings:
+        return manager(RecordingSink(), **options)._core.settings
+
+    found = settings(control=control)
+    assert (found.policy, found.ladder, found.enforce) == (None, SAFETY_NET, "component")
+    assert (found.summarize_tokens, found.soft_ratio) == (900, 0.6)
+    assert found.protected_types == {"memory_injection"}
+    assert len(found.after_turn) == 1
+    beside = settings(control=control, policy="fifo", cascade=["eviction"], enforce="global")
+    assert (beside.policy and beside.policy.name, beside.ladder[0], beside.enforce) == (
+        "fifo",
+        "eviction",
+        "global",
+    )
+    assert settings().policy == policy_named("lru")
 
 
 def test_settings_of_one_s_own_go_with_options_and_not_with_a_preset() -> None:
