@@ -6,10 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from builders import manager, words
 
 from windowpane.checkpoints import FileCheckpoints
-from windowpane.control.checkpoint import MAXIMUM_LINES, bootstrap, checkpoint_of, to_markdown
+from windowpane.control.checkpoint import (
+    MAXIMUM_LINES,
+    bootstrap,
+    checkpoint_of,
+    checksum,
+    decode,
+    encode,
+    to_markdown,
+)
 from windowpane.events import CheckpointRejected, CheckpointSaved
 from windowpane.managing import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_seams
@@ -37,6 +46,84 @@ def test_windows_are_counted_over_all_sessions_of_a_task(tmp_path: Path) -> None
         assert sink.of(CheckpointSaved)
         assert sink.of(CheckpointRejected) == []
     assert found == [0, 2, 4]  # each session begins a window, and `clear` another
+
+
+def test_what_a_resumed_session_is_given_beside_the_checkpoint_counts_too(tmp_path: Path) -> None:
+    """Another goal replaces the old one; constraints, criteria and files are added to those there were."""
+    old = {"constraints": ["one"], "success_criteria": ["green"], "paths": ["a.py"]}
+    with session(tmp_path, RecordingSink(), task_goal="Old goal", **old) as window:
+        window.done("step")
+    new = {"constraints": ["two"], "success_criteria": ["fast"], "paths": ["b.py"]}
+    with session(tmp_path, RecordingSink(), task_goal="New goal", **new) as window:
+        window.add_user("go on")
+        text = window.messages()[0]["content"]
+        document = document_of(window)
+
+    assert window.goal == document["goal"] == "New goal"
+    assert document["constraints_given"] == ["one", "two"]
+    assert document["task"]["success_criteria"] == ["green", "fast"]
+    assert document["task"]["paths"] == ["a.py", "b.py"]
+    assert "New goal\n- one\n- two\n- Success: green\n- Success: fast" in text
+    assert "Old goal" not in text
+
+
+def test_a_resumed_goal_outlasts_an_empty_window(tmp_path: Path) -> None:
+    """It was given once, so no later message takes its place."""
+    with session(tmp_path, RecordingSink(), task_goal="Port it") as window:
+        window.done("step")
+    with session(tmp_path, RecordingSink()) as window:
+        window.clear()
+        window.add_user("what is the time")
+
+        assert window.goal == "Port it"
+
+
+def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp_path: Path) -> None:
+    """Its checksum holds; the task begins cold, says so, and can be saved again."""
+    with session(tmp_path, RecordingSink()) as window:
+        window.done("step")
+    path = tmp_path / "task.json"
+    document = {**decode(path.read_bytes()), "task": {"subtasks": [{"name": "a", "status": "maybe"}]}}
+    path.write_bytes(encode({**document, "checksum": checksum(document)}))
+    sink = RecordingSink()
+    with session(tmp_path, sink) as window:
+        assert (window.resumed, window.subtasks) == (None, {})
+        window.done("anew")
+
+    assert [(event.version, "maybe" in event.reason) for event in sink.of(CheckpointRejected)] == [
+        (document["version"], True)
+    ]
+    assert sink.of(CheckpointSaved)
+
+
+@pytest.mark.parametrize("limit", [2_048, 8_192, 32_768, 200_000])
+def test_a_bootstrap_takes_at_most_a_bounded_share_of_the_window(tmp_path: Path, limit: int) -> None:
+    """15% of usable at three characters a token, and never more than 16,000 characters; a goal is whole."""
+    with session(tmp_path, RecordingSink(), limit=limit, task_goal="Port it " * 3) as window:
+        for n in range(150):
+            window.learn(f"learnt thing number {n}, which is rather long: " + "word " * 20)
+        window.done("step")
+    with session(tmp_path, RecordingSink(), limit=limit) as window:
+        window.add_user("go on")
+        text = window.messages()[0]["content"]
+        limits = window._core.limits
+
+    assert limits is not None
+    bound = min(16_000, int(0.45 * limits.usable_tokens))
+    assert bound - 200 < len(text) <= bound
+    assert "Port it " * 3 in text
+
+
+def test_a_checkpoint_of_a_machine_whose_clock_is_ahead_has_no_negative_age(tmp_path: Path) -> None:
+    """Ages are for alerts and people."""
+    with session(tmp_path, RecordingSink()) as window:
+        window.done("step")
+    path = tmp_path / "task.json"
+    document = {**decode(path.read_bytes()), "saved_at": 1e12}
+    path.write_bytes(encode({**document, "checksum": checksum(document)}))
+    with session(tmp_path, RecordingSink()) as window:
+        assert window.resumed is not None
+        assert window.resumed.age_seconds == 0.0
 
 
 def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> None:

@@ -218,6 +218,7 @@ def test_with_no_whole_checkpoint_the_task_starts_cold_and_can_save_again(tmp_pa
         window.done("first step")
     assert len(sink.of(CheckpointRejected)) == 1
     assert sink.of(CheckpointSaved)
+    assert (tmp_path / "migration.archived-1.json").read_bytes() == b"{"
 
 
 def test_scenario_115_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
