@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
-from windowpane.cli.options import EXIT_FAILED, EXIT_PARTIAL
+from windowpane.cli.options import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE
 from windowpane.store.reads import SqliteReader
 
 WriteLoop = Any
@@ -85,6 +85,20 @@ def test_what_cannot_be_is_refused_by_name(
     source = write_loop(3)
     result = CliRunner().invoke(main, ["replay", str(source.path), option, value])
 
-    assert result.exit_code != 0
+    assert result.exit_code == EXIT_USAGE
     assert message in result.output
     assert not database.exists()
+
+
+def test_a_file_that_is_no_recording_does_not_stop_the_others(
+    write_loop: WriteLoop, database: Path, tmp_path: Path
+) -> None:
+    """It is named with the reason, and the exit code says that not everything was replayed."""
+    bad = tmp_path / "notes.jsonl"
+    bad.write_text("not a recording")
+    result = run(bad, write_loop(3).path, "--window", "8k", code=EXIT_PARTIAL)
+    alone = run(bad, code=EXIT_FAILED)
+
+    assert "1 session, stored as replay" in result.output
+    assert f"not replayed: {bad}: neither JSON nor JSON Lines" in result.output
+    assert f"Error: {bad}: neither JSON nor JSON Lines" in alone.output

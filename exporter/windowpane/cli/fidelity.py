@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE, json_option, print_json
+from windowpane.cli.options import EXIT_FAILED, Refused, json_option, print_json
 from windowpane.control.judging.judge import JudgeSettings
 from windowpane.exceptions import ConfigurationError
 from windowpane.suites.callables import load_callable
@@ -15,13 +15,6 @@ from windowpane.suites.matching import STRING_MATCH, string_match
 from windowpane.suites.run import Setup, SuiteReport, run_suite
 from windowpane.suites.table import as_data, text_report
 from windowpane.tokens import counter_for
-
-
-class _Refused(click.ClickException):
-    """The suite or an option is wrong: told apart from a gate that was not passed."""
-
-    exit_code = EXIT_USAGE
-
 
 _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -82,7 +75,7 @@ def command(  # noqa: PLR0917  # click passes by name
             minimum_score=min_score,
         )
     except ConfigurationError as error:
-        raise _Refused(str(error)) from error
+        raise Refused(str(error)) from error
     report = run_suite(loaded, suite.parent, setup, progress=lambda name: click.echo(f"… {name}", err=True))
     _show(report, as_json=as_json)
     if report.failures:

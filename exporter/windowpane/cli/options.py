@@ -38,6 +38,13 @@ EXIT_PARTIAL = 3
 EXIT_ALERTS = 4
 """`check` found an alert of the given severity."""
 
+
+class Refused(click.ClickException):
+    """An option or what it names is wrong: told apart from work that failed."""
+
+    exit_code = EXIT_USAGE
+
+
 store_option = click.option(
     "--store",
     "store_path",

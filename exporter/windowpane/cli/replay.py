@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from windowpane import formats
 from windowpane.cli.options import (
     EXIT_FAILED,
     EXIT_PARTIAL,
+    Refused,
     json_option,
     open_to_read,
     open_to_write,
@@ -26,7 +27,9 @@ from windowpane.cli.options import (
     print_table,
     store_option,
 )
+from windowpane.exceptions import ConfigurationError, SourceError
 from windowpane.replay import (
+    Failure,
     Matrix,
     Setup,
     StoreSource,
@@ -104,16 +107,20 @@ def command(
     if not _split(windows):
         raise click.BadParameter("names no size", param_hint="--window")
     chosen = _split(policies) or ([] if presets else [DEFAULT_POLICY])
-    setups = setups_of(
-        limits=[window_of(text) for text in _split(windows)],
-        policies=chosen,
-        presets=_split(presets),
-        thresholds=[thresholds_of(text) for text in _split(thresholds)] or [None],
-        baselines=baselines or bool(keep),
-        keep_groups=[_groups(text) for text in _split(keep)] or [DEFAULT_KEEP_GROUPS],
-    )
-    sources = _sources(sessions, store_path)
+    try:
+        setups = setups_of(
+            limits=[window_of(text) for text in _split(windows)],
+            policies=chosen,
+            presets=_split(presets),
+            thresholds=[thresholds_of(text) for text in _split(thresholds)] or [None],
+            baselines=baselines or bool(keep),
+            keep_groups=[_groups(text) for text in _split(keep)] or [DEFAULT_KEEP_GROUPS],
+        )
+    except ConfigurationError as error:
+        raise Refused(str(error)) from error
+    sources, unread = _sources(sessions, store_path)
     matrix = _run(sources, setups, workers=workers, quiet=as_json)
+    matrix = replace(matrix, failures=(*unread, *matrix.failures))
     stored = replay_of(matrix, name=name or _name(sources), at=time.time())
     if matrix.runs:
         with open_to_write(store_path) as store:
@@ -137,18 +144,26 @@ def _groups(text: str) -> int:
     return int(text)
 
 
-def _sources(sessions: Sequence[str], store_path: Path | None) -> list[Source]:
-    """Files and folders as they are, anything else as the beginning of a stored session's id."""
+def _sources(sessions: Sequence[str], store_path: Path | None) -> tuple[list[Source], list[Failure]]:
+    """Files and folders as they are, anything else as the beginning of a stored session's id.
+
+    A file that cannot be read stops the others only where there are none.
+    """
     found: list[Source] = []
+    unread: list[Failure] = []
     for session in sessions:
         if Path(session).exists():
-            found += sources_of([Path(session)])
+            try:
+                found += sources_of([Path(session)])
+            except SourceError as error:
+                unread.append(Failure(session, "", error.problem))
             continue
         with open_to_read(store_path) as store:
             found.append(StoreSource(store.path, pick_session(store, session).session_id))
     if not found:
-        raise click.ClickException("no recorded session in what was named")
-    return list(dict.fromkeys(found))
+        told = "\n".join(formats.plain(f"{one.session}: {one.reason}") for one in unread)
+        raise click.ClickException(told or "no recorded session in what was named")
+    return list(dict.fromkeys(found)), unread
 
 
 def _name(sources: Sequence[Source]) -> str:
