@@ -6,8 +6,11 @@ view, and the address follows. What the page itself wrote last tells the two apa
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
+from windowpane_dashboard import moved
 from windowpane_dashboard.filters import Query
 
 
@@ -36,6 +39,26 @@ def change(page: str, **parts: str | None) -> None:
     begun = st.session_state.get(_key(page), st.query_params.to_dict())
     kept = {name: value for name, value in begun.items() if name not in parts}
     write(page, {**kept, **{name: value for name, value in parts.items() if value is not None}})
+
+
+def part(page: str, name: str, value: object, *, lets_go: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The key and the callback of the control for a part of the address, at its *value* there.
+
+    Only somebody's choice in it changes the address, and of that only this part and those that it *lets_go*: what
+    comes late of the other controls changes nothing.
+    """
+    control = f"{page}_{name}"
+    key = moved.fresh_key(control, value)
+
+    def take(chosen: object) -> None:
+        change(page, **dict.fromkeys(lets_go), **{name: _words(chosen)})
+
+    return {"key": key, "on_change": lambda: moved.take(control, key, take)}
+
+
+def _words(chosen: object) -> str | None:
+    text = ",".join(chosen) if isinstance(chosen, list) else "" if chosen is None else str(chosen)
+    return text.strip() or None
 
 
 def _key(page: str) -> str:

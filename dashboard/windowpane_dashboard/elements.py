@@ -83,18 +83,13 @@ def choice(
     options: Sequence[str],
     asked: str | None,
     *,
-    key: str,
-    fresh: bool,
+    part: dict[str, Any],
     words: Callable[[str], str] = str,
-) -> str | None:
-    """A filter that is taken from the address where that is *fresh*; None means any."""
+) -> None:
+    """A filter at what the address asks, which may be none of the *options*; *part* is of `address.part`."""
     if asked is not None and asked not in options:
         options = (*options, asked)
-    if fresh or key not in st.session_state:
-        st.session_state[key] = asked
-    if st.session_state[key] not in (None, *options):
-        st.session_state[key] = None
-    return place.selectbox(label, options, key=key, placeholder="any", format_func=words)
+    place.selectbox(label, options, placeholder="any", format_func=words, **part)
 
 
 def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:

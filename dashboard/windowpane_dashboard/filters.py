@@ -191,7 +191,7 @@ class AuditFilters:
         asked = query.get("types", "").split(",")
         return cls(
             session=_text(query, "session"),
-            types=tuple(name for name in PAYLOADS if name in asked),
+            types=tuple(name for name in dict.fromkeys(asked) if name in PAYLOADS),
             turn_from=_number(query, "turn_from"),
             turn_to=_number(query, "turn_to"),
             text=_text(query, "text"),

@@ -20,11 +20,9 @@ def fresh_key(control: str, value: object, *, of: Hashable = None) -> str:
     *of* is what else makes it another control, such as the bounds of a slider.
     """
     number, drawn_of = st.session_state.get(_place(control), (0, of))
-    key = f"{control}_{number}"
-    if drawn_of != of or st.session_state.get(key, value) != value:
-        number += 1
-        key = f"{control}_{number}"
-    st.session_state[_place(control)] = (number, of)
+    moved = drawn_of != of or st.session_state.get(_key(control), value) != value
+    st.session_state[_place(control)] = (number + moved, of)
+    key = _key(control)
     if key not in st.session_state:
         st.session_state[key] = value
     return key
@@ -39,17 +37,21 @@ def let_go(*controls: str) -> None:
 
 def take(control: str, key: str, act: Callable[[Any], None]) -> None:
     """Do *act* with the value of *control*, in a callback of it, unless another key has taken its place."""
-    number, _ = st.session_state.get(_place(control), (None, None))
-    if key == f"{control}_{number}":
+    if key == _key(control):
         act(st.session_state[key])
 
 
 def follow(control: str, value: object) -> None:
     """Let *control* show *value* under the key it has, so that what somebody is typing into it stays."""
-    number, _ = st.session_state.get(_place(control), (0, None))
-    key = f"{control}_{number}"
+    key = _key(control)
     if st.session_state.get(key, value) != value:
         st.session_state[key] = value
+
+
+def _key(control: str) -> str:
+    """The key that *control* has now."""
+    number, _ = st.session_state.get(_place(control), (0, None))
+    return f"{control}_{number}"
 
 
 def _place(control: str) -> str:

@@ -178,3 +178,112 @@ def test_the_field_follows_a_new_last_turn(empty_store: SqliteStore, open_page: 
     app.number_input[0].set_value(19).run()
 
     assert_stays(app, 19)
+
+
+# -- filters --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Filters:
+    """A page with two of its filters: the label of each, its part of the address, and a value."""
+
+    page: str
+    one: tuple[str, str, Any]
+    other: tuple[str, str, Any]
+
+
+FILTERS = (
+    Filters("fleet", ("Agent", "agent", "writer"), ("Zone", "zone", "green")),
+    Filters("fleet", ("Session or agent", "text", "short"), ("Model", "model", "m-1")),
+    Filters("alerts", ("Severity", "severity", "critical"), ("State", "state", "resolved")),
+    Filters("audit", ("Session", "session", "refactor-api"), ("From turn", "turn_from", 3)),
+    Filters("audit", ("Events", "types", ["turn.ended", "alert.fired"]), ("Search", "text", "hybrid")),
+)
+
+
+def control(app: AppTest, label: str) -> Any:
+    kinds = (app.selectbox, app.multiselect, app.number_input, app.text_input)
+    return next(found for kind in kinds for found in kind if found.label == label)
+
+
+def in_address(*chosen: tuple[str, str, Any]) -> dict[str, str]:
+    return {name: ",".join(value) if isinstance(value, list) else str(value) for _, name, value in chosen}
+
+
+@pytest.fixture(params=FILTERS, ids=lambda filters: f"{filters.page}, {filters.one[0]}")
+def filters(request: pytest.FixtureRequest, small_store: SqliteStore) -> Filters:
+    chosen: Filters = request.param
+    return chosen
+
+
+def choose(app: AppTest, chosen: tuple[str, str, Any]) -> Late:
+    """What the browser sends when somebody chooses this, whatever it has not seen yet."""
+    late = Late(app)
+    control(app, chosen[0]).set_value(chosen[2])
+    late.keep()
+    return late
+
+
+def test_two_filters_of_one_moment_stay(filters: Filters, open_page: OpenPage) -> None:
+    """The second is chosen before the browser has seen the address with the first."""
+    app = open_page(filters.page)
+    first, second = choose(app, filters.one), choose(app, filters.other)
+
+    first.send()
+    app.query_params.clear()
+    second.send()
+
+    assert not app.exception
+    assert address_of(app) == in_address(filters.one, filters.other)
+    for label, _, value in (filters.one, filters.other):
+        assert control(app, label).value == value
+
+
+def test_a_filter_does_not_undo_back(filters: Filters, open_page: OpenPage) -> None:
+    """It is chosen after Back, with the values of all others from before it."""
+    app = open_page(filters.page)
+    choose(app, filters.one).send()
+    before = Late(app)
+    before.keep()
+    second = choose(app, filters.other)
+
+    app.query_params.clear()
+    before.send()
+    second.send()
+
+    assert not app.exception
+    assert address_of(app) == in_address(filters.other)
+    assert not control(app, filters.one[0]).value
+    assert control(app, filters.other[0]).value == filters.other[2]
+
+
+def test_a_filter_is_chosen_again_after_back(filters: Filters, open_page: OpenPage) -> None:
+    """Ignoring what is late does not make it deaf."""
+    app = open_page(filters.page)
+    choose(app, filters.one).send()
+    app.query_params.clear()
+    app.run()
+    assert address_of(app) == {}
+
+    choose(app, filters.one).send()
+
+    assert address_of(app) == in_address(filters.one)
+    assert control(app, filters.one[0]).value == filters.one[2]
+
+
+def test_the_next_rows_are_those_of_a_filter_chosen_just_before(
+    small_store: SqliteStore, open_page: OpenPage
+) -> None:
+    """Neither paging nor verifying nor choosing a row goes back to the address from before the filter."""
+    app = open_page("audit")
+    choose(app, ("Session", "session", "refactor-api")).send()
+    for label in ("Later", "Verify chain"):
+        app.query_params.clear()
+        next(button for button in app.button if button.label == label).click().run()
+
+        assert address_of(app)["session"] == "refactor-api"
+        assert int(address_of(app)["after"]) > 90
+
+    choose(app, ("Search", "text", "hybrid")).send()
+
+    assert address_of(app) == {"session": "refactor-api", "text": "hybrid"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import get_args
 
 import pandas as pd
@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.signs import severity_label
 from windowpane.store.base import SessionFilter
-from windowpane_dashboard import access, address, elements, moved, times
+from windowpane_dashboard import access, address, elements, times
 from windowpane_dashboard.alert_queries import (
     ALERT_ROWS,
     LANE_SESSIONS,
@@ -32,7 +32,7 @@ from windowpane_dashboard.sections.runbook import firing_section
 from windowpane_dashboard.sections.send_test import send_test_section
 from windowpane_dashboard.theme import Palette
 
-PAGE, TABLE, LANES, AXIS = "alerts", "alert_table", "alert_lanes", "alerts_axis"
+PAGE, TABLE, LANES = "alerts", "alert_table", "alert_lanes"
 OFFERED = 200
 AXES: dict[Along, str] = {"time": "along time", "turn": "along turns"}
 
@@ -64,30 +64,24 @@ def _nothing(filters: AlertFilters) -> str:
 
 
 def filter_bar(snapshot: access.Snapshot) -> AlertFilters:
-    """The filters, taken from the address when the page opens and written back to it."""
-    asked, fresh = AlertFilters.from_query(st.query_params.to_dict()), address.arrived(PAGE)
+    """The filters as the address has them; choosing another changes the address and picks no firing."""
+    asked = AlertFilters.from_query(st.query_params.to_dict())
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
     places = st.columns([2.4, 2, 1.3, 1.3, 1.3])
-    sessions = [row.session_id for row in recent]
-    chosen = {
-        "session": elements.choice(
-            places[0], "Session", sessions, asked.session, key="alerts_session", fresh=fresh
-        ),
-        "alert": elements.choice(
-            places[1], "Alert", tuple(RULES_BY_NAME), asked.alert, key="alerts_alert", fresh=fresh, words=title_of
-        ),
-        "severity": elements.choice(
-            places[2], "Severity", tuple(reversed(SEVERITIES)), asked.severity, key="alerts_severity", fresh=fresh
-        ),
-        "state": elements.choice(
-            places[3], "State", get_args(AlertState), asked.state, key="alerts_state", fresh=fresh
-        ),
-        "told": elements.choice(places[4], "Told", get_args(Told), asked.told, key="alerts_told", fresh=fresh),
+    offered: dict[str, Sequence[str]] = {
+        "session": [row.session_id for row in recent],
+        "alert": tuple(RULES_BY_NAME),
+        "severity": tuple(reversed(SEVERITIES)),
+        "state": get_args(AlertState),
+        "told": get_args(Told),
     }
-    filters = AlertFilters.from_query({name: value for name, value in chosen.items() if value})
-    kept = replace(filters, pick=asked.pick if filters == asked.listing else None, along=asked.along)
-    address.write(PAGE, kept.to_query())
-    return kept
+    for place, (name, options) in zip(places, offered.items(), strict=True):
+        value = getattr(asked, name)
+        part = address.part(PAGE, name, value, lets_go=("pick",))
+        words = title_of if name == "alert" else str
+        elements.choice(place, name.capitalize(), options, value, part=part, words=words)
+    address.write(PAGE, asked.to_query())
+    return asked
 
 
 def firings_section(snapshot: access.Snapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
@@ -113,15 +107,13 @@ def lanes_section(listed: Firings, chosen: int, asked: Along | None, now: float)
     )
     along: Along = natural
     if not lanes["start"].isna().any():
-        key = moved.fresh_key(AXIS, asked or natural)
         chosen_axis = right.segmented_control(
             "Axis of the lanes",
             list(AXES),
             format_func=lambda name: AXES[name],
-            key=key,
-            on_change=lambda: moved.take(AXIS, key, lambda axis: address.change(PAGE, along=axis)),
             label_visibility="collapsed",
             required=True,
+            **address.part(PAGE, "along", asked or natural),
         )
         along = chosen_axis or natural
     figure = alert_lanes(

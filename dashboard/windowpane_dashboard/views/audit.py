@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -54,7 +55,7 @@ def _chain_words(found: tuple[Verification, int] | None) -> str:
 def chain_row(snapshot: access.Snapshot) -> None:
     """The button that verifies the chain, and what it found."""
     left, right = st.columns([1.3, 6], vertical_alignment="center")
-    if left.button("Verify chain", icon=":material/verified_user:", width="stretch"):
+    if left.button("Verify chain", icon=":material/verified_user:", width="stretch", on_click=_stay):
         st.session_state[VERIFIED] = (snapshot.store.verify(), snapshot.version)
         st.rerun()
     found: tuple[Verification, int] | None = st.session_state.get(VERIFIED)
@@ -69,6 +70,11 @@ def chain_row(snapshot: access.Snapshot) -> None:
         chain_state(verification)
         if version != snapshot.version:
             st.caption("The store has grown since: verify again to include the new events.")
+
+
+def _stay() -> None:
+    """The address as it was written last, whatever the browser has seen of it."""
+    address.change(PAGE)
 
 
 def chain_state(verification: Verification) -> None:
@@ -95,43 +101,27 @@ def chain_state(verification: Verification) -> None:
 
 
 def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
-    """The filters, taken from the address when the page opens and written back to it."""
-    asked, fresh = AuditFilters.from_query(st.query_params.to_dict()), address.arrived(PAGE)
-    if fresh:
-        st.session_state[TRAIL] = [after for after in st.session_state.get(TRAIL, ()) if after < asked.after]
-    for key, value in (
-        ("audit_session", asked.session),
-        ("audit_types", list(asked.types)),
-        ("audit_from", asked.turn_from),
-        ("audit_to", asked.turn_to),
-        ("audit_text", asked.text or ""),
-    ):
-        if fresh or key not in st.session_state:
-            st.session_state[key] = value
+    """The filters as the address has them; choosing another changes the address and begins at the first row."""
+    asked = AuditFilters.from_query(st.query_params.to_dict())
+    st.session_state[TRAIL] = [after for after in st.session_state.get(TRAIL, ()) if after < asked.after]
+
+    def part(name: str, value: object) -> dict[str, Any]:
+        return address.part(PAGE, name, value, lets_go=("after",))
+
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
-    if asked.session is not None and asked.session not in sessions:
-        sessions.append(asked.session)
     places = st.columns([2.2, 2.6, 0.9, 0.9, 2])
-    session = places[0].selectbox("Session", sessions, key="audit_session", placeholder="any")
-    types = places[1].multiselect(
-        "Events", list(PAYLOADS), key="audit_types", format_func=event_label, placeholder="any"
+    elements.choice(places[0], "Session", sessions, asked.session, part=part("session", asked.session))
+    places[1].multiselect(
+        "Events", list(PAYLOADS), format_func=event_label, placeholder="any", **part("types", list(asked.types))
     )
-    first = places[2].number_input("From turn", min_value=0, step=1, key="audit_from", placeholder="first")
-    last = places[3].number_input("To turn", min_value=0, step=1, key="audit_to", placeholder="last")
-    text = places[4].text_input("Search", key="audit_text", placeholder="names and figures", max_chars=200)
-    chosen = AuditFilters(
-        session=session,
-        types=tuple(name for name in PAYLOADS if name in types),
-        turn_from=None if first is None else int(first),
-        turn_to=None if last is None else int(last),
-        text=text.strip() or None,
+    turn: dict[str, Any] = {"min_value": 0, "step": 1}
+    places[2].number_input("From turn", placeholder="first", **turn, **part("turn_from", asked.turn_from))
+    places[3].number_input("To turn", placeholder="last", **turn, **part("turn_to", asked.turn_to))
+    places[4].text_input(
+        "Search", placeholder="names and figures", max_chars=200, **part("text", asked.text or "")
     )
-    if replace(asked, after=0) == chosen:
-        chosen = asked
-    else:
-        st.session_state[TRAIL] = []
-    address.write(PAGE, chosen.to_query())
-    return chosen
+    address.write(PAGE, asked.to_query())
+    return asked
 
 
 def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
@@ -179,7 +169,7 @@ def _table(shown: Sequence[StoredEvent | DamagedEvent]) -> None:
         key="audit_rows",
         alt="Events in order",
         height="content" if len(frame) <= 14 else 480,
-        on_select=lambda: None,
+        on_select=_stay,
         selection_mode="single-row",
         column_config={
             "seq": config.NumberColumn(width=60),
@@ -212,24 +202,32 @@ def _selected_row(shown: Sequence[StoredEvent | DamagedEvent]) -> None:
 
 
 def _paging(filters: AuditFilters, following: int | None) -> None:
-    trail: list[int] = st.session_state.setdefault(TRAIL, [])
+    trail: list[int] = st.session_state[TRAIL]
     left, right = st.columns(2)
-    if left.button("Earlier", icon=":material/chevron_left:", disabled=not filters.after, width="stretch"):
-        _turn_page(filters, trail.pop() if trail else 0)
-    if right.button(
+    left.button(
+        "Earlier",
+        icon=":material/chevron_left:",
+        disabled=not filters.after,
+        width="stretch",
+        on_click=lambda: _turn_page(trail.pop() if trail else 0),
+    )
+
+    def later() -> None:
+        trail.append(filters.after)
+        _turn_page(following or 0)
+
+    right.button(
         "Later",
         icon=":material/chevron_right:",
         icon_position="right",
         disabled=following is None,
         width="stretch",
-    ):
-        trail.append(filters.after)
-        _turn_page(filters, following or 0)
+        on_click=later,
+    )
 
 
-def _turn_page(filters: AuditFilters, after: int) -> None:
-    address.write(PAGE, replace(filters, after=after).to_query())
-    st.rerun()
+def _turn_page(after: int) -> None:
+    address.change(PAGE, after=str(after) if after else None)
 
 
 def _downloads(filters: AuditFilters) -> None:

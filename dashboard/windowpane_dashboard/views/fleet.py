@@ -59,8 +59,8 @@ def store_line(snapshot: access.Snapshot, now: float) -> None:
 
 
 def filter_bar(store: EventReader) -> FleetFilters:
-    """The filters, taken from the address where that has changed and written to it where they have."""
-    query, fresh = st.query_params.to_dict(), address.arrived(PAGE)
+    """The filters as the address has them; choosing another changes the address."""
+    query = st.query_params.to_dict()
     if "session" in query:  # Back from a session that a row opened, which leaves this address on its way
         query = address.last(PAGE)
     asked = FleetFilters.from_query(query)
@@ -73,21 +73,17 @@ def filter_bar(store: EventReader) -> FleetFilters:
         "zone": tuple(reversed(ZONES)),
         "severity": tuple(reversed(SEVERITIES)),
     }
-    chosen = {"text": _typed(places[0], asked.text, fresh=fresh)}
+    places[0].text_input(
+        "Session or agent",
+        placeholder="contains …",
+        max_chars=200,
+        **address.part(PAGE, "text", asked.text or ""),
+    )
     for place, (name, options) in zip(places[1:], offered.items(), strict=True):
-        chosen[name] = elements.choice(
-            place, name.capitalize(), options, getattr(asked, name), key=f"fleet_{name}", fresh=fresh
-        )
-    filters = FleetFilters.from_query({name: value for name, value in chosen.items() if value})
-    address.write(PAGE, filters.to_query())
-    return filters
-
-
-def _typed(place: st.delta_generator.DeltaGenerator, asked: str | None, *, fresh: bool) -> str | None:
-    if fresh or "fleet_text" not in st.session_state:
-        st.session_state["fleet_text"] = asked or ""
-    text = place.text_input("Session or agent", key="fleet_text", placeholder="contains …", max_chars=200)
-    return text.strip() or None
+        value = getattr(asked, name)
+        elements.choice(place, name.capitalize(), options, value, part=address.part(PAGE, name, value))
+    address.write(PAGE, asked.to_query())
+    return asked
 
 
 def summary(listed: Fleet) -> None:

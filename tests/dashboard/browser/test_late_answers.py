@@ -77,15 +77,21 @@ def line() -> Line:
 
 
 @pytest.fixture
-def here(site: Callable[..., Any], small_store: SqliteStore, line: Line) -> Iterator[Any]:
-    """A session at turn 9, seen over the line."""
+def over_line(site: Callable[..., Any], small_store: SqliteStore, line: Line) -> Iterator[Any]:
+    """A store seen over the line."""
     shown = site(Path(small_store.path))
     shown.page.route_web_socket("**/_stcore/stream*", line.connect)
-    shown.page.add_init_script(WATCHED)
-    shown.open("session", session="refactor-api", turn="9")
-    shown.page.get_by_role("heading", name="Turn 9:").wait_for()
     yield shown
     line.release()
+
+
+@pytest.fixture
+def here(over_line: Any) -> Any:
+    """A session at turn 9."""
+    over_line.page.add_init_script(WATCHED)
+    over_line.open("session", session="refactor-api", turn="9")
+    over_line.page.get_by_role("heading", name="Turn 9:").wait_for()
+    return over_line
 
 
 def types(page: Any) -> None:
@@ -144,3 +150,45 @@ def test_a_look_that_left_before_the_answer_undoes_nothing(
     page.get_by_role("slider").first.press("ArrowLeft")
     page.get_by_role("heading", name=f"Turn {move.turn - 1}:").wait_for()
     page.wait_for_url(f"**turn={move.turn - 1}")
+
+
+def choose(page: Any, label: str, option: str) -> None:
+    page.get_by_role("combobox", name=label).click()
+    page.get_by_role("option", name=option).click()
+
+
+def test_two_filters_before_an_answer_stay(over_line: Any, line: Line) -> None:
+    """The browser still has the address without the first when the second is chosen."""
+    page = over_line.open()
+    line.hold()
+
+    choose(page, "Agent", "writer")
+    over_line.waits(lambda: line.answered > 0, "the server answers the first")
+    choose(page, "Model", "m-1")
+    over_line.waits(lambda: line.answered > 1, "the server answers the second")
+    line.release()
+
+    page.wait_for_url("**?agent=writer&model=m-1")
+    over_line.assert_says("2 sessions, most pressure first")
+    expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("m-1")
+
+
+def test_a_filter_before_the_answer_to_back_leaves_it(over_line: Any, line: Line) -> None:
+    """What Back has taken off stays off, and the filter is on."""
+    page = over_line.open()
+    choose(page, "Agent", "writer")
+    page.wait_for_url("**?agent=writer")
+    over_line.settle()
+    line.hold()
+
+    page.go_back()
+    over_line.waits(lambda: line.answered > 0, "the server answers Back")
+    choose(page, "Model", "gpt-5")
+    over_line.waits(lambda: line.answered > 1, "the server answers the filter")
+    line.release()
+
+    page.wait_for_url("**?model=gpt-5")
+    over_line.assert_says("1 session, most pressure first")
+    expect(page.get_by_role("combobox", name="Agent")).to_have_value("")
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("gpt-5")
