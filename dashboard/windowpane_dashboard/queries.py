@@ -56,7 +56,7 @@ class Fleet:
     @property
     def firing(self) -> dict[str, Severity]:
         """The worst severity that fires now, by session."""
-        return {session_id: max(counts, key=SEVERITIES.index) for session_id, counts in self.fired.items()}
+        return {session_id: worst_of(counts) for session_id, counts in self.fired.items()}
 
     @property
     def zone_counts(self) -> dict[str, int]:
@@ -97,11 +97,16 @@ def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
     return dict(fired)
 
 
+def worst_of(fired: Counter[Severity]) -> Severity:
+    """The worst severity that fires."""
+    return max(fired, key=SEVERITIES.index)
+
+
 def firing_words(firing: int, fired: Counter[Severity] | None) -> str:
     """How many of the *firing* alerts are of the worst severity, and how many others there are."""
     if not firing or not fired:
         return f"{firing} firing" if firing else ""
-    worst = max(fired, key=SEVERITIES.index)
+    worst = worst_of(fired)
     others = firing - fired[worst]
     return f"{fired[worst]} {worst} +{others}" if others > 0 else f"{fired[worst]} {worst}"
 
@@ -114,7 +119,7 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 _FLEET_COLUMNS: Final = (
     "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "worst", "red in", "Δ/turn",
-    "turns", "cost", "last event", "alerts", "estimated",
+    "turns", "cost", "last event", "alerts", "estimated", "firing",
 )  # fmt: skip
 
 
@@ -136,6 +141,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
         "alerts": firing_words(row.firing, fired),
         "estimated": row.count_source == "estimate",
+        "firing": worst_of(fired) if row.firing and fired else None,
     }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from windowpane.events import SubagentDelegated, SubagentReturned
 from windowpane.store.base import SessionFilter, SessionRow
 from windowpane.store.sqlite import SqliteStore
+from windowpane.vocabulary import Severity, Zone
 from windowpane_dashboard.charts import carried_chart, session_picture
 from windowpane_dashboard.filters import FleetFilters
 from windowpane_dashboard.fleet_table import fleet_styled
@@ -124,3 +127,25 @@ def test_the_fleet_marks_estimated_sizes(small_store: SqliteStore) -> None:
 
     assert html.count("≈") == 2
     assert frame["tokens"].dtype.kind == "i"
+
+
+@pytest.mark.parametrize(("worst", "zone"), [("critical", "red"), ("warning", "orange"), ("info", None)])
+def test_the_fleet_colours_alerts_by_their_severity(
+    small_store: SqliteStore, worst: Severity, zone: Zone | None
+) -> None:
+    """The cell of the session with the alert has the colour, however its words are put, and no other has it."""
+    listed = fleet(small_store, FleetFilters())
+    rows = [replace(row, zone=None, worst_zone=None, firing=0) for row in listed.rows]
+    rows[1] = replace(rows[1], firing=3)
+    fired = {rows[1].session_id: Counter({worst: 1, "info": 2})}
+    frame = fleet_frame(replace(listed, rows=tuple(rows), fired=fired), time.time())
+    frame["alerts"] = "other words"
+
+    html = fleet_styled(frame, LIGHT).to_html()
+
+    column = list(frame.columns).index("alerts")
+    coloured = {
+        name: set(re.findall(rf"_row(\d+)_col{column}\b[^{{]*\{{\s*color: {LIGHT.zone_text[name]}", html))
+        for name in ("red", "orange")
+    }
+    assert coloured == {name: {"1"} if name == zone else set() for name in ("red", "orange")}
