@@ -53,7 +53,7 @@ let held = null;
 
 function keep(controls) {
   const here = document.activeElement;
-  const lost = here === document.body && held && !held.element.isConnected;
+  const lost = here === document.body && held && !held.element.checkVisibility();
   if (lost) {
     document.querySelector(`[class*="st-key-${held.control}_"] input`)?.focus();
     return;

@@ -54,6 +54,30 @@ def test_back_takes_the_last_filter_off_and_forward_puts_it_on(here: Any) -> Non
     here.assert_at("**?agent=tau-bench&zone=orange")
 
 
+ZONE_BOXES = """
+window.most = 0;
+(function look() {
+  const boxes = [...document.querySelectorAll("input[aria-label=Zone]")].filter((box) => box.checkVisibility());
+  window.most = Math.max(window.most, boxes.length);
+  requestAnimationFrame(look);
+})();
+"""
+"""Keeps how many boxes for the zone were seen at once."""
+
+
+def test_a_filter_that_back_changes_is_never_there_twice(here: Any) -> None:
+    """The box with the value of the address takes the place of the one before, and nothing below it jumps."""
+    page = here.open()
+    choose(here, "Zone", "orange", "**?zone=orange")
+    page.evaluate(ZONE_BOXES)
+
+    page.go_back()
+    expect(chosen(here, "Zone")).to_have_value("")
+    here.settle()
+
+    assert page.evaluate("window.most") == 1
+
+
 def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
     """The list is as it was left."""
     page = here.open(zone="green")
