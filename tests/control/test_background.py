@@ -237,6 +237,102 @@ def test_an_interrupted_hook_holds_no_later_one_up() -> None:
     assert compressions(asyncio.run(run())) == [("compaction", "pressure", "accepted")]
 
 
+# -- when it is begun -------------------------------------------------------------------------------------------
+
+
+def exactly(tokens: int, tag: str) -> str:
+    """A text of as many tokens, unlike others."""
+    return "".join(f"{tag}-{n:05d} "[:8] + "." * 8 for n in range(tokens // 4 + 1))[: tokens * 4]
+
+
+def filled(window: ContextWindowManager, *, sent: int, replied: int) -> None:
+    """Turns of 5,000 tokens up to 60,000, then one that is sent with *sent* tokens and ends with *replied*."""
+
+    n = 0
+    while window._core.used() < 60_000:
+        window.add_user(exactly(500, f"q{n:02d}"))
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(exactly(4_500, f"a{n:02d}")))
+        n += 1
+    window.add_user(exactly(sent - window._core.used(), "last"))
+    assert window._core.used() == sent
+    window.on_turn_start()
+    if replied:
+        window.on_turn_end(chat_reply(exactly(replied - sent, "more")))
+
+
+RATIO = "WINDOWPANE_COMPRESSION__COMPACTION_UTILIZATION_THRESHOLD"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sent", "replied", "begins"),
+    [
+        (None, 74_000, 84_000, False),
+        (None, 74_000, 85_100, True),
+        (None, 75_100, 76_000, True),
+        ("0.80", 75_100, 79_000, False),
+        ("0.80", 79_000, 80_100, True),
+        ("0.92", 84_000, 85_100, True),
+        ("0.92", 79_000, 84_000, False),
+    ],
+)
+def test_it_begins_where_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, sent: int, replied: int, *, begins: bool
+) -> None:
+    """From 85%, or where eviction fell short before the call; where a beginning is chosen, there or from 85%."""
+    if chosen:
+        monkeypatch.setenv(RATIO, chosen)
+    sink, writer = RecordingSink(), Writer()
+    writer.go_on.set()
+    with ContextWindowManager(**options(sink, writer, limit_tokens=100_000)) as window:
+        filled(window, sent=sent, replied=0)
+        assert writer.calls == 0, "the hook waited"
+        window.on_turn_end(chat_reply("x" * 4 * (replied - sent)))
+        assert window.settle()
+        assert (writer.calls > 0) is begins
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sent", "waits"), [(None, 89_900, False), (None, 90_100, True), ("0.80", 84_900, False)]
+)
+def test_a_call_waits_only_in_red(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, sent: int, *, waits: bool
+) -> None:
+    """Or from 85% on, where a beginning is chosen that is before red."""
+    if chosen:
+        monkeypatch.setenv(RATIO, chosen)
+    sink, writer = RecordingSink(), Writer()
+    writer.go_on.set()
+    with ContextWindowManager(**options(sink, writer, limit_tokens=100_000)) as window:
+        filled(window, sent=sent, replied=0)
+        assert (writer.calls > 0) is waits
+
+
+@pytest.mark.parametrize(("asked", "begins"), [(400, False), (1_600, True)])
+def test_it_counts_the_room_that_system_prompt_and_tools_leave(asked: int, *, begins: bool) -> None:
+    """Of 100,000 tokens they take 55,000: it begins at 79,000 and goes down to 69,000, so that a tail stays."""
+    sink, writer = RecordingSink(), Writer()
+    writer.go_on.set()
+    with ContextWindowManager(**options(sink, writer, limit_tokens=100_000)) as window:
+        window.add_system("s" * 4 * 55_000)
+        turns = 0
+        while window._core.used() < 77_000:
+            window.add_user(exactly(100, f"q{turns:02d}"))
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(exactly(1_900, f"a{turns:02d}")))
+            turns += 1
+        assert window.settle()
+        assert writer.calls == 0
+        window.add_user(exactly(78_000 + asked - window._core.used(), "last"))
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(exactly(100, "more")))
+        assert window.settle()
+        assert (writer.calls > 0) is begins
+        if begins:
+            assert "a00-0000" not in said(window)
+        assert f"a{turns - 1:02d}-0000" in said(window)
+
+
 # -- what it meets ----------------------------------------------------------------------------------------------
 
 
@@ -331,6 +427,25 @@ def test_a_red_window_begins_a_second_summary_and_the_first_still_counts() -> No
     assert window.settle()
     assert window._core.compacting == 0
     assert [trigger for _, trigger, _ in compressions(sink)] == ["roll"]
+    window.close()
+
+
+def test_a_red_window_waits_for_no_second_summary() -> None:
+    """As long as the call fits, what is being written is made no less by anything else."""
+    sink, writer = RecordingSink(), Writer()
+    window = ContextWindowManager(**options(sink, writer, limit_tokens=100_000))
+    filled(window, sent=80_000, replied=81_000)
+    assert writer.began.wait(10)
+    before = window.blocks()
+    window.add_user(exactly(93_000 - window._core.used(), "much"))
+    assert window.on_turn_start().action == "none"
+    assert window.blocks()[: len(before)] == before
+    assert writer.calls == 1
+
+    writer.go_on.set()
+    assert window.settle()
+    assert compressions(sink) == [("compaction", "pressure", "accepted")]
+    assert window._core.used() < 70_000
     window.close()
 
 

@@ -26,6 +26,7 @@ from windowpane.events import (
     ContentCompressed,
     FidelityEvaluated,
     NoteWritten,
+    SessionEnded,
     SubagentDelegated,
     SubagentReturned,
 )
@@ -33,7 +34,7 @@ from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
 from windowpane.notes_file import FileNotes
 from windowpane.settings import WindowLimits
-from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
 from windowpane.tracking import SessionInfo
 
 
@@ -559,6 +560,61 @@ def test_a_summarizer_of_one_s_own_is_used() -> None:
     with core_manager(sink, ControlSettings(summarizer=mine, policy=None)) as window:
         talk(window, 30)
         assert "MINE" in said(window)
+
+
+class FullArchive(MemoryArchive):
+    """An archive on a disk without room."""
+
+    def put(self, session_id: str, handle: str, text: str) -> None:
+        raise OSError("no space left")
+
+
+@pytest.mark.parametrize("archive", [MemoryArchive(), FullArchive()], ids=["kept", "not kept"])
+def test_a_summary_names_an_original_only_where_it_is_kept(archive: MemoryArchive) -> None:
+    """The stretch it replaces, and a user's message that comes back shortened, each whole under its handle."""
+    sink = RecordingSink()
+    kept = type(archive) is MemoryArchive
+    with manager(sink, seams=replace(in_memory_seams(sink), archive=archive)) as window:
+        window.add_user("Migrate the service.")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("We decided plan_x because of reason_x."))
+        long = "LONG " + " ".join(f"detail_{n}" for n in range(900))
+        window.add_user(long)
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("ok"))
+        window.add_user("Go on.")
+        turns = 0
+        while "compaction" not in strategies(sink):
+            assert turns < 40
+            window.on_turn_start()
+            window.on_turn_end(
+                chat_reply(f"We decided plan_{turns} because of reason_{turns}. " + f"talk{turns} " * 200)
+            )
+            window.flush()
+            turns += 1
+        handles = re.findall(r"wp:\w+", said(window))
+
+        assert bool(handles) is kept
+        assert all(window.retrieve(handle) for handle in handles)
+        shortened = [block for block in window.blocks() if (block.text or "").startswith("LONG")]
+        assert [len(block.text or "") < len(long) for block in shortened] == [True]
+        assert window.retrieve(shortened[0].handle or "") == (long if kept else None)
+
+
+def test_a_summarizer_that_fails_keeps_no_task_from_ending() -> None:
+    """The final summary is put together by ours, and the session ends with its report."""
+    sink = RecordingSink()
+
+    def broken(facts: Any, **rest: Any) -> str:
+        raise RuntimeError("broken")
+
+    with core_manager(sink, ControlSettings(summarizer=broken)) as window:
+        talk(window, 3)
+        completion = window.complete()
+
+    assert "plan_1 because of reason_1" in completion.summary
+    assert completion.report is not None
+    assert len(sink.of(SessionEnded)) == 1
 
 
 def test_every_rung_has_a_name_and_can_be_left_out() -> None:

@@ -89,8 +89,8 @@ def take(
 
 
 def is_room_coming(core: Core, levels: Levels) -> bool:
-    """Whether a summary is being written and can be waited for: what it covers is not to leave before."""
-    return core.compacting > 0 and _can_wait(core, levels)
+    """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
+    return core.compacting > 0 and core.used() < levels.roll
 
 
 def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
@@ -166,7 +166,7 @@ def background_compaction(begin_ratio: float | None = None) -> Rung:
     """
 
     def due(core: Core, levels: Levels) -> bool:
-        if core.compacting or core.limits is None:
+        if core.limits is None:
             return False
         levels, used = levels.above(core.standing()), core.used()
         if begin_ratio is None:

@@ -94,7 +94,7 @@ def _is_wanted(core: Core, plan: CompactionPlan, trigger: str, writer: Writer) -
     answer = yield Consult(
         Proposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
     )
-    return answer.failed or answer.value is not False
+    return answer.value is not False
 
 
 def _make(core: Core, plan: CompactionPlan, target: int, *, shape: Shape, writer: Writer) -> Program[_Made]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +15,11 @@ from windowpane.control.crossing import save_checkpoint
 from windowpane.control.drafting import completed
 from windowpane.control.facts import extract
 from windowpane.control.requests import ArchiveCheckpoint, AskModel, Program
+from windowpane.control.settings import Summarizer
 from windowpane.events import TrendReport
+from windowpane.window.blocks import Block
+
+_log = logging.getLogger(__name__)
 
 FINAL_TOKENS: Final = 2_000
 
@@ -51,11 +57,22 @@ def _summary(core: Core) -> Program[str]:
         text = "" if answer.failed else completed(core, str(answer.value or ""), None)
         if text:
             return text
-    return (core.settings.summarizer or summarize)(
-        extract(blocks),
-        goal=goal_text(core.goal, core.constraints, core.task.success_criteria),
-        previous=[block.text or "" for block in blocks if block.content_type == "summary"],
-        progress=core.progress(),
-        max_tokens=FINAL_TOKENS,
-        counter=core.counter,
-    )
+    return _written(core, core.settings.summarizer or summarize, blocks)
+
+
+def _written(core: Core, summarizer: Summarizer, blocks: Sequence[Block]) -> str:
+    """The summary without a model; by our own summarizer where the user's fails: a task has to end."""
+    try:
+        return summarizer(
+            extract(blocks),
+            goal=goal_text(core.goal, core.constraints, core.task.success_criteria),
+            previous=[block.text or "" for block in blocks if block.content_type == "summary"],
+            progress=core.progress(),
+            max_tokens=FINAL_TOKENS,
+            counter=core.counter,
+        )
+    except Exception:
+        if summarizer is summarize:
+            raise
+        _log.exception("the summarizer failed; the task is summed up by facts")
+        return _written(core, summarize, blocks)

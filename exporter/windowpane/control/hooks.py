@@ -85,10 +85,10 @@ def turn_end(
 def is_work_after_turn(core: Core) -> bool:
     """Whether anything is due now that the turn has ended."""
     levels = core.levels
-    if levels is None or not core.settings.after_turn:
+    if levels is None or core.compacting:
         return False
-    return any(rung.is_due(core, levels) for rung in core.settings.after_turn) or (
-        not core.compacting and bool(over_budget(core, levels.above(core.standing()), between=True))
+    return any(rung.is_due(core, levels) for rung in core.settings.after_turn) or bool(
+        over_budget(core, levels.above(core.standing()), between=True)
     )
 
 
