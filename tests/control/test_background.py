@@ -437,6 +437,7 @@ def test_a_red_window_waits_for_no_second_summary() -> None:
     filled(window, sent=80_000, replied=81_000)
     assert writer.began.wait(10)
     before = window.blocks()
+    window.set_policy("fifo")
     window.add_user(exactly(93_000 - window._core.used(), "much"))
     assert window.on_turn_start().action == "none"
     assert window.blocks()[: len(before)] == before
