@@ -49,13 +49,9 @@ def chart(
     alt: str,
     data: Callable[[], pd.DataFrame],
     data_title: str,
-    on_select: Callable[[], None] | None = None,
 ) -> None:
     """A figure with its text alternative: a description for screen readers and the figures as a table."""
-    selecting: dict[str, Any] = {}
-    if on_select is not None:
-        selecting = {"on_select": on_select, "selection_mode": "points"}
-    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG, **selecting)
+    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG)
     folded_table(data_title, data, key=f"{key}_data", alt=data_title)
 
 

@@ -212,7 +212,7 @@ def _arranged(
         figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
         margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
         legend={"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom", "font": {"size": 11}},
-        clickmode="event+select",
+        clickmode="event",
     )  # fmt: skip
     figure.update_layout(
         xaxis=axis(

@@ -60,7 +60,6 @@ def _picture(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline, pla
         alt=picture_words(timeline.turns),
         data=lambda: picture_data(timeline.turns),
         data_title="The picture as a table",
-        on_select=lambda: _take_click(int(timeline.turns["turn"].iloc[-1])),
     )
     if timeline.turns["unattributed"].any():
         st.caption(
@@ -99,12 +98,6 @@ def _scale(row: SessionRow, timeline: Timeline, place: SessionPlace) -> Scale:
         required=True,
     )
     return chosen or natural_scale(timeline.turns)
-
-
-def _take_click(last: int) -> None:
-    points = st.session_state[PICTURE].selection.points
-    if points:
-        go_to(int(points[0]["x"]), last)
 
 
 def go_to(turn: int, last: int) -> None:
@@ -162,7 +155,7 @@ def turn_control(timeline: Timeline) -> int:
         shortcut="N",
         on_click=lambda: go_to(min(last, int(after.min())), last),
     )
-    turn_line(here, (PICTURE, "cache", "cost", "carried"), (SLIDER, EXACT))
+    turn_line(here, (PICTURE, "cache", "cost", "carried"), (SLIDER, EXACT), clicks=PICTURE, choose=go)
     return here
 
 

@@ -6,9 +6,12 @@ by the figure's own axis, so that it stays right when somebody zooms.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import streamlit as st
+
+KEY: Final = "turn_line"
 
 SCRIPT: Final = """
 const lines = new Map();
@@ -62,9 +65,24 @@ function keep(controls) {
   held = control ? { control, element: here } : null;
 }
 
-export default function ({ data }) {
+// Each click on a chart chooses its turn; Plotly takes a click on what it has selected for the end of that.
+let choose = null;
+const clicked = ({ points }) => {
+  if (choose && points.length) choose(points[0].x);
+};
+
+function listen(key) {
+  const chart = document.querySelector(`.st-key-${key} .js-plotly-plot`);
+  if (!chart || !chart.on) return;
+  chart.removeListener("plotly_click", clicked);  // a chart that is made anew forgets who listened
+  chart.on("plotly_click", clicked);
+}
+
+export default function ({ data, setTriggerValue }) {
+  choose = (turn) => setTriggerValue("chosen", turn);
   const draw = () => {
     data.keys.forEach((key) => place(key, data.turn));
+    listen(data.clicks);
     reachable();
     keep(data.controls);
   };
@@ -78,7 +96,18 @@ export default function ({ data }) {
 _mount: Final = st.components.v2.component("windowpane_turn_line", js=SCRIPT)
 
 
-def turn_line(turn: int, keys: tuple[str, ...], controls: tuple[str, ...]) -> None:
-    """Draw the line at *turn* over the charts with these keys, and keep the keyboard on these controls."""
-    data = {"turn": turn, "keys": list(keys), "controls": list(controls)}
-    _mount(key="turn_line", data=data, height="content")
+def turn_line(
+    turn: int, keys: tuple[str, ...], controls: tuple[str, ...], *, clicks: str, choose: Callable[[int], None]
+) -> None:
+    """Draw the line at *turn* over the charts with these keys, and keep the keyboard on these controls.
+
+    A click on the chart *clicks* chooses the turn it is at.
+    """
+    data = {"turn": turn, "keys": list(keys), "controls": list(controls), "clicks": clicks}
+
+    def take() -> None:
+        chosen = st.session_state[KEY].chosen
+        if isinstance(chosen, int | float):
+            choose(int(chosen))
+
+    _mount(key=KEY, data=data, height="content", on_chosen_change=take)

@@ -154,7 +154,7 @@ def damage_line(damaged: Sequence[DamagedEvent]) -> str:
     """Which of the rows cannot be read, and what to do about it."""
     numbers = ", ".join(f"{one.seq}" for one in damaged[:NAMED]) + (", …" if len(damaged) > NAMED else "")
     return (
-        f"{count(len(damaged), 'event')} of these cannot be read: seq {numbers}. Verify the chain to see whether "
+        f"{len(damaged)} of these events cannot be read: seq {numbers}. Verify the chain to see whether "
         "the stored bytes were changed; a JSON Lines download holds them as they are."
     )
 

@@ -69,6 +69,30 @@ def test_a_deep_link_opens_the_turn_and_a_click_changes_it(
     page.screenshot(path=tmp_path / "turn-16.png")
 
 
+def test_a_mark_is_chosen_again_with_one_click(site: Callable[..., Any], small_store: SqliteStore) -> None:
+    """After the turn was moved away otherwise, the mark that was clicked last brings it back."""
+    here = site(small_store.path)
+    page = here.open("session", session="refactor-api", turn="9")
+    page.get_by_role("heading", name="Turn 9:").wait_for()
+    plot = page.locator(".js-plotly-plot").first
+
+    def click_mark() -> None:
+        mark = _box(plot.locator(".textpoint", has_text="K").first)
+        page.mouse.click(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
+
+    _until_heading(page, "Turn 16:", click_mark)
+    for _ in range(2):
+        page.get_by_role("slider").first.press("ArrowRight")
+        page.get_by_role("heading", name="Turn 17:").wait_for()
+        here.settle()
+
+        click_mark()
+
+        page.get_by_role("heading", name="Turn 16:").wait_for()
+        here.settle()
+    here.assert_at("**turn=16")
+
+
 def _box(place: Locator) -> FloatRect:
     place.scroll_into_view_if_needed()
     box = place.bounding_box()
