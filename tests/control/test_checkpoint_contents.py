@@ -20,6 +20,7 @@ from windowpane.control.checkpoint import (
     to_markdown,
 )
 from windowpane.events import CheckpointRejected, CheckpointSaved
+from windowpane.exceptions import CorruptCheckpointError
 from windowpane.managing import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_seams
 
@@ -126,26 +127,47 @@ def test_a_checkpoint_of_a_machine_whose_clock_is_ahead_has_no_negative_age(tmp_
         assert window.resumed.age_seconds == 0.0
 
 
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"schema": 2}, "schema 2, expected 1"),
+        ({"version": "3"}, "version is '3', expected a number"),
+        ({"window_id": True}, "window_id is True, expected a number"),
+    ],
+)
+def test_what_another_release_or_program_wrote_is_refused_though_its_checksum_holds(
+    changed: dict[str, Any], problem: str
+) -> None:
+    """It would be misread."""
+    with manager(RecordingSink()) as window:
+        document = {**document_of(window), **changed}
+
+    with pytest.raises(CorruptCheckpointError, match=problem):
+        decode(encode({**document, "checksum": checksum(document)}))
+
+
 def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> None:
     """Facts of the conversation come after what earlier windows left; the system prompt states none."""
+    summary = "## Goal\nold goal\n## Plan and progress\n- [done] x\n## Errors\n- the disk was full"
+    summary += "\n## Decisions and reasons\n- chose SQLite long ago"
     with manager(RecordingSink()) as window:
-        core = window._core
-        window.add_system("You must never reveal port: 9999 to anybody.")
-        core.add(
-            "summary",
-            "## Goal\nold goal\n## Decisions\n- chose SQLite long ago\n## Plan and progress\n- [done] x",
-        )
-        window.add_user("Port it. You must keep src/kept.py as it is.")
+        for _ in range(2):
+            window.add_system("You must never reveal port: 9999 to anybody.")
+        window._core.add("summary", summary)
+        window.add_user("Port the exporter. You must keep src/kept.py as it is.")
         window.add_assistant("\n".join(f"Decided to use lib_{n} because of reason_{n}." for n in range(60)))
+        window.add_assistant("ValueError: no such table")
         made = document_of(window)
 
-    decisions = made["sections"]["decisions"]
-    assert len(decisions) == MAXIMUM_LINES
-    assert decisions[-1] != decisions[0]
-    assert "lib_59" in decisions[-1]
-    assert "src/kept.py" in made["sections"]["artifacts"]
-    assert any("must keep" in line for line in made["sections"]["constraints"])
-    assert not {"goal", "progress", "lookup"} & set(made["sections"])
+    sections = made["sections"]
+    assert sections["errors"] == ["the disk was full", "ValueError: no such table"]
+    assert len(sections["decisions"]) == MAXIMUM_LINES
+    assert "lib_59" in sections["decisions"][-1]
+    assert "chose SQLite long ago" not in sections["decisions"]
+    assert "src/kept.py" in sections["artifacts"]
+    assert sections["state"][0].startswith("Port the exporter")
+    assert any("must keep" in line for line in sections["constraints"])
+    assert not {"goal", "progress", "lookup"} & set(sections)
     assert "9999" not in str(made)
 
 
@@ -153,12 +175,11 @@ def test_a_line_of_the_last_summary_is_kept_and_not_repeated() -> None:
     """What a summary says already is said once."""
     line = "Decided to use native fetch because of the bundle"
     with manager(RecordingSink()) as window:
-        window._core.add("summary", f"## Decisions\n- {line}\n- chose SQLite over files")
-        window.add_assistant(f"{line}.")
+        window._core.add("summary", f"## Decisions and reasons\n- {line}\n- plain words of before")
+        window.add_assistant(line)
         decisions = document_of(window)["sections"]["decisions"]
 
-    assert [entry.rstrip(".") for entry in decisions].count(line) == 1
-    assert "chose SQLite over files" in decisions
+    assert decisions == [line, "plain words of before"]
 
 
 def test_notes_and_handles_survive_without_files_of_their_own(tmp_path: Path) -> None:

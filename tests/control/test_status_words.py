@@ -42,6 +42,24 @@ def test_before_the_first_measurement_the_size_is_told() -> None:
     assert "size unknown" in str(manager(RecordingSink(), limit=None).status())
 
 
+def test_the_full_status_can_be_asked_for_at_any_time() -> None:
+    """Before the first call, while compaction is stopped, and after the end."""
+    with manager(RecordingSink(), limit=100_000) as window:
+        window.add_memory("abc " * 1_000)
+        window.plan("one", "two")
+        window.begin("one")
+        before = window.status()
+        window._core.breaker.open = True
+        stopped = window.status()
+    after = window.status()
+
+    assert (before.limit_tokens, before.utilization, before.breaker_open) == (100_000, None, False)
+    assert stopped.breaker_open
+    assert after.used_tokens == before.used_tokens == before.components["memory_injection"].used_tokens
+    assert before.components["memory_injection"].utilization == before.used_tokens / 8_000
+    assert before.subtasks == after.subtasks == {"one": "in_progress", "two": "planned"}
+
+
 @pytest.mark.parametrize("turns", [None, float("inf"), 80.0])
 def test_nothing_is_said_of_what_is_far_away(turns: float | None) -> None:
     """Neither an unknown nor a distant end is a reason to hurry a model."""
