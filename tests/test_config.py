@@ -148,6 +148,18 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         ("pressure:\n  thresholds:\n    yellow: 0.5\n", ":2: pressure.thresholds.orange", "missing"),
         ("eviction:\n  weights: {recency: 0.9}", ":2: eviction.weights", "sum to 1, these sum to 1.6"),
         ("budget:\n  allocations: {tool_results: 0.9}", ":2: budget.allocations", "must not exceed 1"),
+        ("budget:\n  allocations: {tool_results: 0.18}", ":2: budget.allocations", "these sum to 1.01"),
+        (
+            "compression:\n  cascade: {0.75: progressive, 0.85: progressive}",
+            ":1: compression",
+            "names a strategy twice: progressive, progressive",
+        ),
+        (
+            "compression:\n  cascade: {0.75: sub_agent, 0.85: progressive}",
+            ":1: compression",
+            "must rise with cost",
+        ),
+        ("pressure:\n  thresholds: {yellow: 0.7, orange: 0.7, red: 0.9}", ":2: pressure.thresholds", "must rise"),
         ("eviction:\n  protected_types: [sytem_prompt]", ":2: eviction.protected_types.0", "system_prompt"),
         (
             "health_monitoring:\n  alerts:\n    disable: [utilisation]",

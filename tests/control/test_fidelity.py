@@ -195,3 +195,38 @@ def test_keeping_everything_is_never_less_than_perfect(texts: list[str]) -> None
     evaluated = evaluate(blocks, blocks, digest=digest)
 
     assert evaluated.score in (None, 1.0)
+
+
+def facts_of(*blocks: Block) -> set[tuple[str, str]]:
+    return {(fact.kind, fact.text) for fact in extract(blocks)}
+
+
+def test_alternatives_in_prose_are_no_path() -> None:
+    """`and/or` is a word where a person writes it, and may be a folder where a tool prints it twice."""
+    said = facts_of(block("Use read/write or get/set in src/api.py"))
+
+    assert said == {("path", "src/api.py")}
+    assert ("path", "read/write") in facts_of(*(block("read/write", "tool_result", n=n) for n in range(2)))
+
+
+def test_a_number_is_a_fact_under_the_key_it_is_set_to() -> None:
+    """Neither numbers in a sentence nor those of a list are; nor what follows a short or numeric key."""
+    assert facts_of(block("port: 8080, retries = 3")) == {("number", "port=8080"), ("number", "retries=3")}
+    assert facts_of(block("we tried timeout 30 and 12:30 and id: 7")) == set()
+
+
+def test_the_goal_is_the_first_line_of_the_first_user_message() -> None:
+    """Later messages add to it and do not replace it."""
+    found = facts_of(
+        block("Port the exporter now\nand more of it", "user_message"),
+        block("Rename another thing instead", "user_message", n=1),
+    )
+
+    assert {text for kind, text in found if kind == "goal"} == {"Port the exporter now"}
+
+
+def test_sentences_in_what_tools_print_are_nobody_s_decision() -> None:
+    """Only people and the model decide; an error is one wherever it stands."""
+    printed = facts_of(block("they decided to use nothing else\nValueError: no such table", "tool_result"))
+
+    assert printed == {("error", "ValueError: no such table")}

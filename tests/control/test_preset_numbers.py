@@ -1,0 +1,64 @@
+"""The presets' numbers at their edges, as their sources state them."""
+
+from __future__ import annotations
+
+from windowpane.control.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go
+from windowpane.control.presets.baseagent import Numbers
+from windowpane.control.presets.picoclaw import picoclaw
+from windowpane.control.presets.picoclaw_budget import (
+    estimate_message_tokens,
+    history_budget,
+    is_over_context_budget,
+)
+
+
+def test_picoclaw_is_over_budget_strictly() -> None:
+    """Messages, tools and output that fill the window to the last token still fit."""
+    message = {"role": "user", "content": "x" * 88}
+    tokens = estimate_message_tokens(message)
+
+    assert tokens == (88 + 12) * 2 // 5
+    assert not is_over_context_budget(tokens + 50, [message], max_tokens=50)
+    assert is_over_context_budget(tokens + 49, [message], max_tokens=50)
+
+
+def test_picoclaw_s_history_budget_is_what_is_left_and_never_negative() -> None:
+    """The window without system prompt, summary, tools and output."""
+    parts = {"system_tokens": 10, "summary_tokens": 20, "tool_tokens": 30}
+
+    assert history_budget(1_000, **parts, max_tokens=100) == 840
+    assert history_budget(100, **parts, max_tokens=100) == 0
+
+
+def test_picoclaw_counts_media_flat_and_keeps_a_quarter_for_output() -> None:
+    """An attachment adds its own tokens beside the characters; what is asked for replaces the quarter."""
+    plain = estimate_message_tokens({"role": "user", "content": "hi"})
+
+    assert estimate_message_tokens({"role": "user", "content": "hi", "media": ["a.png"]}) == plain + 256
+    assert picoclaw().limits(32_768, "given").reserved_tokens == 8_192
+    assert picoclaw().limits(32_768, "given", requested_output_tokens=1_000).reserved_tokens == 1_000
+    assert picoclaw().limits(1_000, "given", requested_output_tokens=5_000).usable_tokens == 1
+
+
+def test_ai_sdk_go_s_strategies_have_the_source_s_defaults() -> None:
+    """Twenty messages in the sliding window, ten beside a summary, 85% of the model's input."""
+    limits = ai_sdk_go().limits(40_000, "given")
+
+    assert (SlidingWindow().messages, Summarize().keep) == (20, 10)
+    assert limits.reserved_tokens == 0
+    assert ai_sdk_go().control.levels_of(limits, 0.85).evict == 34_000
+    assert ai_sdk_go(max_token_ratio=0.80).control.levels_of(limits, 0.85).evict == 32_000
+
+
+def test_baseagent_keeps_the_same_share_of_a_smaller_window_and_the_same_number_of_a_larger_one() -> None:
+    """32,000 of 200,000, 40,000 protected, 20,000 at least; beyond that size nothing grows."""
+    numbers = Numbers()
+    reserved, pruning = {}, {}
+    for limit in (100_000, 200_000, 1_000_000):
+        limits = numbers.window(limit, "given")
+        reserved[limit] = limits.reserved_tokens
+        pruning[limit] = (numbers.pruning_of(limits).protect_tokens, numbers.pruning_of(limits).minimum_tokens)
+
+    assert reserved == {100_000: 16_000, 200_000: 32_000, 1_000_000: 32_000}
+    assert pruning == {100_000: (20_000, 10_000), 200_000: (40_000, 20_000), 1_000_000: (40_000, 20_000)}
+    assert numbers.window(200_000, "given", 8_000).reserved_tokens == 8_000

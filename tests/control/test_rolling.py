@@ -1,0 +1,120 @@
+"""From one window into the next: what the roll saves, what comes along, and what `clear` leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+from builders import is_valid, manager, sent, talk, words
+
+from windowpane.control.breaker import NO_PROGRESS, REFILLED
+from windowpane.events import CheckpointSaved, ContentCompressed, WindowRolled
+from windowpane.managing import ContextWindowManager
+from windowpane.testing import RecordingSink, chat_reply
+
+GOAL = "Port the exporter.\nKeep  its names."
+
+
+def fill(window: ContextWindowManager, *, most: int = 60) -> bool:
+    """Talk until the window rolled; says whether it did."""
+    return any(talk(window, f"Question {n}?", words(800, tag=f"a{n}x")).action == "roll" for n in range(most))
+
+
+def test_the_window_that_rolls_is_saved_before_the_next_begins() -> None:
+    """A summary, then a checkpoint of it, then a new window with the goal word for word."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, cascade=["roll"], task_goal=GOAL, constraints=["never touch x"]) as window:
+        window.add_system("You are careful.")
+        assert fill(window)
+        window.flush()
+        kinds = [
+            type(event.data).__name__
+            for event in sink.events
+            if isinstance(event.data, WindowRolled | ContentCompressed)
+            or (isinstance(event.data, CheckpointSaved) and event.data.trigger == "roll")
+        ]
+
+        assert kinds == ["ContentCompressed", "CheckpointSaved", "WindowRolled"]
+        assert window.status().window_id == 2
+        (summary,) = [block.text or "" for block in window.blocks() if block.content_type == "summary"]
+        assert f"{GOAL}\nConstraint: never touch x" in summary
+        assert window.messages()[0] == {"role": "system", "content": "You are careful."}
+        assert is_valid(window)
+
+
+def test_where_nothing_can_be_summarised_no_window_is_opened() -> None:
+    """A new window with the same content would be no gain, and be tried again in every turn."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, cascade=["roll"]) as window:
+        window.before_compaction(lambda _proposal: False)
+        fill(window)
+
+    assert sink.of(WindowRolled) == []
+    assert not [event for event in sink.of(CheckpointSaved) if event.trigger == "roll"]
+
+
+@pytest.mark.parametrize(("reason", "windows"), [(NO_PROGRESS, 1), (REFILLED, 2)])
+def test_a_breaker_that_opened_for_want_of_progress_stops_rolls_too(reason: str, windows: int) -> None:
+    """Where summaries help but the window refills, a new window is the way out, and closes the breaker."""
+    with manager(RecordingSink(), limit=32_768, cascade=["roll"]) as window:
+        for n in range(34):
+            talk(window, f"question {n}", words(837, tag=f"a{n}x"))
+        window._core.breaker.open, window._core.breaker.reason = True, reason
+        assert 28_535 <= window._core.used() <= 28_672  # where a window rolls, and a call is still possible
+        window.on_turn_start()
+
+        assert window.status().window_id == windows
+        assert window.status().breaker_open == (windows == 1)
+
+
+def test_what_the_provider_counted_beyond_the_content_is_not_carried_over() -> None:
+    """It is measured again by the next call of the new window."""
+    with manager(RecordingSink(), limit=32_768, cascade=["roll"]) as window:
+        talk(window, "go", "ok")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("ok", input_tokens=3_000))
+        assert "unattributed" in {block.content_type for block in window.blocks()}
+        assert fill(window)
+
+        assert "unattributed" not in {block.content_type for block in window.blocks()}
+
+
+def test_a_call_that_waits_comes_along_and_gets_its_result_in_the_new_window() -> None:
+    """Call and result stay together over two windows though both have other ids there."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, cascade=["roll"]) as window:
+        window.add_user("deploy it")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply(None, calls=[("c1", "deploy", "{}")]))
+        window.hold("c1")
+        assert fill(window)
+        assert fill(window)
+        window.on_tool_result("deploy", "DEPLOYED at last", "c1")
+
+        assert [message["tool_call_id"] for message in window.messages() if message["role"] == "tool"] == ["c1"]
+        assert sent(window).count("DEPLOYED at last") == 1
+        assert is_valid(window)
+
+
+@pytest.mark.parametrize("given", ["", GOAL])
+def test_clear_leaves_what_was_said_and_every_open_call_behind(given: str) -> None:
+    """System prompt and what is pinned stay; a goal stays where it was given, else the next message states it."""
+    with manager(RecordingSink(), task_goal=given) as window:
+        window.add_system("You are careful.")
+        window.add_memory("pinned fact", pinned=True)
+        window.add_user("first task")
+        for call in ("c1", "c2", "c3"):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(None, calls=[(call, "run", "{}")]))
+            if call == "c1":
+                window.hold(call)
+            if call == "c2":
+                window.on_tool_result("run", "done", call)
+        window.clear()
+        window.add_user("second task")
+        for call in ("c1", "c2", "c3"):
+            window.on_tool_result("run", "late", call)
+
+        assert window.goal == (given or "second task")
+        assert "first task" not in sent(window)
+        assert "pinned fact" in sent(window)
+        assert {*window._core.open_calls, *window._core.held, *window._core.answered} == set()
+        assert is_valid(window)
