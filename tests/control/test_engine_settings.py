@@ -1,0 +1,104 @@
+"""What arguments and the file mean for the engine, where the two meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import manager
+
+from windowpane.config import load_config
+from windowpane.control.core import Core
+from windowpane.control.settings import SAFETY_NET
+from windowpane.exceptions import ConfigurationError
+from windowpane.managing import ContextWindowManager
+from windowpane.settings import Thresholds
+from windowpane.testing import RecordingSink, in_memory_seams
+
+Configure = Callable[[str], Path]
+
+
+@pytest.fixture
+def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
+    """Writes the configuration file that managers read."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "windowpane.yaml"
+        path.write_text(text)
+        monkeypatch.setenv("WINDOWPANE_CONFIG", str(path))
+        return path
+
+    return write
+
+
+def core_of(**options: Any) -> Core:
+    return manager(RecordingSink(), **options)._core
+
+
+def test_zones_given_as_an_argument_win_over_the_file(configure: Configure) -> None:
+    """As every argument does."""
+    configure("pressure: {thresholds: {yellow: 0.3, orange: 0.5, red: 0.7}}")
+    given, read = core_of(thresholds=Thresholds(0.4, 0.6, 0.8)).limits, core_of().limits
+
+    assert given is not None
+    assert read is not None
+    assert (given.thresholds.orange, read.thresholds.orange) == (0.6, 0.5)
+
+
+def test_a_size_given_as_an_argument_wins_over_the_file(configure: Configure) -> None:
+    """Where neither says it the catalogue does, and of a model it does not know nothing."""
+    configure("max_context_tokens: 50000")
+    limits = [core_of(limit=limit).limits for limit in (None, 60_000)]
+    configure("")
+
+    assert [one and one.limit_tokens for one in limits] == [50_000, 60_000]
+    assert core_of(limit=None).limits is None
+
+
+def test_an_agent_without_a_name_is_refused() -> None:
+    """Everything that is shown and counted is by agent."""
+    with pytest.raises(ConfigurationError, match="agent: the agent has no name"):
+        ContextWindowManager(agent="", model="m", seams=in_memory_seams(RecordingSink()))
+
+
+def test_the_output_that_is_asked_for_is_kept_free(configure: Configure) -> None:
+    """The larger of what the agent asks for and the file's share."""
+    configure("budget: {allocations: {output_reserved: 0.10}}")
+    limits = [core_of(requested_output_tokens=tokens).limits for tokens in (0, 8_000, 20_000)]
+
+    assert [one and one.reserved_tokens for one in limits] == [10_000, 10_000, 20_000]
+
+
+def test_the_rungs_that_make_a_call_possible_come_last_and_once() -> None:
+    """Named among others or not."""
+    ladder = core_of(cascade=["truncation", "eviction", "hard_eviction"]).settings.ladder
+
+    assert ladder == ("eviction", *SAFETY_NET)
+
+
+def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> None:
+    """The names in the file are not those of the terms."""
+    configure(
+        "eviction: {weights: {recency: 0.1, priority: 0.15, type_ttl: 0.2, reference_freq: 0.25,"
+        " semantic_duplication: 0.3}}"
+    )
+    policy = core_of().settings.policy
+
+    assert policy is not None
+    assert policy.weights == {
+        "recency": 0.1, "priority": 0.15, "lifetime": 0.2, "references": 0.25, "duplication": 0.3,
+    }  # fmt: skip
+
+
+def test_a_level_where_reductions_begin_is_no_contradiction(configure: Configure) -> None:
+    """At the threshold both can act; only below it one of them could not."""
+    config = load_config(
+        configure(
+            "cross_window: {auto_save_threshold: 0.75}\ncompression: {compaction_utilization_threshold: 0.75}"
+        ),
+        environ={},
+    )
+
+    assert config.cross_window.auto_save_threshold == 0.75
