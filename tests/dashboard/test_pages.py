@@ -113,6 +113,20 @@ def test_fleet_filters_come_from_the_address(small_store: SqliteStore, open_page
     assert next(box for box in app.selectbox if box.label == "Agent").value == "writer"
 
 
+def test_the_fleet_says_nothing_of_an_unknown_cache(
+    empty_store: SqliteStore, open_page: OpenPage, builders: Any, said: Callable[..., str]
+) -> None:
+    """Sessions without usage have no share of cached input; commands in the last line are set as commands."""
+    events = builders.plain("quiet", start=time.time() - 900, turns=2, limit_tokens=9_000, end=True)
+    unused = [event for event in events if event.type != "turn.ended"]
+    empty_store.append(unused)
+
+    words = said(open_page("fleet"))
+
+    assert "from the cache" not in words
+    assert ", by `windowpane serve` and `windowpane prune`;" in words
+
+
 def test_a_fleet_filter_goes_into_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
     """Typing narrows the list and changes the address."""
     app = open_page("fleet")

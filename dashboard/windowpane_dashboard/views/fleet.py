@@ -51,10 +51,8 @@ def store_line(snapshot: access.Snapshot, now: float) -> None:
     except ConfigurationError as error:
         kept = f"How long sessions are kept is not known, because the settings cannot be read ({error}). They go"
     st.caption(
-        elements.escaped(
-            f"{stored} {kept}, by `windowpane serve` and `windowpane prune`; a tombstone of each stays in the "
-            "audit chain."
-        )
+        elements.escaped(f"{stored} {kept}")
+        + ", by `windowpane serve` and `windowpane prune`; a tombstone of each stays in the audit chain."
     )
 
 
@@ -94,7 +92,8 @@ def summary(listed: Fleet) -> None:
     if unknown:
         parts.append(f"– limit unknown {unknown:,}")
     parts.append(f"cost {dollars(listed.cost_dollars)}")
-    parts.append(f"{percent(listed.cache_ratio)} of the input from the cache")
+    if listed.cache_ratio is not None:
+        parts.append(f"{percent(listed.cache_ratio)} of the input from the cache")
     if listed.more:
         parts.append(f"all of the {len(listed.rows):,} sessions listed")
     st.caption(elements.escaped("   ·   ".join(parts)))
