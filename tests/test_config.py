@@ -184,6 +184,11 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
             "0.7 is below 0.8, where reductions begin",
         ),
         ("compression:\n  cascade: {0.5: progressive}", ":2: compression.cascade", "progressive at 0.5"),
+        (
+            "compression:\n  cascade: {75: progressive}",
+            ":2: compression.cascade.75: not",
+            "less than or equal to 1",
+        ),
         ("budget:\n  enforce: both", ":2: budget.enforce", "component"),
         ("compression:\n  background: later", ":2: compression.background", "boolean"),
         (

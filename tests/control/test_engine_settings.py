@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from builders import manager
 
 from windowpane.config import load_config
 from windowpane.control.core import Core
+from windowpane.control.judging.sampling import SampledJudge
+from windowpane.control.presets import PRESETS
 from windowpane.control.settings import SAFETY_NET
 from windowpane.exceptions import ConfigurationError
 from windowpane.managing import ContextWindowManager
@@ -102,3 +105,37 @@ def test_a_level_where_reductions_begin_is_no_contradiction(configure: Configure
     )
 
     assert config.cross_window.auto_save_threshold == 0.75
+
+
+def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure) -> None:
+    """The file's hold where no argument names one."""
+    configure("preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.suites.matching:string_match}}")
+    own = SampledJudge(lambda _system, _user: "yes")
+    seams = replace(in_memory_seams(RecordingSink()), judge=own)
+
+    assert core_of(limit=200_000).limits == PRESETS["baseagent"].limits(200_000, "given")
+    assert core_of(limit=200_000, preset="cascade").limits == PRESETS["cascade"].limits(200_000, "given")
+    assert manager(RecordingSink(), seams=seams)._seams.judge is own
+    read = manager(RecordingSink())._seams.judge
+    assert read is not None
+    assert read.name == "string-match (no model)"
+
+
+def test_a_share_beside_a_profile_differs_from_it(configure: Configure) -> None:
+    """The profile says the others."""
+    configure("budget: {profile: research, allocations: {tool_results: 0.10}}")
+    with manager(RecordingSink()) as window:
+        parts = window.status().components
+
+    assert (parts["tool_results"].budget_tokens, parts["memory_injection"].budget_tokens) == (10_000, 15_000)
+
+
+def test_an_empty_variable_and_a_home_folder_are_understood(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty variable says nothing, and `~` is the user's folder."""
+    file = configure("pressure: {velocity_window: 7}")
+    monkeypatch.setenv("HOME", str(file.parent))
+    environ = {"WINDOWPANE_CONFIG": "~/windowpane.yaml", "WINDOWPANE_PRESSURE__VELOCITY_WINDOW": ""}
+
+    assert load_config(environ=environ).pressure.velocity_window == 7
