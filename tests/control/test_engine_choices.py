@@ -17,11 +17,13 @@ from message_rules import anthropic_faults, openai_faults
 from windowpane.config import load_config
 from windowpane.control.cascade import RUNGS, cascade_ladder
 from windowpane.control.compression.subagent import Subtask
+from windowpane.control.eviction.policies import TERMS
 from windowpane.control.manager import ContextWindowManager as CoreManager
 from windowpane.control.requests import Proposal
 from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
 from windowpane.events import (
     BlocksEvicted,
+    BreakerOpened,
     BudgetBlocked,
     ContentCompressed,
     FidelityEvaluated,
@@ -167,13 +169,13 @@ def test_notes_that_say_enough_take_the_place_of_the_conversation() -> None:
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
-        for n in range(24):
+        for n in range(60):
             window.note(f"We decided plan_{n} because of reason_{n}.", category="decisions", importance="high")
-        talk(window, 24)
+        talk(window, 60)
 
-        assert "note_taking" in strategies(sink)
+        assert strategies(sink).count("note_taking") > 1
         assert "plan_3 because of reason_3" in said(window)
-    assert len(sink.of(NoteWritten)) == 24
+    assert len(sink.of(NoteWritten)) == 60
 
 
 def test_notes_that_say_little_do_not() -> None:
@@ -190,6 +192,35 @@ def test_notes_that_say_little_do_not() -> None:
     rejected = [event for event in sink.of(ContentCompressed) if event.strategy == "note_taking"]
     assert len(rejected) == 1
     assert rejected[0].reason.startswith("fidelity")
+
+
+def test_notes_that_say_little_stop_no_other_strategy() -> None:
+    """However often they are refused, the breaker is not for them: another writer comes after them."""
+    sink = RecordingSink()
+    with manager(sink, cascade=["note_taking"]) as window:
+        window.add_user("go")
+        for n in range(40):
+            window.note(f"Remember milk number {n}.")
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(f"We decided plan_{n} because of reason_{n}. " + f"talk{n} " * 200))
+        assert not window.status().breaker_open
+    refused = [event for event in sink.of(ContentCompressed) if event.strategy == "note_taking"]
+    assert len(refused) > 3
+    assert {event.outcome for event in refused} == {"rejected"}
+    assert sink.of(BreakerOpened) == []
+
+
+def test_nothing_is_kept_beside_what_was_summed_up() -> None:
+    """A long session does not grow by what left its window."""
+    sink = RecordingSink()
+    with manager(sink) as window:
+        window.add_user("go")
+        results(window, 6, size=300, text=lambda n: f"found {n} matches in src/module_{n}/file_{n}.py " * 30)
+        talk(window, 40)
+        assert "compaction" in strategies(sink)
+        inside = {block.id for block in window.blocks()}
+        assert set(window._core.payloads) <= inside
+        assert set(window._core.references.in_use(0)) <= inside
 
 
 def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
@@ -386,6 +417,52 @@ def test_scenario_061_a_long_call_keeps_its_place_with_an_interim_result() -> No
         assert valid(window)
 
 
+def summed_up(answer: str, *, again: bool = True) -> tuple[ScriptedModel, list[ContentCompressed], str]:
+    """Results of 4,000 and 1,500 tokens in a window that is too full, once or *again*: who was asked what."""
+    sink, model = RecordingSink(), ScriptedModel([answer])
+    seams = in_memory_seams(sink, model=model)
+    with manager(sink, seams=seams, cascade=["tool_result_summarization"]) as window:
+        window.add_user("go")
+        for n, size in enumerate((4_000, 1_500, 1_500)):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
+            window.on_tool_result("run", f"row_{n} " + "." * 4 * size, f"c{n}")
+        window.on_turn_start()
+        window.on_turn_end(chat_reply("." * 4 * 2_600))
+        window.on_turn_start()
+        if again:
+            window.on_turn_end(chat_reply("." * 4 * 2_500))
+            window.on_turn_start()
+        window.flush()
+        return model, sink.of(ContentCompressed), said(window)
+
+
+def test_a_model_sums_up_no_more_results_than_have_to() -> None:
+    """The largest is enough: the others stay whole until the window is full again."""
+    model, events, shown = summed_up("row_0 found", again=False)
+    assert [event.outcome for event in events] == ["accepted"]
+    assert ["row_0" in user for _, user in model.asked] == [True]
+    assert "row_0 found" in shown
+    assert "row_1 ..." in shown
+
+
+def test_what_a_model_summed_up_is_not_summed_up_again() -> None:
+    """Nor is it asked twice for the same result where its summary is still a long one."""
+    model, events, _ = summed_up("row_0 found " + "fact " * 2_000)
+    assert [event.strategy for event in events] == ["tool_result_summarization"] * len(events)
+    assert len(events) > 1
+    assert sum("row_0" in user for _, user in model.asked) == 1
+
+
+def test_a_summary_of_a_result_that_is_not_smaller_is_not_used() -> None:
+    """Nothing grows: the result stays as it was."""
+    _, events, shown = summed_up("row_0 found " + "fact " * 4_000)
+    assert events[0].outcome == "rejected"
+    assert events[0].reason == "not smaller"
+    assert "row_0 ..." in shown
+    assert "fact" not in shown
+
+
 def test_a_result_takes_the_place_of_an_interim_one_that_was_shortened() -> None:
     """What stands for a call that goes on may be cut where a call would else not fit; it is still only that."""
     sink = RecordingSink()
@@ -502,15 +579,27 @@ def test_an_enforced_component_is_reduced_by_itself() -> None:
     assert all(event.action for event in sink.of(BudgetBlocked))
 
 
-def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn() -> None:
-    """A system prompt and protected results over their budget cost one attempt, not one a turn."""
-    sink = RecordingSink()
-    with manager(sink, limit=100_000, enforce="component", budget={"message_history": 0.01}) as window:
-        window.add_user("go " * 6_000)
-        for _ in range(10):
+def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinned memory over its budget costs an attempt every fourth turn, or as soon as it has grown."""
+    attempts: list[int] = []
+    lifetime = TERMS["lifetime"]
+
+    def counted(items: Any, snapshot: Any) -> Any:
+        attempts.append(snapshot.turn)
+        return lifetime(items, snapshot)
+
+    monkeypatch.setitem(TERMS, "lifetime", counted)
+    with manager(
+        RecordingSink(), limit=100_000, enforce="component", budget={"memory_injection": 0.01}
+    ) as window:
+        window.add_user("go")
+        window.add_memory("memory " * 2_000, pinned=True)
+        for turn in range(1, 11):
+            if turn == 7:
+                window.add_memory("more " * 400, pinned=True)
             window.on_turn_start()
             window.on_turn_end(chat_reply("ok"))
-    assert len(sink.of(ContentCompressed)) <= 3
+    assert sorted(set(attempts)) == [1, 5, 7]
 
 
 # -- leaving things out ---------------------------------------------------------------------------------------
