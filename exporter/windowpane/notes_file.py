@@ -12,7 +12,8 @@ from windowpane.checkpoints import write_whole
 from windowpane.control.compression.notes import CATEGORIES, Category, Importance, Note
 
 HEADING: Final = "# Notes"
-_LINE: Final = re.compile(r"- (?:\[(?P<importance>critical|high)\] )?(?P<text>\S.*)")
+_LINE: Final = re.compile(r"(?:[-*+] )?(?:\[(?P<importance>critical|high)\] )?(?P<text>\S.*)")
+"""A note, with the sign of a list or as people write; headings aside."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ def _parsed(text: str) -> list[Note]:
     for line in text.splitlines():
         if line.startswith("## "):
             category = names.get(line[3:].strip(), "misc")
+        if line.startswith("#"):
             continue
         found = _LINE.fullmatch(line.strip())
         if found is not None:

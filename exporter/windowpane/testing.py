@@ -100,6 +100,8 @@ class MemoryCheckpoints:
         """Documents with their Markdown, oldest first."""
         self.archived: list[str] = []
         """Ids of tasks that were put aside."""
+        self._put_aside: dict[str, int] = {}
+        """How many of the saved were put aside with a task."""
 
     def save(self, document: Mapping[str, Any], markdown: str) -> None:
         """Keep a checkpoint. Raises `StaleCheckpointError` when it is not newer."""
@@ -110,12 +112,14 @@ class MemoryCheckpoints:
 
     def load(self, task_id: str) -> Found:
         """The last one of a task that was not put aside."""
-        own = [document for document, _ in self.saved if document["task_id"] == task_id]
-        return Found(own[-1] if own and task_id not in self.archived else None)
+        since = self.saved[self._put_aside.get(task_id, 0) :]
+        own = [document for document, _ in since if document["task_id"] == task_id]
+        return Found(own[-1] if own else None)
 
     def archive(self, task_id: str) -> None:
         """Put a task's checkpoints aside."""
         self.archived.append(task_id)
+        self._put_aside[task_id] = len(self.saved)
 
 
 def chat_reply(

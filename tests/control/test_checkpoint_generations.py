@@ -183,3 +183,20 @@ def test_an_event_loop_is_not_kept_from_resuming(tmp_path: Path) -> None:
     window = AsyncContextWindowManager(agent="a", model="m", limit_tokens=32_768, task_id="task", seams=seams)
 
     assert window.subtasks == {"one": "done"}
+
+
+def test_a_task_begins_anew_after_it_was_put_aside_in_memory_as_in_files() -> None:
+    """Tests that use the store in memory see what a folder would show them."""
+    seams = in_memory_seams(RecordingSink())
+
+    def again() -> ContextWindowManager:
+        return ContextWindowManager(agent="a", model="m", limit_tokens=32_768, task_id="task", seams=seams)
+
+    first = again()
+    first.done("one")
+    first.complete("all done")
+    second = again()
+    assert second.resumed is None
+    second.done("two")
+
+    assert again().subtasks == {"two": "done"}

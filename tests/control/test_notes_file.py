@@ -31,13 +31,18 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: P
 
 
 def test_what_people_write_into_the_file_is_read(tmp_path: Path) -> None:
-    """Their own headings are `misc`, a mark of importance counts, prose is no note."""
+    """Their own headings are `misc`, a mark of importance counts, and a line without a sign is a note as well."""
     path = tmp_path / "notes.md"
     path.write_text(
-        "# Notes\nprose\n\n## Task progress\n- [high] half way\n\n## Mine\n  - [low] own\n- [critical] now\n"
+        "# Notes\nprose\n\n## Task progress\n* [high] half way\n\n## Mine\n  - [low] own\n- [critical] now\n"
     )
+    notes = FileNotes(path, redact=str)
+    read = notes.load()
+    notes.save(read)
 
-    assert list(FileNotes(path, redact=str).load()) == [
+    assert set(notes.load()) == set(read)
+    assert list(read) == [
+        Note("misc", "prose", "normal", 0, 0),
         Note("task_progress", "half way", "high", 0, 0),
         Note("misc", "[low] own", "normal", 0, 0),
         Note("misc", "now", "critical", 0, 0),

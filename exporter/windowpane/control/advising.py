@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from windowpane.control.budget import Ruling
+from windowpane.control.budget import Ruling, check_claim
 from windowpane.control.decisions import Status
 from windowpane.control.eviction.engine import LISTED_CANDIDATES, plan_eviction
 from windowpane.control.eviction.policies import Policy, policy_named
@@ -73,7 +73,8 @@ class AdvisingSession(ManagedSession):
             return ruling
 
     def commit(self, component: Component, tokens: int) -> None:
-        """What *tokens* were reserved for has been added, or will not come."""
+        """What *tokens* were reserved for has been added, or will not come. Raises as `can_add`."""
+        check_claim(component, tokens)
         with self._lock:
             if self._core.budget is not None:
                 self._core.budget.commit(component, tokens)

@@ -136,6 +136,14 @@ class Budget:
         return "soft" if used_tokens >= self._soft_ratio * budget else "normal"
 
 
+def check_claim(component: str, tokens: int) -> None:
+    """Raises `ConfigurationError` where no component is named, or a number that is none of tokens."""
+    if component not in COMPONENTS or tokens < 0:
+        raise ConfigurationError(
+            f"budget.{component}", f"{tokens} tokens", expected=f"0 or more of {', '.join(COMPONENTS)}"
+        )
+
+
 def shares_of(budget: Mapping[Component, float] | str) -> dict[Component, float]:
     """The shares of a profile by name, or as given. Raises `ConfigurationError` for a name that is none."""
     if not isinstance(budget, str):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from windowpane.control.budget import Ruling
+from windowpane.control.budget import Ruling, check_claim
 from windowpane.control.eviction.placeholders import finding_of
 from windowpane.control.outputs import read_output
 from windowpane.control.payloads import Payload
@@ -20,8 +20,7 @@ from windowpane.control.requests import KeepOriginals, Program
 from windowpane.control.session_state import OpenCall, SessionState, Stuck
 from windowpane.control.waiting import stand_for, supersede
 from windowpane.events import BudgetBlocked, BudgetWarned, HistoryRepaired
-from windowpane.exceptions import ConfigurationError
-from windowpane.vocabulary import COMPONENT_OF, COMPONENTS, STANDING_TYPES, Component, ContentType
+from windowpane.vocabulary import COMPONENT_OF, STANDING_TYPES, Component, ContentType
 from windowpane.window.blocks import Block
 from windowpane.window.references import INDEXED_TYPES, argument_values
 
@@ -224,10 +223,7 @@ class Core(SessionState):
 
     def can_add(self, component: Component, tokens: int) -> Ruling:
         """Whether *tokens* more of a component fit; reports what is blocked, and limits that would be passed."""
-        if component not in COMPONENTS or tokens < 0:
-            raise ConfigurationError(
-                f"budget.{component}", f"{tokens} tokens", expected=f"0 or more of {', '.join(COMPONENTS)}"
-            )
+        check_claim(component, tokens)
         used = self.tracker.window.tokens_by_component
         if self.budget is None or self.limits is None:
             return Ruling("allowed", component, used[component], None)

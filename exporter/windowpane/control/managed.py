@@ -193,8 +193,9 @@ class ManagedSession:
         """Call *listener* with every event of that name, such as `zone.changed`; `*` means all of them.
 
         It is called on the agent's thread, after the hook that caused it, without the lock; what it raises
-        is logged. Raises `ConfigurationError` for a name that no event has.
+        is logged. Raises `ConfigurationError` for a name that no event has, and for what cannot be called.
         """
+        _check_callable("on", listener)
         if event_name != "*" and event_name not in PAYLOADS:
             near = ", ".join(get_close_matches(event_name, PAYLOADS)) or "an event's name, or *"
             raise ConfigurationError("on", f"there is no event {event_name!r}", expected=near)
@@ -204,8 +205,10 @@ class ManagedSession:
     def before_compaction(self, adviser: Adviser) -> None:
         """Ask *adviser* before every compaction, without the lock; where it returns False there is none now.
 
-        What has to leave for the call to fit still leaves. What it raises is logged and stops nothing.
+        What has to leave for the call to fit still leaves. What it raises is logged and stops nothing. Raises
+        `ConfigurationError` for what cannot be called.
         """
+        _check_callable("before_compaction", adviser)
         with self._lock:
             self._advisers.append(adviser)
             self._core.consulted = True
@@ -386,3 +389,8 @@ def _fitting(settings: ControlSettings, seams: Seams) -> ControlSettings:
         subagent=settings.subagent and seams.subagent is not None,
         model=str(model) if seams.model is not None else "",
     )
+
+
+def _check_callable(what: str, given: object) -> None:
+    if not callable(given):
+        raise ConfigurationError(what, f"{given!r} cannot be called", expected="a function")

@@ -5,7 +5,7 @@ Each of these that changes the course of the task saves a checkpoint, so that no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from windowpane.control.advising import AdvisingSession
@@ -54,7 +54,7 @@ class TaskSession(AdvisingSession):
 
     def plan(self, *subtasks: str) -> None:
         """Subtasks that are intended."""
-        self._note("plan", lambda core: core.task.plan(subtasks))
+        self._note("plan", lambda core: core.task.plan(_each(subtasks)))
 
     def begin(self, subtask: str) -> None:
         """A subtask is being worked on.
@@ -74,8 +74,9 @@ class TaskSession(AdvisingSession):
 
     def decision(self, what: str, *, why: str = "", instead_of: Sequence[str] = ()) -> None:
         """A choice with its reason and what was not chosen; saves a checkpoint."""
-        choice = Choice(what, why, (instead_of,) if isinstance(instead_of, str) else tuple(instead_of))
-        self._note("decision", lambda core: core.task.choose(choice), milestone=True)
+        self._note(
+            "decision", lambda core: core.task.choose(Choice(what, why, _each([instead_of]))), milestone=True
+        )
 
     def issue(self, text: str) -> None:
         """Something stands in the way; saves a checkpoint."""
@@ -117,7 +118,7 @@ class TaskSession(AdvisingSession):
 
     def watch(self, *paths: str) -> None:
         """Files the task depends on; what changed of them is told when it is resumed."""
-        self._note("watch", lambda core: core.task.watch(paths))
+        self._note("watch", lambda core: core.task.watch(_each(paths)))
 
     def _note(self, what: str, change: Callable[[Core], None], *, milestone: bool = False) -> None:
         self._quick(what, change)
@@ -127,3 +128,9 @@ class TaskSession(AdvisingSession):
     def _milestone(self, trigger: str) -> None:
         """Save a checkpoint, as the driver can."""
         self._here("checkpoint", save_checkpoint(self._core, trigger))
+
+
+def _each(given: Iterable[object]) -> tuple[str, ...]:
+    """The texts one by one, also of a list that was given as one."""
+    lists = ([one] if isinstance(one, str) or not isinstance(one, Iterable) else one for one in given)
+    return tuple(str(text) for texts in lists for text in texts)
