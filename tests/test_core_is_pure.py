@@ -41,7 +41,7 @@ EDGES = ("alerts", "limits", "metrics", "otlp", "report", "sources", "store", "t
 
 SHARED = (
     "answers", "boundary", "codec", "digests", "formats", "gaps", "model_names", "paths", "redaction", "signs",
-    "store.base", "words",
+    "store.base", "store.records", "words",
 )  # fmt: skip
 """What edges may use beside the core: the codec, the contract of the store, words for people, small leaves."""
 
@@ -49,7 +49,7 @@ DASHBOARD = (
     "alerts.guidance", "alerts.notify", "alerts.rulefile", "alerts.rules", "alerts.wording", "answers", "codec",
     "config", "events", "exceptions", "formats", "metrics.catalog", "palette", "paths",
     "probing", "protocols", "replay", "settings", "signs", "state", "store.audit", "store.base", "store.export",
-    "store.reads", "store.replays", "store.search", "store.sqlite", "vocabulary", "words",
+    "store.reads", "store.records", "store.replays", "store.search", "store.sqlite", "vocabulary", "words",
 )  # fmt: skip
 """What the dashboard may use: reads of the store, events and alerts in words, replay, messages, settings,
 whether a server answers."""

@@ -14,7 +14,8 @@ import streamlit as st
 
 from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
 from windowpane.paths import default_store
-from windowpane.store.base import SessionFilter, SessionRow
+from windowpane.store.base import SessionFilter
+from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard import address, alert_queries, queries, window_queries
 from windowpane_dashboard.filters import AlertFilters, FleetFilters

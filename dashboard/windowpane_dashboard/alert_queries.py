@@ -14,15 +14,8 @@ from windowpane.answers import is_live
 from windowpane.events import AlertResolved, NotificationDelivered, NotificationFailed
 from windowpane.formats import UNKNOWN, count, seconds, utc
 from windowpane.signs import severity_label
-from windowpane.store.base import (
-    AlertRow,
-    EventFilter,
-    EventReader,
-    SessionFilter,
-    SessionRow,
-    StoredEvent,
-    readable,
-)
+from windowpane.store.base import EventFilter, EventReader, SessionFilter
+from windowpane.store.records import AlertRow, SessionRow, StoredEvent, readable
 from windowpane.vocabulary import Severity
 from windowpane_dashboard.filters import AlertFilters, SessionPlace, Told
 from windowpane_dashboard.queries import moments

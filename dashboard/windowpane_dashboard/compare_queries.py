@@ -10,7 +10,7 @@ import pandas as pd
 
 from windowpane.formats import UNKNOWN, count, dollars, percent, ratio, tokens
 from windowpane.signs import zone_label
-from windowpane.store.base import AlertRow, SessionRow
+from windowpane.store.records import AlertRow, SessionRow
 from windowpane.vocabulary import ZONES
 from windowpane_dashboard.queries import Timeline
 

@@ -17,16 +17,8 @@ from windowpane.events import AlertFired, ContentRegretted, FidelityEvaluated, L
 from windowpane.formats import UNKNOWN, ago, turns_band, turns_until
 from windowpane.settings import Thresholds, WindowLimits
 from windowpane.signs import MARK_OF, event_label, zone_label
-from windowpane.store.base import (
-    AlertRow,
-    DamagedEvent,
-    EventFilter,
-    EventReader,
-    SessionRow,
-    StoredEvent,
-    TurnRow,
-    readable,
-)
+from windowpane.store.base import EventFilter, EventReader
+from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, readable
 from windowpane.vocabulary import COMPONENTS, ZONES, Severity
 from windowpane.words import describe, describe_damage
 from windowpane_dashboard.filters import SEVERITIES, FleetFilters, SessionPlace

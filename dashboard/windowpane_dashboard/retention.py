@@ -7,7 +7,7 @@ from pathlib import Path
 
 from windowpane.config import load_config
 from windowpane.formats import ago, count, size
-from windowpane.store.base import StoreSize
+from windowpane.store.records import StoreSize
 
 BESIDE = ("", "-wal", "-shm")
 """The database file and those SQLite keeps beside it."""

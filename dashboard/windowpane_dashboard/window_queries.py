@@ -17,7 +17,8 @@ from windowpane.events import (
 )
 from windowpane.formats import UNKNOWN, count
 from windowpane.signs import CONTENT_WORDS
-from windowpane.store.base import BlockRow, EventFilter, EventReader, SessionRow, StoredEvent, readable
+from windowpane.store.base import EventFilter, EventReader
+from windowpane.store.records import BlockRow, SessionRow, StoredEvent, readable
 from windowpane.vocabulary import COMPONENT_OF, FATES, Fate
 from windowpane_dashboard.filters import SessionPlace
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from windowpane.formats import count, percent, tokens
 from windowpane.settings import LIVE_SECONDS
-from windowpane.store.base import SessionRow
+from windowpane.store.records import SessionRow
 from windowpane.vocabulary import Severity, Zone
 
 RED_SOON_TURNS: Final = 3.0

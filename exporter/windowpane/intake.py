@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from windowpane.config import Config
     from windowpane.events import Event
     from windowpane.protocols import Digester
-    from windowpane.store.base import EventStore, ImportOutcome
+    from windowpane.store.base import EventStore
+    from windowpane.store.records import ImportOutcome
 
 
 def make_ingest(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from windowpane.config import OtlpConfig
     from windowpane.events import Event
     from windowpane.state import AsOf
-    from windowpane.store.base import StoredEvent, Verification
+    from windowpane.store.records import StoredEvent, Verification
     from windowpane.store.sqlite import SqliteStore
 
 FOLLOW_SECONDS: Final = 1.0

@@ -21,7 +21,7 @@ from windowpane.state import MetricState
 if TYPE_CHECKING:
     from windowpane.alerts.rules import Rule
     from windowpane.protocols import Clock
-    from windowpane.store.base import BrokenLink, StoredEvent, Verification
+    from windowpane.store.records import BrokenLink, StoredEvent, Verification
     from windowpane.store.sqlite import SqliteStore
 
 CHAIN_ALERT: Final = "audit_chain_broken"

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from windowpane.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
-from windowpane.store.base import AlertRow, EventFilter
+from windowpane.store.base import EventFilter
+from windowpane.store.records import AlertRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.alert_queries import (
     alert_frame,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from windowpane.signs import COMPONENT_WORDS
-from windowpane.store.base import AlertRow
+from windowpane.store.records import AlertRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard import queries, window_queries
 from windowpane_dashboard.charts import cache_chart, cost_chart, facts_bar, session_picture, window_strip

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from windowpane.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
-from windowpane.store.base import AlertRow, SessionRow, StoredEvent, TurnRow
+from windowpane.store.records import AlertRow, SessionRow, StoredEvent, TurnRow
 from windowpane.store.replays import ReplayRunRow
 from windowpane_dashboard.alert_queries import outcome_of
 from windowpane_dashboard.charts.limits import _towards, forecast_turns

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from windowpane.events import SubagentDelegated, SubagentReturned
-from windowpane.store.base import SessionFilter, SessionRow
+from windowpane.store.base import SessionFilter
+from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane.vocabulary import Severity, Zone
 from windowpane_dashboard.charts import carried_chart, session_picture

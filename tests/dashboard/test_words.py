@@ -22,7 +22,7 @@ from windowpane.formats import (
     turns_until,
 )
 from windowpane.signs import MARK_OF, MARKS, NOTEWORTHY, ROUTINE, event_label, zone_label
-from windowpane.store.base import SessionRow
+from windowpane.store.records import SessionRow
 from windowpane.vocabulary import ZONES
 from windowpane.window.blocks import Block
 from windowpane.words import content_counts, describe

@@ -16,7 +16,8 @@ import windowpane
 from windowpane import observing
 from windowpane.events import Event, TurnEnded
 from windowpane.runtime import Runtime
-from windowpane.store.base import EventFilter, SessionFilter, SessionRow
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.records import SessionRow
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")

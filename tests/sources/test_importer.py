@@ -17,7 +17,7 @@ from windowpane.sources.discover import files_of, reader_for
 from windowpane.sources.importer import import_paths
 from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers
-from windowpane.store.base import ImportOutcome
+from windowpane.store.records import ImportOutcome
 
 READERS = all_readers(complete=True)
 

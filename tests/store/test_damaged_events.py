@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 
 from windowpane.exceptions import EventFormatError
-from windowpane.store.base import DamagedEvent, EventFilter, readable
+from windowpane.store.base import EventFilter
+from windowpane.store.records import DamagedEvent, readable
 from windowpane.store.sqlite import SqliteStore
 
 BODIES = [b"\xff\x00", b'{"schema": 1,', b'{"type": "\xff"}', "text", 5]

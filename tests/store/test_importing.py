@@ -10,7 +10,8 @@ import pytest
 from windowpane.codec import encode
 from windowpane.events import AlertFired, NotificationDelivered
 from windowpane.exceptions import StoreError
-from windowpane.store.base import EventFilter, ImportOutcome, SessionFilter
+from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.records import ImportOutcome
 from windowpane.store.sqlite import SqliteStore
 
 

@@ -6,7 +6,8 @@ import streamlit as st
 
 from windowpane.formats import count, dollars, tokens
 from windowpane.signs import zone_label
-from windowpane.store.base import EventReader, SessionFilter, SessionRow
+from windowpane.store.base import EventReader, SessionFilter
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import elements
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.window_queries import children_frame

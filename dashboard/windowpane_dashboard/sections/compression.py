@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from windowpane.formats import count, dollars, seconds, tokens
-from windowpane.store.base import EventReader, SessionRow
+from windowpane.store.base import EventReader
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.charts import facts_bar
 from windowpane_dashboard.filters import SessionPlace

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from windowpane.formats import dollars, percent, tokens
-from windowpane.store.base import SessionRow
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import access, elements
 from windowpane_dashboard.charts import cache_chart, carried_chart, cost_chart
 from windowpane_dashboard.queries import Timeline

@@ -11,7 +11,7 @@ import streamlit as st
 from windowpane.answers import is_live
 from windowpane.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
 from windowpane.signs import COUNT_WORDS, LIMIT_WORDS, zone_label
-from windowpane.store.base import SessionRow
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import elements, times
 from windowpane_dashboard.queries import Timeline, red_in
 

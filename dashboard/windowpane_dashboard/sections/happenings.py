@@ -6,7 +6,8 @@ import streamlit as st
 
 from windowpane.formats import count
 from windowpane.signs import NOTEWORTHY
-from windowpane.store.base import EventFilter, EventReader, SessionRow
+from windowpane.store.base import EventFilter, EventReader
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import address, elements, moved, times
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import events_frame

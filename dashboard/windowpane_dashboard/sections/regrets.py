@@ -6,7 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.formats import count, dollars, tokens
-from windowpane.store.base import EventReader, SessionRow
+from windowpane.store.base import EventReader
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import elements
 from windowpane_dashboard.queries import Timeline
 from windowpane_dashboard.sections.timeline import go_to

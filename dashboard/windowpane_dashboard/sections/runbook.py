@@ -10,7 +10,8 @@ from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.wording import quantity
 from windowpane.formats import count
 from windowpane.signs import severity_label
-from windowpane.store.base import AlertRow, EventReader
+from windowpane.store.base import EventReader
+from windowpane.store.records import AlertRow
 from windowpane_dashboard import elements, times
 from windowpane_dashboard.alert_queries import (
     Delivery,

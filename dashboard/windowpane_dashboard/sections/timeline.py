@@ -10,7 +10,7 @@ import streamlit as st
 
 from windowpane.formats import percent, tokens
 from windowpane.signs import COMPONENT_WORDS, zone_label
-from windowpane.store.base import SessionRow
+from windowpane.store.records import SessionRow
 from windowpane.vocabulary import COMPONENTS
 from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.charts import session_picture

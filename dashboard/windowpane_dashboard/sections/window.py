@@ -7,7 +7,8 @@ import streamlit as st
 
 from windowpane.formats import count, percent, tokens
 from windowpane.signs import zone_label
-from windowpane.store.base import EventReader, SessionRow
+from windowpane.store.base import EventReader
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import elements
 from windowpane_dashboard.charts import window_strip
 from windowpane_dashboard.queries import Timeline

@@ -11,7 +11,8 @@ import streamlit as st
 from windowpane.events import PAYLOADS
 from windowpane.formats import count
 from windowpane.signs import event_label
-from windowpane.store.base import DamagedEvent, SessionFilter, StoredEvent, Verification
+from windowpane.store.base import SessionFilter
+from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
 from windowpane_dashboard import access, address, downloads, elements, times
 from windowpane_dashboard.exports import FORMS

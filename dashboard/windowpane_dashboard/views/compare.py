@@ -8,7 +8,8 @@ from functools import partial
 import streamlit as st
 
 from windowpane.answers import session_answer
-from windowpane.store.base import SessionFilter, SessionRow
+from windowpane.store.base import SessionFilter
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.charts import session_picture
 from windowpane_dashboard.charts.picture import Frame

@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from windowpane.answers import session_answer
-from windowpane.store.base import SessionRow
+from windowpane.store.records import SessionRow
 from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.filters import SessionPlace
 from windowpane_dashboard.queries import Timeline

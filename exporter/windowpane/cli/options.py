@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windowpane.config import StoreConfig
-    from windowpane.store.base import EventReader, SessionRow
+    from windowpane.store.base import EventReader
+    from windowpane.store.records import SessionRow
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from windowpane.store.base import SessionFilter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windowpane.store.base import SessionRow
+    from windowpane.store.records import SessionRow
 
 ID_CHARACTERS = 13
 

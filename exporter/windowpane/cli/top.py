@@ -25,7 +25,7 @@ from windowpane.settings import LIVE_SECONDS
 from windowpane.store.base import SessionFilter
 
 if TYPE_CHECKING:
-    from windowpane.store.base import SessionRow
+    from windowpane.store.records import SessionRow
 
 REFRESH_SECONDS: Final = 1.0
 KEYS_READ: Final = 1_024

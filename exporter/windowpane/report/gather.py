@@ -14,16 +14,8 @@ from windowpane.events import (
     ContentRegretted,
     FidelityEvaluated,
 )
-from windowpane.store.base import (
-    AlertRow,
-    DamagedEvent,
-    EventFilter,
-    EventReader,
-    SessionRow,
-    StoredEvent,
-    TurnRow,
-    readable,
-)
+from windowpane.store.base import EventFilter, EventReader
+from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, readable
 from windowpane.vocabulary import ZONES, Component, Zone
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from windowpane.report.gather import SessionReport
-    from windowpane.store.base import TurnRow
+    from windowpane.store.records import TurnRow
 
 WIDTH: Final = 1_040
 HEIGHT: Final = 384

@@ -13,7 +13,7 @@ from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
 from windowpane.sources.base import FileStats, Problem, Reader, Record
 from windowpane.sources.discover import files_of, reader_for
 from windowpane.sources.ingest import Ingest, session_events, session_keys
-from windowpane.store.base import ImportOutcome
+from windowpane.store.records import ImportOutcome
 
 _log: Final = logging.getLogger(__name__)
 

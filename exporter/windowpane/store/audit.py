@@ -16,9 +16,9 @@ import msgspec
 
 from windowpane.exceptions import StoreError
 from windowpane.store import heads
-from windowpane.store.base import BrokenLink, Verification
 from windowpane.store.chain import ORIGIN, UNKEYED, genesis, key_id, link_with
 from windowpane.store.heads import Head
+from windowpane.store.records import BrokenLink, Verification
 
 _SESSIONS: Final = (
     "SELECT key, session_id, revision, keyed_by, head_seq, head_hash, events FROM sessions ORDER BY key"

@@ -8,202 +8,26 @@ the store so that cost grows with what is shown, not with what is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from windowpane.events import Event
 from windowpane.exceptions import EventFormatError
-from windowpane.vocabulary import Component, ContentType, Severity, Zone
+from windowpane.store.records import (
+    AlertRow,
+    BlockRow,
+    DamagedEvent,
+    ImportOutcome,
+    SessionRow,
+    StoredEvent,
+    StoreSize,
+    TurnRow,
+    Verification,
+)
+from windowpane.vocabulary import Severity, Zone
 
 Unreadable = Callable[[int, EventFormatError], object]
 """Hears of stored bytes that are no event: their seq, and what is wrong with them."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
-    """An event with its place in the store."""
-
-    seq: int
-    """Position in the whole store, ascending."""
-    revision: int
-    """Revision of the session the event belongs to, from 1."""
-    counted: bool
-    """False for the common prefix that a new revision repeats: its counters were counted already."""
-    hash: str
-    """Hexadecimal hash of this event, chained to the one before it in its session."""
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedEvent:
-    """Stored bytes that are no event any more, with what the row around them still says."""
-
-    seq: int
-    revision: int
-    hash: str
-    session_id: str
-    turn: int
-    type: str
-    at: float | None
-    problem: str
-    """What is wrong with the bytes."""
-
-
-def readable(record: Iterable[StoredEvent | DamagedEvent]) -> list[StoredEvent]:
-    """The events of a record, without the damaged ones."""
-    return [one for one in record if isinstance(one, StoredEvent)]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """One session as the fleet lists it: identity, extent and the last known gauges; tokens, seconds, dollars."""
-
-    session_id: str
-    revision: int
-    agent: str
-    model: str
-    source: str
-    parent_session_id: str | None
-    started_at: float | None
-    last_at: float | None
-    ended: bool
-    incomplete: bool
-    turns: int
-    """Ended turns."""
-    exchanges: int
-    events: int
-    windows: int
-    limit_tokens: int | None
-    limit_source: str | None
-    used_tokens: int
-    peak_used_tokens: int
-    utilization: float | None
-    peak_utilization: float | None
-    zone: Zone | None
-    worst_zone: Zone | None
-    velocity: float | None
-    turns_until_red: float | None
-    cost_dollars: float | None
-    input_tokens: int
-    """Sum of what the calls sent, cache included."""
-    output_tokens: int
-    cache_read_tokens: int
-    evicted_blocks: int
-    evicted_tokens: int
-    compressions: int
-    regrets: int
-    overflows: int
-    fidelity: float | None
-    """Of the last compression; None when unknown."""
-    firing: int
-    """Alerts firing now."""
-    worst_severity: Severity | None
-    """Worst alert that ever fired."""
-    last_event: str
-    """Name of the last noteworthy event, such as `content.compressed`."""
-    sparkline: tuple[float, ...] = ()
-    """Utilization (or, where the limit is unknown, share of the peak) over the session, at most 24 points."""
-    count_source: str | None = None
-    """Where `used_tokens` comes from: `exact`, `usage` or `estimate`; None when nothing was measured."""
-
-    @property
-    def is_estimated(self) -> bool:
-        """Whether used tokens and utilization are an estimate."""
-        return self.count_source == "estimate"
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRow:
-    """One turn of a session, with the measurement before the call and the final one."""
-
-    turn: int
-    window_id: int
-    at: float | None
-    model: str
-    used_before: int | None
-    used_after: int | None
-    """None where nothing was reduced."""
-    used_final: int | None
-    count_source: str | None
-    components: dict[Component, int]
-    """Of the final measurement, else of the one before it."""
-    limit_tokens: int | None
-    usable_tokens: int | None
-    red_tokens: int | None
-    zone: Zone | None
-    utilization: float | None
-    velocity: float | None
-    added_tokens: int
-    turns_until_red: float | None
-    turns_until_red_p10: float | None
-    turns_until_red_p90: float | None
-    burn_rate: float | None
-    stale_tokens: int
-    duplicate_tokens: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_write_tokens: int | None
-    cost_dollars: float | None
-    latency_seconds: float | None
-    estimate_error: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class BlockRow:
-    """One block's life: when it entered the window, when and why it left."""
-
-    block_id: str
-    content_type: ContentType
-    tokens: int
-    group: str
-    exchange: int
-    turn_added: int
-    turn_removed: int | None
-    """None while it is in the window."""
-    window_id: int
-    position: int
-    """Order in the window."""
-    removed_by: str | None
-    """`eviction`, `compression`, `roll`, `replaced`; None while it is in the window."""
-    reason: str
-    """Why it left, in the policy's words."""
-    score: float | None
-    replaced_by: str | None
-    replaces: str | None
-    last_referenced: int | None
-    references: int
-    regretted_turn: int | None
-    """Turn in which it was needed again."""
-    tool_name: str | None
-    tool_call_id: str | None
-    pinned: bool
-    digest: str
-    chars: int
-    count_source: str
-    preview: str | None
-    """At most 80 characters, only where content was captured."""
-
-
-@dataclass(frozen=True, slots=True)
-class AlertRow:
-    """One firing of one alert, from crossing to resolution."""
-
-    session_id: str
-    agent: str
-    alert: str
-    severity: Severity
-    crossing_turn: int
-    fired_turn: int
-    fired_at: float | None
-    resolved_turn: int | None
-    resolved_at: float | None
-    value: float | None
-    threshold: float | None
-    summary: str
-    delivered: tuple[str, ...] = ()
-    """Channels that took the message."""
-    failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,61 +63,6 @@ class EventFilter:
     """Full-text search over names and payloads (never over content)."""
     limit: int = 500
     newest_first: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ImportOutcome:
-    """What storing a recorded session did."""
-
-    session_id: str
-    revision: int
-    appended: int
-    """Events that are new in the store."""
-    unchanged: int
-    """Events that were there already."""
-    revised: bool
-    """Whether the recording's past had changed, so that a new revision was begun."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenLink:
-    """The first event of a session whose hash does not hold."""
-
-    session_id: str
-    revision: int
-    seq: int | None
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What verifying the audit chain found."""
-
-    keyed: bool
-    """True when the chain uses a key and so detects tampering, not only accident."""
-    sessions: int
-    events: int
-    broken: tuple[BrokenLink, ...] = ()
-    explained_gaps: int = 0
-    """Gaps in `n` that `telemetry.dropped` accounts for."""
-
-    @property
-    def intact(self) -> bool:
-        """Whether every link holds."""
-        return not self.broken
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSize:
-    """How much is stored."""
-
-    events: int
-    sessions: int
-    bytes: int
-    contents: int = 0
-    """Texts kept by content capture."""
-    oldest_at: float | None = None
-    by_type: dict[str, int] = field(default_factory=dict)
 
 
 class EventReader(Protocol):

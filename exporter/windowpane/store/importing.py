@@ -19,8 +19,8 @@ from windowpane.codec import encode
 from windowpane.events import Event
 from windowpane.exceptions import StoreError
 from windowpane.store import heads
-from windowpane.store.base import ImportOutcome
 from windowpane.store.contents import ContentCapture
+from windowpane.store.records import ImportOutcome
 from windowpane.store.session_state import SessionState
 from windowpane.store.writes import Writer
 

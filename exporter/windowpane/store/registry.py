@@ -9,7 +9,7 @@ from typing import Final
 
 from windowpane.digests import keyed_digester
 from windowpane.protocols import Digester
-from windowpane.store.base import StoreSize
+from windowpane.store.records import StoreSize
 
 MAXIMUM_AGENTS: Final = 50
 MAXIMUM_AGENT_CHARS: Final = 64

@@ -9,8 +9,8 @@ from typing import Final
 
 from windowpane.exceptions import EventFormatError
 from windowpane.store import registry, search
-from windowpane.store.base import StoredEvent
 from windowpane.store.importing import FORGET_PROJECTIONS
+from windowpane.store.records import StoredEvent
 from windowpane.store.rows import EVENT_COLUMNS, readable_events
 from windowpane.store.session_state import load_key
 from windowpane.store.writes import Writer

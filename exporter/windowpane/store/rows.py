@@ -1,4 +1,4 @@
-"""Database rows to the plain records of `store.base`."""
+"""Database rows to the plain records of `store.records`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import msgspec
 from windowpane.codec import decode
 from windowpane.exceptions import EventFormatError
 from windowpane.protocols import CountSource
-from windowpane.store.base import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, Unreadable
+from windowpane.store.base import Unreadable
+from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, TurnRow
 from windowpane.store.session_state import read_memory
 from windowpane.vocabulary import ContentType
 

@@ -31,11 +31,11 @@ from windowpane.store import (
     retention,
     search,
 )
-from windowpane.store.base import ImportOutcome, Verification
 from windowpane.store.chain import checked_key, load_key
 from windowpane.store.connection import open_writer, reporting, transaction
 from windowpane.store.contents import ContentCapture, Redactor
 from windowpane.store.reads import SqliteReader
+from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.writes import Writer
 
 
