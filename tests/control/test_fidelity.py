@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.facts import extract
+from windowpane.control.facts import TOKEN, extract
 from windowpane.control.fidelity import evaluate
 from windowpane.vocabulary import ContentType
 from windowpane.window.blocks import Block
@@ -61,6 +61,27 @@ def test_a_fact_recoverable_by_handle_counts_half() -> None:
 
     assert evaluated.score == 0.5
     assert evaluated.facts_recoverable == evaluated.facts_total
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "unit", [".", "-", "/", "~", "$", "+", "@", "a", "0", "_", ". ", "a.", "../", "=", "'", "é"]
+)
+def test_a_line_of_a_million_signs_is_read_like_any_other(unit: str) -> None:
+    """Progress bars, rules and minified code cost what their length does; time that grows with its square would
+    not end here.
+    """
+    line = unit * (1_000_000 // len(unit)) + " user_service"
+
+    assert "user_service" in [fact.text for fact in extract([block(line)])]
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../../../paths.js", "--dry-run", "~/src/app.py", "$HOME/bin", "./run.sh"]
+)
+def test_the_signs_before_a_name_belong_to_it(name: str) -> None:
+    """Relative paths and options are one token."""
+    assert TOKEN.findall(f"look at {name}, then") == ["look", "at", name, "then"]
 
 
 def test_lost_names_are_told_from_kept_ones() -> None:

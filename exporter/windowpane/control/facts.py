@@ -29,8 +29,12 @@ SENTENCE_CHARS: Final = 240
 MAXIMUM_CLASSIFIED: Final = 50_000
 """Distinct tokens whose class is remembered within one pass."""
 
-TOKEN: Final = re.compile(r"[\w.\-/@~$%+]*[\w%]|[=:]")
-"""Words, names, paths and numbers whole, without the punctuation that ends them; `=` and `:` for keys."""
+TOKEN: Final = re.compile(r"[.\-/@~$+]{0,32}[\w%](?:[\w.\-/@~$%+]*[\w%])?|[=:]")
+"""Words, names, paths and numbers whole, without the punctuation that ends them; `=` and `:` for keys.
+
+No more than so many signs before a word are read as its beginning: a line of a million dots costs no more than
+any other.
+"""
 
 _CLASS: Final = re.compile(
     r"(?P<number>[-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3}))"
