@@ -65,7 +65,7 @@ def test_no_page_has_a_serious_finding(site: Callable[..., Any], replayed: Path,
     assert findings(site(replayed, scheme=scheme), PAGES, scheme) == {}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.matrix)])
 def test_no_empty_page_has_a_serious_finding(
     site: Callable[..., Any], empty_store: SqliteStore, scheme: str
 ) -> None:

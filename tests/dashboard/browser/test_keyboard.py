@@ -14,7 +14,12 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
-PAGES = ("", "session?session=pi-managed-8k&turn=40", "compare", "replay", "alerts?severity=critical", "audit")
+PAGES = (
+    "",
+    "session?session=pi-managed-8k&turn=40",
+    "audit",
+    *(pytest.param(path, marks=pytest.mark.matrix) for path in ("compare", "replay", "alerts?severity=critical")),
+)
 
 CONTROLS = """() => {
   const seen = element => {

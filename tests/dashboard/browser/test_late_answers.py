@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,11 +118,14 @@ class Move:
     """The role of the control that the keyboard is on afterwards."""
 
 
-MOVES = (Move(types, 12, "spinbutton"), Move(presses, 10, "slider"), Move(clicks, 14, None))
-SAMPLED = MOVES if os.environ.get("WINDOWPANE_TEST_ALL") else MOVES[:2]
+MOVES = (
+    pytest.param(Move(types, 12, "spinbutton"), id="types"),
+    pytest.param(Move(presses, 10, "slider"), id="presses", marks=pytest.mark.matrix),
+    pytest.param(Move(clicks, 14, None), id="clicks", marks=pytest.mark.matrix),
+)
 
 
-@pytest.mark.parametrize("move", SAMPLED, ids=lambda move: move.act.__name__)
+@pytest.mark.parametrize("move", MOVES)
 def test_a_look_that_left_before_the_answer_undoes_nothing(
     here: Any, line: Line, small_store: SqliteStore, builders: Any, move: Move
 ) -> None:

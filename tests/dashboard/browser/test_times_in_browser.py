@@ -15,7 +15,14 @@ pytestmark = pytest.mark.browser
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d):(\d\d:\d\d)([+-]\d\d:\d\d)")
 
 
-@pytest.mark.parametrize("path", ["audit?types=alert.fired", "alerts", "session?session=pi-managed-8k&turn=40"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "audit?types=alert.fired",
+        "session?session=pi-managed-8k&turn=40",
+        pytest.param("alerts", marks=pytest.mark.matrix),
+    ],
+)
 def test_tables_show_the_browsers_time(site: Callable[..., Any], demo_store: Path, path: str) -> None:
     """A browser in Kolkata reads Kolkata's time, and the head of the column says so."""
     here = site(demo_store, zone="Asia/Kolkata")
