@@ -132,7 +132,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "cost": row.cost_dollars,
         "last event": f"{letter} {ago(row.last_at, now)}".strip(),
         "alerts": firing_words(row.firing, fired),
-        "estimated": row.count_source == "estimate",
+        "estimated": row.is_estimated,
         "firing": worst_of(fired) if row.firing and fired else None,
     }
 

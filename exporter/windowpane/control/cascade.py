@@ -88,11 +88,6 @@ def take(
                 _log.exception("%s failed; what comes after it on the ladder is tried instead", name)
 
 
-def is_room_coming(core: Core, levels: Levels) -> bool:
-    """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
-    return core.compacting > 0 and core.used() < levels.roll
-
-
 def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
     """Merge what is alike, where the policy does, and evict what is still too much."""
     policy = core.settings.policy
@@ -198,11 +193,7 @@ def _may_compact(core: Core, levels: Levels) -> bool:
 def is_left_to_turn_end(core: Core, levels: Levels) -> bool:
     """Whether the conversation is compacted between turns, and this call can be made before that."""
     between = any(rung.action == "compact" for rung in core.settings.after_turn)
-    return between and _can_wait(core, levels)
-
-
-def _can_wait(core: Core, levels: Levels) -> bool:
-    return core.used() < max(levels.compact, levels.checkpoint)
+    return between and core.used() < max(levels.compact, levels.checkpoint)
 
 
 def _worth_evicting(core: Core, levels: Levels) -> bool:

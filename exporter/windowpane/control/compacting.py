@@ -41,6 +41,11 @@ class _Made:
         return {block.id for block in self.stretch.plan.removed}
 
 
+def is_room_coming(core: Core, levels: Levels) -> bool:
+    """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
+    return core.compacting > 0 and core.used() < levels.roll
+
+
 def compact(
     core: Core,
     limits: WindowLimits,
@@ -56,7 +61,7 @@ def compact(
     plan still removes all it covers, and then exactly that leaves: what came meanwhile stays. While one is being
     written no other is begun, unless the window is about to overflow or did.
     """
-    if core.compacting and core.used() < levels.roll and trigger != OVERFLOW:
+    if trigger != OVERFLOW and is_room_coming(core, levels):
         return NOTHING
     core.compacting += 1
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from windowpane.control.cascade import Tally, climb, is_room_coming, take
-from windowpane.control.compacting import OVERFLOW, compact
+from windowpane.control.cascade import Tally, climb, take
+from windowpane.control.compacting import OVERFLOW, compact, is_room_coming
 from windowpane.control.core import Core
 from windowpane.control.crossing import checkpoint_if_due, save_checkpoint, save_milestone
 from windowpane.control.decisions import Decision, due
