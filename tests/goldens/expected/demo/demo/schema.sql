@@ -1,0 +1,244 @@
+-- index alerts_fired
+CREATE INDEX alerts_fired ON alerts (fired_seq)
+-- index alerts_firing
+CREATE INDEX alerts_firing ON alerts (fired_seq) WHERE resolved_turn IS NULL
+-- index blocks_left
+CREATE INDEX blocks_left ON blocks (session, left_seq, entered_seq)
+-- index events_session
+CREATE INDEX events_session ON events (session)
+-- index events_type
+CREATE INDEX events_type ON events (type, session)
+-- index heads_session
+CREATE INDEX heads_session ON heads (session_id, revision)
+-- index replays_at
+CREATE INDEX replays_at ON replays (at)
+-- index sessions_cost
+CREATE INDEX sessions_cost ON sessions (current, cost_dollars DESC)
+-- index sessions_parent
+CREATE INDEX sessions_parent ON sessions (parent_session_id, current) WHERE parent_session_id IS NOT NULL
+-- index sessions_pressure
+CREATE INDEX sessions_pressure ON sessions (current, pressure DESC, last_at DESC)
+-- index sessions_recent
+CREATE INDEX sessions_recent ON sessions (current, last_at DESC)
+-- index sessions_regret
+CREATE INDEX sessions_regret ON sessions (current, regrets DESC, last_at DESC)
+-- index sqlite_autoindex_event_types_1
+None
+-- index sqlite_autoindex_migrations_1
+None
+-- index sqlite_autoindex_sessions_1
+None
+-- table agents
+CREATE TABLE agents (name TEXT PRIMARY KEY) WITHOUT ROWID
+-- table alerts
+CREATE TABLE alerts (
+        session INTEGER NOT NULL,
+        alert TEXT NOT NULL,
+        crossing_turn INTEGER NOT NULL,
+        fired_seq INTEGER NOT NULL,
+        severity TEXT NOT NULL,
+        fired_turn INTEGER NOT NULL,
+        fired_at REAL,
+        resolved_turn INTEGER,
+        resolved_at REAL,
+        value REAL,
+        threshold REAL,
+        summary TEXT NOT NULL,
+        delivered TEXT NOT NULL DEFAULT '[]',
+        failed TEXT NOT NULL DEFAULT '[]',
+        PRIMARY KEY (session, alert, crossing_turn)
+    ) WITHOUT ROWID
+-- table blocks
+CREATE TABLE blocks (
+        session INTEGER NOT NULL,
+        block_id TEXT NOT NULL,
+        event_seq INTEGER NOT NULL,
+        entered_seq INTEGER NOT NULL,
+        left_seq INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        turn_removed INTEGER,
+        removed_by TEXT,
+        reason TEXT,
+        score REAL,
+        replaced_by TEXT,
+        last_referenced INTEGER,
+        "references" INTEGER NOT NULL DEFAULT 0,
+        regretted_turn INTEGER,
+        PRIMARY KEY (session, block_id)
+    ) WITHOUT ROWID
+-- table contents
+CREATE TABLE contents (
+        digest TEXT PRIMARY KEY, chars INTEGER NOT NULL, preview TEXT NOT NULL, body BLOB NOT NULL
+    ) WITHOUT ROWID
+-- table endpoints
+CREATE TABLE endpoints (
+        host TEXT NOT NULL, port INTEGER NOT NULL, pid INTEGER NOT NULL, started_at REAL NOT NULL, scheme TEXT NOT NULL DEFAULT 'http',
+        PRIMARY KEY (host, port)
+    ) WITHOUT ROWID
+-- table event_types
+CREATE TABLE event_types (
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, events INTEGER NOT NULL DEFAULT 0
+    )
+-- table events
+CREATE TABLE events (
+        seq INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        type INTEGER NOT NULL,
+        at REAL,
+        body BLOB NOT NULL,
+        hash BLOB NOT NULL
+    )
+-- table events_text
+CREATE VIRTUAL TABLE events_text USING fts5 (
+        text, content = '', columnsize = 0, detail = none,
+        tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
+    )
+-- table events_text_config
+CREATE TABLE 'events_text_config'(k PRIMARY KEY, v) WITHOUT ROWID
+-- table events_text_data
+CREATE TABLE 'events_text_data'(id INTEGER PRIMARY KEY, block BLOB)
+-- table events_text_idx
+CREATE TABLE 'events_text_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID
+-- table heads
+CREATE TABLE heads (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        events INTEGER NOT NULL,
+        head BLOB NOT NULL,
+        keyed_by TEXT NOT NULL,
+        at REAL NOT NULL,
+        signed_by TEXT NOT NULL,
+        hash BLOB NOT NULL
+    )
+-- table late_events
+CREATE TABLE late_events (
+        session INTEGER NOT NULL, turn INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session, turn, seq)
+    ) WITHOUT ROWID
+-- table migrations
+CREATE TABLE migrations (name TEXT PRIMARY KEY, applied_at REAL NOT NULL)
+-- table replay_runs
+CREATE TABLE replay_runs (
+        replay TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        setup TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        preset TEXT NOT NULL,
+        limit_tokens INTEGER NOT NULL,
+        measures TEXT NOT NULL,
+        config TEXT NOT NULL,
+        timeline BLOB NOT NULL,
+        note TEXT NOT NULL,
+        PRIMARY KEY (replay, number)
+    ) WITHOUT ROWID
+-- table replays
+CREATE TABLE replays (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        at REAL NOT NULL,
+        sessions INTEGER NOT NULL,
+        runs INTEGER NOT NULL,
+        notes TEXT NOT NULL
+    ) WITHOUT ROWID
+-- table sessions
+CREATE TABLE sessions (
+        key INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        current INTEGER NOT NULL,
+        keyed_by TEXT NOT NULL,
+        counted_from INTEGER NOT NULL,
+        head_seq INTEGER NOT NULL,
+        head_hash BLOB NOT NULL,
+        events INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        model TEXT NOT NULL,
+        source TEXT NOT NULL,
+        parent_session_id TEXT,
+        started_at REAL,
+        last_at REAL,
+        ended INTEGER NOT NULL,
+        incomplete INTEGER NOT NULL,
+        turns INTEGER NOT NULL,
+        exchanges INTEGER NOT NULL,
+        windows INTEGER NOT NULL,
+        limit_tokens INTEGER,
+        limit_source TEXT,
+        used_tokens INTEGER NOT NULL,
+        peak_used_tokens INTEGER NOT NULL,
+        utilization REAL,
+        peak_utilization REAL,
+        zone TEXT,
+        worst_zone TEXT,
+        velocity REAL,
+        turns_until_red REAL,
+        cost_dollars REAL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        evicted_blocks INTEGER NOT NULL,
+        evicted_tokens INTEGER NOT NULL,
+        compressions INTEGER NOT NULL,
+        regrets INTEGER NOT NULL,
+        overflows INTEGER NOT NULL,
+        fidelity REAL,
+        firing INTEGER NOT NULL,
+        worst_severity TEXT,
+        last_event TEXT NOT NULL,
+        pressure REAL NOT NULL,
+        last_turn INTEGER NOT NULL,
+        memory BLOB NOT NULL, count_source TEXT,
+        UNIQUE (session_id, revision)
+    )
+-- table sqlite_sequence
+CREATE TABLE sqlite_sequence(name,seq)
+-- table store
+CREATE TABLE store (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        next_seq INTEGER NOT NULL,
+        writes INTEGER NOT NULL,
+        flushes INTEGER NOT NULL,
+        indexed_seq INTEGER NOT NULL,
+        digest_key BLOB NOT NULL,
+        metric_base BLOB
+    )
+-- table turns
+CREATE TABLE turns (
+        session INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        first_seq INTEGER NOT NULL,
+        call_seq INTEGER,
+        window_id INTEGER NOT NULL,
+        at REAL,
+        model TEXT NOT NULL,
+        used_before INTEGER,
+        used_after INTEGER,
+        used_final INTEGER,
+        count_source TEXT,
+        components TEXT NOT NULL,
+        limit_tokens INTEGER,
+        usable_tokens INTEGER,
+        red_tokens INTEGER,
+        zone TEXT,
+        utilization REAL,
+        velocity REAL,
+        added_tokens INTEGER NOT NULL,
+        turns_until_red REAL,
+        turns_until_red_p10 REAL,
+        turns_until_red_p90 REAL,
+        burn_rate REAL,
+        stale_tokens INTEGER NOT NULL,
+        duplicate_tokens INTEGER NOT NULL,
+        input_tokens INTEGER,
+        output_tokens INTEGER,
+        cache_read_tokens INTEGER,
+        cache_write_tokens INTEGER,
+        cost_dollars REAL,
+        latency_seconds REAL,
+        estimate_error REAL,
+        PRIMARY KEY (session, turn)
+    ) WITHOUT ROWID
