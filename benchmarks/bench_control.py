@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from windowpane.control.eviction.engine import plan_eviction
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.control.snapshot import Item, Snapshot
-from windowpane.managing import ContextWindowManager
-from windowpane.settings import DEFAULT_LIFETIMES, WindowLimits
+from windowpane.core.limits import DEFAULT_LIFETIMES, WindowLimits
+from windowpane.core.window.blocks import Block
+from windowpane.manager.plans.eviction import plan_eviction
+from windowpane.manager.plans.policies import POLICIES
+from windowpane.manager.snapshot import Item, Snapshot
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import CharacterCounter, RecordingSink, chat_reply, in_memory_seams
-from windowpane.window.blocks import Block
 
 REPEATS = 15
 ROUNDS = 400

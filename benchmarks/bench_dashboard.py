@@ -26,15 +26,15 @@ from typing import NamedTuple
 from dashboard_store import LONGEST, fill
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from windowpane.store.base import EventFilter
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.background import serving
 from windowpane_dashboard.charts import session_picture
-from windowpane_dashboard.filters import FleetFilters
-from windowpane_dashboard.launch import APP, warm_up
-from windowpane_dashboard.queries import fleet, fleet_frame, timeline
-from windowpane_dashboard.theme import LIGHT
-from windowpane_dashboard.window_queries import left_by, window_at
+from windowpane_dashboard.queries.filters import FleetFilters
+from windowpane_dashboard.queries.sessions import fleet, fleet_frame, timeline
+from windowpane_dashboard.queries.window import left_by, window_at
+from windowpane_dashboard.server.background import serving
+from windowpane_dashboard.server.launch import APP, warm_up
+from windowpane_dashboard.style.theme import LIGHT
 
 NAVIGATION_RATIO = 1.5
 GROWTH_RATIO = 1.5

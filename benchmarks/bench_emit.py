@@ -12,10 +12,10 @@ import sys
 import time
 from collections import deque
 
-from windowpane.digests import keyed_digester
-from windowpane.events import Event, Usage
-from windowpane.settings import WindowLimits
-from windowpane.tracking import SessionInfo, SessionTracker
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import Event, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
 
 BLOCKS = 20
 ROUNDS = 15

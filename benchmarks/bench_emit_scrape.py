@@ -27,13 +27,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric as PrometheusFamily
 from prometheus_client.registry import Collector
 
-from windowpane.digests import keyed_digester
-from windowpane.events import Event, EventContext, PressureMeasured, SessionStarted, Usage
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import Event, EventContext, PressureMeasured, SessionStarted, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.pipeline import Pipeline
-from windowpane.settings import WindowLimits
-from windowpane.state import MetricState
-from windowpane.tracking import SessionInfo, SessionTracker
+from windowpane.runtime.pipeline import Pipeline
 
 RUNS = 9
 TURNS = 1_000

@@ -7,9 +7,9 @@ import re
 import time
 from collections.abc import Callable
 
-from windowpane.control.fidelity import evaluate
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.probe import evaluate
 
 BLOCKS = 200
 TOKENS = 100_000

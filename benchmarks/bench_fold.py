@@ -17,11 +17,11 @@ from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExportResult
 
-from windowpane.events import Event, Usage
+from windowpane.core.events import Event, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.metrics.fold import MetricState
 from windowpane.otlp.logs import EventLogs
-from windowpane.settings import WindowLimits
-from windowpane.state import MetricState
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
 
 BUDGET = 10.0
 OTLP_BUDGET = 2.0

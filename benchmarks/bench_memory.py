@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
-from windowpane.managing import ContextWindowManager
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
 
 BLOCKS = 100_000

@@ -15,17 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from windowpane.control.replies import Reply, ReplyPart
-from windowpane.digests import keyed_digester
-from windowpane.events import Event, Usage
-from windowpane.observation.conversations import Conversation, Conversations, Scope
-from windowpane.observation.facts import ModelView
-from windowpane.observation.messages import Call, call_of
-from windowpane.observation.observer import WindowObserver
-from windowpane.settings import WindowLimits
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import Event, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.models.replies import Reply, ReplyPart
+from windowpane.models.tokens import counter_for
+from windowpane.observe.conversations import Conversation, Conversations, Scope
+from windowpane.observe.diff import ModelView
+from windowpane.observe.messages import Call, call_of
+from windowpane.observe.observer import WindowObserver
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tokens import counter_for
-from windowpane.tracking import SessionInfo, SessionTracker
 
 CALLS = 20
 ROUNDS = 9

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from windowpane.sources.base import FileStats, Reader
-from windowpane.sources.claude_code import ClaudeCodeReader
-from windowpane.sources.codex import CodexReader
+from windowpane.sources.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.pi import PiReader
 
 ALLOWED_RATIO = 3.0

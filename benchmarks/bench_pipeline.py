@@ -15,10 +15,10 @@ from queue import SimpleQueue
 from statistics import quantiles
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.events import Event, EventContext, PressureMeasured, TurnEnded, TurnStarted
-from windowpane.pipeline import Pipeline
-from windowpane.state import MetricState
-from windowpane.vocabulary import COMPONENTS
+from windowpane.core.events import Event, EventContext, PressureMeasured, TurnEnded, TurnStarted
+from windowpane.core.vocabulary import COMPONENTS
+from windowpane.metrics.fold import MetricState
+from windowpane.runtime.pipeline import Pipeline
 
 PUTS = 20_000
 EVENTS_A_TURN = 24

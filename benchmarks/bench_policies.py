@@ -25,8 +25,8 @@ from policies_preface import PREFACE
 from policies_report import DEFAULT, Matched, Studied, chapter, figures, verdicts
 from policies_results import refresh_results
 
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.control.pressure import Levels
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.policies import POLICIES
 from windowpane.replay import JoinedSource, Prepared, Run, Setup, simulate, sources_of
 from windowpane.replay.catalogue import preset_names
 from windowpane.replay.recordings import Source

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created
 from prometheus_client.metrics_core import Metric as PrometheusFamily
 from prometheus_client.registry import Collector
 
-from windowpane.events import (
+from windowpane.core.events import (
     BlockAdded,
     ContentCompressed,
     Event,
@@ -29,11 +29,11 @@ from windowpane.events import (
     TurnEnded,
     Usage,
 )
+from windowpane.core.window.blocks import Block
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.labels import LabelPolicy
 from windowpane.metrics.prometheus import StateSource, registry_of
 from windowpane.metrics.sessions import COLUMNS
-from windowpane.state import MetricState
-from windowpane.window.blocks import Block
 
 BUDGET = 1.3
 NOW = 1_000.0

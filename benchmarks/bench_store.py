@@ -18,19 +18,19 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from windowpane.codec import encode
-from windowpane.events import Event, EventContext, Usage
-from windowpane.protocols import CountSource
-from windowpane.settings import WindowLimits
-from windowpane.sources.importer import import_paths
+from windowpane.core.codec import encode
+from windowpane.core.events import Event, EventContext, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.protocols import CountSource
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.ingest.importer import import_paths
 from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers
-from windowpane.store.base import EventFilter, SessionFilter
 from windowpane.store.chain import genesis, link_with
 from windowpane.store.connection import open_writer
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.registry import digester
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking import SessionInfo, SessionTracker
 
 ARRIVAL = {"events": "seq", "blocks": "event_seq", "turns": "first_seq", "sessions": "key", "late_events": "seq"}
 """The tables the store writes, and the order in which their rows come up."""

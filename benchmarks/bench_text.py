@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from windowpane.redaction import redact
-from windowpane.tokens.encodings import O200K, load_encoding
-from windowpane.tokens.tiktoken_counter import Vocabulary
+from windowpane.core.redaction import redact
+from windowpane.models.tokens.encodings import O200K, load_encoding
+from windowpane.models.tokens.tiktoken_counter import Vocabulary
 
 ROUNDS = 5
 MIXTURE = [

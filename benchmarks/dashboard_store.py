@@ -7,10 +7,10 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-from windowpane.events import BlocksEvicted, Event, EvictedBlock, Usage
-from windowpane.settings import WindowLimits
+from windowpane.core.events import BlocksEvicted, Event, EvictedBlock, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
 
 LONGEST = "marathon"
 BATCH = 5_000

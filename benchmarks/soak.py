@@ -21,13 +21,13 @@ import numpy as np
 from prometheus_client import generate_latest
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.digests import keyed_digester
-from windowpane.events import Event, Usage
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import Event, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.settings import WindowLimits
-from windowpane.state import MetricState
 from windowpane.testing import ManualClock
-from windowpane.tracking import SessionInfo, SessionTracker
 
 SESSION_TURNS = 45
 LIMIT_TOKENS = 128_000

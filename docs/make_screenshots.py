@@ -18,9 +18,9 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, sync_playwright
 
 from windowpane.replay import StoreSource, replay_of, run_matrix, setups_of
-from windowpane.store.base import SessionFilter
+from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.background import serving
+from windowpane_dashboard.server.background import serving
 
 MAXIMUM_BYTES = 300_000
 

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from windowpane.boundary import Boundary
-from windowpane.events import Event, EventContext, TelemetryDropped, TurnStarted
-from windowpane.gaps import Gaps
+from windowpane.core.error_boundary import Boundary
+from windowpane.core.events import Event, EventContext, TelemetryDropped, TurnStarted
+from windowpane.runtime.gaps import Gaps
 
 
 class Clock:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from windowpane.config import Budget, Config, Pressure, load_config
-from windowpane.config_judging import JudgeConfig
+from windowpane.config.judging import JudgeConfig
+from windowpane.config.schema import Budget, Config, Pressure, load_config
+from windowpane.core.limits import Thresholds, TrackerSettings
 from windowpane.exceptions import ConfigurationError
-from windowpane.settings import Thresholds, TrackerSettings
 
 Write = Callable[[str], Path]
 

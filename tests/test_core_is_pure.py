@@ -174,7 +174,7 @@ def test_the_dashboard_only_reads(module: str) -> None:
 
 def test_the_rule_sees_every_kind_of_import() -> None:
     """Imports in functions, of submodules and of whole packages are found; the rule is not blind."""
-    assert "windowpane.window.blocks" in imports("windowpane.window.window")
+    assert "windowpane.core.window.blocks" in imports("windowpane.core.window.window")
     assert "sqlite3" in set().union(*(imports(module) for module in MODULES if within(module, ("store",))))
-    assert "windowpane.events.facts" in CORE_MODULES
+    assert "windowpane.core.events.facts" in CORE_MODULES
     assert len(CORE_MODULES) > 20

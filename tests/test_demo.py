@@ -16,10 +16,16 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
+from windowpane.core.events import (
+    BlockAdded,
+    BlocksEvicted,
+    ContentCompressed,
+    ContentRegretted,
+    FidelityEvaluated,
+)
+from windowpane.core.redaction import redact
 from windowpane.demo import load
-from windowpane.events import BlockAdded, BlocksEvicted, ContentCompressed, ContentRegretted, FidelityEvaluated
-from windowpane.redaction import redact
-from windowpane.store.base import SessionFilter
+from windowpane.store.interface import SessionFilter
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 

@@ -14,10 +14,10 @@ from genai_prices.data import providers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.events import Usage
+from windowpane.core.events import Usage
+from windowpane.core.protocols import LimitCatalogue
 from windowpane.exceptions import ConfigurationError
-from windowpane.limits import PriceCatalogue
-from windowpane.protocols import LimitCatalogue
+from windowpane.models.catalog import PriceCatalogue
 
 RECORDED_KNOWN = {
     "claude-3-5-sonnet-20240620": 200_000,
@@ -231,7 +231,7 @@ def test_the_catalogue_fits_the_protocol() -> None:
 def test_the_price_data_is_loaded_at_the_first_question() -> None:
     """Importing the module does not import the data package; asking does."""
     program = (
-        "import json, sys, windowpane.limits as l\n"
+        "import json, sys, windowpane.models.catalog as l\n"
         "before = 'genai_prices' in sys.modules\n"
         "l.PriceCatalogue().lookup('gpt-4o')\n"
         "print(json.dumps([before, 'genai_prices' in sys.modules]))"

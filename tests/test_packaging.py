@@ -86,7 +86,7 @@ def test_the_wheel_holds_every_file_of_both_packages(wheel: zipfile.ZipFile) -> 
     assert expected <= shipped
     assert {name.split("/")[0] for name in shipped} == {"windowpane", "windowpane_dashboard"}
     assert {"windowpane/py.typed", "windowpane_dashboard/py.typed"} <= shipped
-    assert {f"windowpane/tokens/data/{name}_base.tiktoken.gz" for name in ("o200k", "cl100k")} <= shipped
+    assert {f"windowpane/models/tokens/data/{name}_base.tiktoken.gz" for name in ("o200k", "cl100k")} <= shipped
 
 
 def test_the_wheel_carries_its_licence_and_notices(wheel: zipfile.ZipFile) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from windowpane import palette
-from windowpane.vocabulary import COMPONENTS, FATES, ZONES
+from windowpane.core.vocabulary import COMPONENTS, FATES, ZONES
+from windowpane.text import palette
 
 DASHBOARD = Path(__file__).resolve().parents[1] / "dashboard" / "windowpane_dashboard"
 GROUNDS = pytest.mark.parametrize("ground", [0, 1], ids=["light", "dark"])
@@ -64,4 +64,4 @@ def test_the_dashboards_own_settings_agree(theme: str) -> None:
     assert settings["backgroundColor"] == getattr(palette.GROUND, theme)
     assert settings["textColor"] == getattr(palette.INK, theme)
     assert settings["primaryColor"] == settings["linkColor"] == getattr(palette.ACCENT, theme)
-    assert palette.ACCENT.light.lower() in (DASHBOARD / "look.css").read_text()
+    assert palette.ACCENT.light.lower() in (DASHBOARD / "style" / "theme.css").read_text()

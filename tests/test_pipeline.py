@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.events import (
+from windowpane.core.events import (
     Event,
     EventContext,
     OverflowDetected,
@@ -19,7 +19,7 @@ from windowpane.events import (
     TelemetryDropped,
     TurnStarted,
 )
-from windowpane.pipeline import Pipeline
+from windowpane.runtime.pipeline import Pipeline
 
 Wait = Callable[..., None]
 

@@ -17,7 +17,7 @@ def test_every_public_name_can_be_had() -> None:
 
 def test_public_objects_say_where_they_live() -> None:
     """A lazily loaded name is the same object as in its own module."""
-    from windowpane.managing import ContextWindowManager
+    from windowpane.runtime.managers import ContextWindowManager
 
     assert windowpane.ContextWindowManager is ContextWindowManager
 

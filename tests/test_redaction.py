@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.redaction import redact
+from windowpane.core.redaction import redact
 
 # Assembled here, so that no scanner takes this file for a leak.
 ALNUM = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG"

@@ -18,16 +18,16 @@ from typing import Any
 
 import pytest
 
-from windowpane import runtime
-from windowpane.discovery import running_targets
-from windowpane.events import Event, EventContext, OverflowDetected, SessionStarted, TurnStarted
+from windowpane.core.events import Event, EventContext, OverflowDetected, SessionStarted, TurnStarted
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import ContextWindowManager
-from windowpane.runtime import Runtime, start, stop
-from windowpane.settings import WindowLimits
-from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.runtime import start as runtime
+from windowpane.runtime.managers import ContextWindowManager
+from windowpane.runtime.start import Runtime, start, stop
+from windowpane.serve.service_discovery import running_targets
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
 
 Start = Callable[..., Runtime]
 
@@ -409,8 +409,8 @@ def test_forks_in_the_middle_of_everything(begin: Start) -> None:
 
 _SCRIPT = """
 import sys
-from windowpane.events import Event, EventContext, SessionStarted
-from windowpane.runtime import start
+from windowpane.core.events import Event, EventContext, SessionStarted
+from windowpane.runtime.start import start
 running = start(port=0, store=sys.argv[1], notify=[])
 context = EventContext("s", "a", "m", 0, 1, "live", "s")
 for n in range(500):

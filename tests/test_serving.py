@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from windowpane import serving
-from windowpane.events import Event, Usage
+from windowpane.core.events import Event, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import StoreError
 from windowpane.metrics.families import Family
-from windowpane.serving import StoreServer
-from windowpane.settings import WindowLimits
-from windowpane.store.base import EventFilter
+from windowpane.serve import store_exporter as serving
+from windowpane.serve.store_exporter import StoreServer
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking import SessionInfo, SessionTracker
 
 LONG_AGO = 1_600_000_000.0
 

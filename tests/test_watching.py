@@ -14,13 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
-from windowpane.events import AlertFired, Event, EventContext, NotificationDelivered
+from windowpane.core.events import AlertFired, Event, EventContext, NotificationDelivered
 from windowpane.exceptions import StoreError
-from windowpane.intake import JudgedStore, make_ingest
-from windowpane.sources.importer import import_file
+from windowpane.ingest.importer import import_file
+from windowpane.ingest.pipeline import JudgedStore, make_ingest
+from windowpane.ingest.watch import RETRY_SECONDS, Seen, Watcher
 from windowpane.sources.registry import all_readers
 from windowpane.store.sqlite import SqliteStore
-from windowpane.watching import RETRY_SECONDS, Seen, Watcher
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 NOW = 1_767_261_600.0

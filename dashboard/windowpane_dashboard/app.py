@@ -9,8 +9,8 @@ import streamlit as st
 HERE = Path(__file__).parent
 
 # A page icon by name would be fetched from a font server; this one is a file of the package.
-st.set_page_config(page_title="Windowpane", page_icon=str(HERE / "icon.svg"), layout="wide")
-st.html(HERE / "look.css")
+st.set_page_config(page_title="Windowpane", page_icon=str(HERE / "style" / "icon.svg"), layout="wide")
+st.html(HERE / "style" / "theme.css")
 st.navigation(
     [
         st.Page("views/fleet.py", title="Fleet", default=True),

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from windowpane.integrations.language import AnyLanguageModel
-from windowpane.integrations.openai import language_model
-from windowpane.suites.matching import string_match
+from windowpane.fidelity.suite.matching import string_match
+from windowpane.models.language_model import AnyLanguageModel
+from windowpane.models.openai import language_model
 
 
 def offline(system: str, user: str) -> str:

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from windowpane.control.judging.sampling import Sample, SampledJudge
     from windowpane.exceptions import IrreducibleContextError, WindowpaneError
-    from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
-    from windowpane.observing import observe, session
-    from windowpane.runtime import start, stop
+    from windowpane.fidelity.judge.sampling import Sample, SampledJudge
+    from windowpane.observe.api import observe, session
+    from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
+    from windowpane.runtime.start import start, stop
 
     __version__: str
 
@@ -33,16 +33,16 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "AsyncContextWindowManager": "windowpane.managing",
-    "ContextWindowManager": "windowpane.managing",
+    "AsyncContextWindowManager": "windowpane.runtime.managers",
+    "ContextWindowManager": "windowpane.runtime.managers",
     "IrreducibleContextError": "windowpane.exceptions",
-    "Sample": "windowpane.control.judging.sampling",
-    "SampledJudge": "windowpane.control.judging.sampling",
+    "Sample": "windowpane.fidelity.judge.sampling",
+    "SampledJudge": "windowpane.fidelity.judge.sampling",
     "WindowpaneError": "windowpane.exceptions",
-    "observe": "windowpane.observing",
-    "session": "windowpane.observing",
-    "start": "windowpane.runtime",
-    "stop": "windowpane.runtime",
+    "observe": "windowpane.observe.api",
+    "session": "windowpane.observe.api",
+    "start": "windowpane.runtime.start",
+    "stop": "windowpane.runtime.start",
 }
 """Public name to the module that defines it."""
 

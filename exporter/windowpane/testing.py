@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from windowpane.control.checkpoint import Found, generation
-from windowpane.control.managed import Seams
-from windowpane.events import Event, Payload
+from windowpane.core.events import Event, Payload
+from windowpane.core.protocols import CountSource
 from windowpane.exceptions import StaleCheckpointError
-from windowpane.protocols import CountSource
+from windowpane.manager.plans.checkpoint import Found, generation
+from windowpane.manager.session import Seams
 
 P = TypeVar("P")
 

@@ -15,7 +15,7 @@ from generator.panels import DATASOURCE
 from generator.queries import grown
 from windowpane.alerts.rulefile import DEFAULT_DASHBOARD
 from windowpane.metrics import catalog
-from windowpane.palette import COMPONENT_TONES
+from windowpane.text.palette import COMPONENT_TONES
 
 TAG: Final = "windowpane"
 RUNBOOK: Final = "http://127.0.0.1:9090/user/runbook.html"

@@ -7,9 +7,9 @@ from typing import Final
 from grafana_foundation_sdk.models.dashboard import Threshold
 
 from windowpane.alerts.rules import RULES, Rule
+from windowpane.core.vocabulary import Severity
 from windowpane.metrics.metric import Metric
-from windowpane.palette import ACCENT, COMPONENT_TONES, SEVERITY_TONES, ZONE_TONES
-from windowpane.vocabulary import Severity
+from windowpane.text.palette import ACCENT, COMPONENT_TONES, SEVERITY_TONES, ZONE_TONES
 
 OWN_PREFIX: Final = "windowpane_"
 

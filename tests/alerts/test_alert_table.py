@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, SPIKE_MULTIPLE
-from windowpane.settings import TrackerSettings
+from windowpane.core.limits import TrackerSettings
 
 TABLE = """
     utilization         critical at_least 0.90   3 0.03

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from windowpane.alerts import channels
-from windowpane.alerts.channels import AlertmanagerChannel, DeliveryError, LogChannel, channel_for
-from windowpane.alerts.delivering import DeliverySettings
-from windowpane.alerts.message import AlertMessage, message_of
-from windowpane.alerts.notify import Notifier
-from windowpane.alerts.outbox import Outbox
-from windowpane.alerts.quiet import QuietHours
-from windowpane.events import AlertFired, Event, EventContext
+from windowpane.alerts.delivery import channels
+from windowpane.alerts.delivery.channels import AlertmanagerChannel, DeliveryError, LogChannel, channel_for
+from windowpane.alerts.delivery.message import AlertMessage, message_of
+from windowpane.alerts.delivery.notifier import Notifier
+from windowpane.alerts.delivery.outbox import Outbox
+from windowpane.alerts.delivery.quiet_hours import QuietHours
+from windowpane.alerts.delivery.worker import DeliverySettings
+from windowpane.core.events import AlertFired, Event, EventContext
 from windowpane.testing import ManualClock
 
 START = 1_700_000_000.0

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import RULES, configured
-from windowpane.codec import decode, encode
-from windowpane.events import (
+from windowpane.core.codec import decode, encode
+from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     BlocksEvicted,
@@ -33,7 +33,7 @@ from windowpane.events import (
     WindowRolled,
     ZoneChanged,
 )
-from windowpane.vocabulary import COMPONENTS
+from windowpane.core.vocabulary import COMPONENTS
 
 LIMIT = 128_000
 

@@ -14,15 +14,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from windowpane.alerts.outbox import Outbox
-from windowpane.store.base import EventFilter
+from windowpane.alerts.delivery.outbox import Outbox
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
 AGENT = """
 import sys, windowpane
-from windowpane.events import Usage
-from windowpane.settings import WindowLimits
-from windowpane.tracking import SessionInfo, SessionTracker
+from windowpane.core.events import Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
 
 running = windowpane.start(store=sys.argv[1], port=0, notify=[sys.argv[2]])
 tracker = SessionTracker(

@@ -21,15 +21,21 @@ from typing import Any
 
 import pytest
 
-from windowpane.alerts.channels import AlertmanagerChannel, Channel, DeliveryError, LogChannel, channel_for
-from windowpane.alerts.delivering import DeliverySettings
-from windowpane.alerts.message import AlertMessage, message_of, render
-from windowpane.alerts.notify import Notifier, send_test
-from windowpane.alerts.outbox import Outbox
-from windowpane.codec import encode
-from windowpane.events import AlertFired, AlertResolved, Event, EventContext, TurnStarted
+from windowpane.alerts.delivery.channels import (
+    AlertmanagerChannel,
+    Channel,
+    DeliveryError,
+    LogChannel,
+    channel_for,
+)
+from windowpane.alerts.delivery.message import AlertMessage, message_of, render
+from windowpane.alerts.delivery.notifier import Notifier, send_test
+from windowpane.alerts.delivery.outbox import Outbox
+from windowpane.alerts.delivery.worker import DeliverySettings
+from windowpane.core.codec import encode
+from windowpane.core.events import AlertFired, AlertResolved, Event, EventContext, TurnStarted
+from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import ConfigurationError
-from windowpane.vocabulary import Severity
 
 Wait = Callable[..., None]
 FAST = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_a_minute=6_000)
@@ -254,11 +260,11 @@ def test_a_service_that_comes_back_gets_the_message(free_port: Callable[[], int]
 _FIRE_AND_DIE = """
 import sys
 from pathlib import Path
-from windowpane.alerts.channels import channel_for
-from windowpane.alerts.delivering import DeliverySettings
-from windowpane.alerts.notify import Notifier
-from windowpane.alerts.outbox import Outbox
-from windowpane.events import AlertFired, Event, EventContext
+from windowpane.alerts.delivery.channels import channel_for
+from windowpane.alerts.delivery.worker import DeliverySettings
+from windowpane.alerts.delivery.notifier import Notifier
+from windowpane.alerts.delivery.outbox import Outbox
+from windowpane.core.events import AlertFired, Event, EventContext
 context = EventContext("s1", "agent", "m", 3, 1, "live", "s1/alerts")
 notifier = Notifier([channel_for(sys.argv[1])], Outbox(Path(sys.argv[2])),
                     settings=DeliverySettings(group_seconds=0.0, retry_seconds=3600.0))

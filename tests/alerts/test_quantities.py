@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.alerts.quantities import Tallies
+from windowpane.alerts.conditions import Tallies
 from windowpane.alerts.rules import CHURN_TURNS, REGRET_TURNS
-from windowpane.events import BlocksEvicted, ContentCompressed, ContentRegretted, ZoneChanged
+from windowpane.core.events import BlocksEvicted, ContentCompressed, ContentRegretted, ZoneChanged
 
 
 def compressed(before: int, after: int) -> ContentCompressed:

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.alerts.delivering import DeliverySettings
-from windowpane.alerts.message import AlertMessage
-from windowpane.alerts.notify import Notifier
-from windowpane.alerts.outbox import Outbox
-from windowpane.alerts.quiet import QuietHours
-from windowpane.config import load_config
-from windowpane.events import AlertFired, Event, EventContext
+from windowpane.alerts.delivery.message import AlertMessage
+from windowpane.alerts.delivery.notifier import Notifier
+from windowpane.alerts.delivery.outbox import Outbox
+from windowpane.alerts.delivery.quiet_hours import QuietHours
+from windowpane.alerts.delivery.worker import DeliverySettings
+from windowpane.config.schema import load_config
+from windowpane.core.events import AlertFired, Event, EventContext
+from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import ConfigurationError
 from windowpane.testing import ManualClock
-from windowpane.vocabulary import Severity
 
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
 HOUR = 3_600.0

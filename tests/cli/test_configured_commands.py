@@ -19,14 +19,14 @@ import yaml
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
-from windowpane.config import load_config
+from windowpane.config.schema import load_config
+from windowpane.core.events import AlertFired
 from windowpane.demo import load
-from windowpane.events import AlertFired
-from windowpane.intake import make_ingest
+from windowpane.ingest.pipeline import make_ingest
+from windowpane.ingest.watch import Watcher
 from windowpane.sources.registry import all_readers
-from windowpane.store.base import EventFilter
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane.watching import Watcher
 
 LIMIT = 20_000
 SESSION = "0a1b2c3d-0000-4000-8000-000000000002"

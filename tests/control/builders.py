@@ -7,13 +7,13 @@ from typing import Any
 
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.control.decisions import Decision
-from windowpane.control.snapshot import Item, Snapshot
-from windowpane.managing import ContextWindowManager
-from windowpane.settings import DEFAULT_LIFETIMES, WindowLimits
+from windowpane.core.limits import DEFAULT_LIFETIMES, WindowLimits
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.manager.snapshot import Item, Snapshot
+from windowpane.manager.status import Decision
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
 
 
 def manager(sink: RecordingSink, *, limit: int | None = 100_000, **options: Any) -> ContextWindowManager:

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane import managing
-from windowpane.archive import FileArchive
-from windowpane.checkpoints import FileCheckpoints
-from windowpane.control.checkpoint import bootstrap, checksum, decode, encode
-from windowpane.events import CheckpointRejected, CheckpointSaved
+from windowpane.core.events import CheckpointRejected, CheckpointSaved
+from windowpane.core.redaction import redact
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
-from windowpane.managing import ContextWindowManager, default_seams
-from windowpane.redaction import redact
+from windowpane.manager.files.archive import FileArchive
+from windowpane.manager.files.checkpoints import FileCheckpoints
+from windowpane.manager.plans.checkpoint import bootstrap, checksum, decode, encode
+from windowpane.runtime import managers as managing
+from windowpane.runtime.managers import ContextWindowManager, default_seams
 from windowpane.testing import ManualClock, RecordingSink, chat_reply, in_memory_seams
 
 
@@ -149,7 +149,7 @@ def test_scenario_116_a_crash_while_writing_leaves_the_previous_one(
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("windowpane.checkpoints.os.fsync", full)
+    monkeypatch.setattr("windowpane.manager.files.checkpoints.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         store.save(document(2), "# two")
     monkeypatch.undo()

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from message_rules import openai_faults
 
-from windowpane.control.cascade import Rung
-from windowpane.control.reduction import NOTHING
-from windowpane.control.settings import LADDER, ControlSettings
-from windowpane.events import BlocksEvicted, ContentCompressed, SessionEnded
-from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionEnded
+from windowpane.manager.settings import LADDER, ControlSettings
+from windowpane.manager.steps.eviction import NOTHING
+from windowpane.manager.steps.ladder import Rung
+from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
 
 SUMMARY = "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason_{n}" for n in range(60))

@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.config import load_config
-from windowpane.control.budget import PROFILES
-from windowpane.control.decisions import urgency_of
-from windowpane.control.eviction.policies import Policy
-from windowpane.events import (
+from windowpane.config.schema import load_config
+from windowpane.core.events import (
     BlocksEvicted,
     BudgetBlocked,
     BudgetWarned,
@@ -20,7 +17,10 @@ from windowpane.events import (
     UsageRejected,
 )
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import ContextWindowManager
+from windowpane.manager.budget import PROFILES
+from windowpane.manager.plans.policies import Policy
+from windowpane.manager.status import urgency_of
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from builders import is_valid, manager, talk, words
 
-from windowpane.events import ContentCompressed, SubagentDelegated, SubagentReturned, WindowRolled
+from windowpane.core.events import ContentCompressed, SubagentDelegated, SubagentReturned, WindowRolled
 from windowpane.testing import RecordingSink
 
 LIMIT = 100_000

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from builders import manager, words
 
-from windowpane.checkpoints import FileCheckpoints
-from windowpane.control.checkpoint import (
+from windowpane.core.events import CheckpointRejected, CheckpointSaved
+from windowpane.exceptions import CorruptCheckpointError
+from windowpane.manager.files.checkpoints import FileCheckpoints
+from windowpane.manager.plans.checkpoint import (
     MAXIMUM_LINES,
     bootstrap,
     checkpoint_of,
@@ -19,9 +21,7 @@ from windowpane.control.checkpoint import (
     encode,
     to_markdown,
 )
-from windowpane.events import CheckpointRejected, CheckpointSaved
-from windowpane.exceptions import CorruptCheckpointError
-from windowpane.managing import ContextWindowManager
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_seams
 
 

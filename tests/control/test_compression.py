@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.breaker import NO_PROGRESS, REFILLED, Breaker
-from windowpane.control.budget import Budget
-from windowpane.control.compression.accept import Offer, reject
-from windowpane.control.compression.prompts import fenced
-from windowpane.control.compression.sections import HEADINGS, PREAMBLE, parse, write
-from windowpane.control.compression.truncation import clip_arguments, middle_out
-from windowpane.control.decisions import due
-from windowpane.control.overflow import classify
-from windowpane.control.pressure import Levels, cache_break_even
-from windowpane.control.reduction import water_level
-from windowpane.settings import Thresholds, WindowLimits
+from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.manager.budget import Budget
+from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED, Breaker
+from windowpane.manager.levels import Levels, cache_break_even
+from windowpane.manager.overflow_errors import classify
+from windowpane.manager.plans.acceptance import Offer, reject
+from windowpane.manager.plans.prompts import fenced
+from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE, parse, write
+from windowpane.manager.plans.truncation import clip_arguments, middle_out
+from windowpane.manager.status import due
+from windowpane.manager.steps.eviction import water_level
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()

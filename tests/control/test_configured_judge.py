@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from builders import talk, words
 
-from windowpane import managing
-from windowpane.control.judging.sampling import Sample, SampledJudge
-from windowpane.events import ContentCompressed, FidelityEvaluated
+from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import ContextWindowManager
+from windowpane.fidelity.judge.sampling import Sample, SampledJudge
+from windowpane.runtime import managers as managing
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_seams
 
 WAIT_SECONDS = 30
 JUDGE = """
-from windowpane.suites.matching import string_match
+from windowpane.fidelity.suite.matching import string_match
 
 def judge(system, user):
     return string_match(system, user)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from builders import manager, talk, words
 
-from windowpane.events import ContentCompressed, PressureMeasured
-from windowpane.managing import ContextWindowManager
+from windowpane.core.events import ContentCompressed, PressureMeasured
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink
 
 FILE = """

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from builders import manager
 
-from windowpane.config import Budget as BudgetConfig
-from windowpane.config import Compression, Config, CrossWindow, Eviction, Pressure, load_config
-from windowpane.control.core import Core
-from windowpane.control.presets import PRESETS
-from windowpane.control.presets.ai_sdk_go import ai_sdk_go
+from windowpane.config.schema import Budget as BudgetConfig
+from windowpane.config.schema import Compression, Config, CrossWindow, Eviction, Pressure, load_config
+from windowpane.contrib.presets import PRESETS
+from windowpane.contrib.presets.ai_sdk_go import ai_sdk_go
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import ContextWindowManager
+from windowpane.manager.engine import Core
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_seams
 
 Configure = Callable[[str], None]

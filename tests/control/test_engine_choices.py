@@ -14,14 +14,8 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.config import load_config
-from windowpane.control.cascade import RUNGS, cascade_ladder
-from windowpane.control.compression.subagent import Subtask
-from windowpane.control.eviction.policies import TERMS
-from windowpane.control.manager import ContextWindowManager as CoreManager
-from windowpane.control.requests import Proposal
-from windowpane.control.settings import LADDER, SAFETY_NET, ControlSettings
-from windowpane.events import (
+from windowpane.config.schema import load_config
+from windowpane.core.events import (
     BlocksEvicted,
     BreakerOpened,
     BudgetBlocked,
@@ -32,12 +26,18 @@ from windowpane.events import (
     SubagentDelegated,
     SubagentReturned,
 )
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo
+from windowpane.effects.requests import Proposal
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
-from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
-from windowpane.notes_file import FileNotes
-from windowpane.settings import WindowLimits
+from windowpane.manager.drivers import ContextWindowManager as CoreManager
+from windowpane.manager.files.notes import FileNotes
+from windowpane.manager.plans.policies import TERMS
+from windowpane.manager.plans.subagent import Subtask
+from windowpane.manager.settings import LADDER, SAFETY_NET, ControlSettings
+from windowpane.manager.steps.ladder import RUNGS, cascade_ladder
+from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
-from windowpane.tracking import SessionInfo
 
 
 def manager(sink: RecordingSink, *, limit: int = 16_384, **options: Any) -> ContextWindowManager:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from builders import manager
 
-from windowpane.config import load_config
-from windowpane.control.core import Core
-from windowpane.control.judging.sampling import SampledJudge
-from windowpane.control.presets import PRESETS
-from windowpane.control.settings import SAFETY_NET
+from windowpane.config.schema import load_config
+from windowpane.contrib.presets import PRESETS
+from windowpane.core.limits import Thresholds
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import ContextWindowManager
-from windowpane.settings import Thresholds
+from windowpane.fidelity.judge.sampling import SampledJudge
+from windowpane.manager.engine import Core
+from windowpane.manager.settings import SAFETY_NET
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_seams
 
 Configure = Callable[[str], Path]
@@ -109,7 +109,9 @@ def test_a_level_where_reductions_begin_is_no_contradiction(configure: Configure
 
 def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure) -> None:
     """The file's hold where no argument names one."""
-    configure("preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.suites.matching:string_match}}")
+    configure(
+        "preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.fidelity.suite.matching:string_match}}"
+    )
     own = SampledJudge(lambda _system, _user: "yes")
     seams = replace(in_memory_seams(RecordingSink()), judge=own)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from windowpane import environment
-from windowpane.environment import LocalEnvironment
+from windowpane.manager.files import environment
+from windowpane.manager.files.environment import LocalEnvironment
 
 ONE, TWO, THREE = "1" * 40, "2" * 40, "3" * 40
 

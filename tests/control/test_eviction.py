@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.eviction.engine import plan_eviction
-from windowpane.control.eviction.placeholders import finding_of, placeholder_text
-from windowpane.control.eviction.policies import POLICIES, TERMS, Policy, policy_named
-from windowpane.control.protection import GRADES, Grade, protected
-from windowpane.control.snapshot import Item, Snapshot
+from windowpane.core.limits import DEFAULT_LIFETIMES, WindowLimits
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
-from windowpane.settings import DEFAULT_LIFETIMES, WindowLimits
+from windowpane.manager.plans.eviction import plan_eviction
+from windowpane.manager.plans.placeholders import finding_of, placeholder_text
+from windowpane.manager.plans.policies import POLICIES, TERMS, Policy, policy_named
+from windowpane.manager.plans.protection import GRADES, Grade, protected
+from windowpane.manager.snapshot import Item, Snapshot
 from windowpane.testing import CharacterCounter
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
 
 LIMITS = WindowLimits.of(100_000, "given")
 COUNTER = CharacterCounter()

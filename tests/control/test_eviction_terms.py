@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from builders import item, snapshot, tool_items, words
 
-from windowpane.control.eviction.engine import plan_eviction
-from windowpane.control.eviction.policies import TERMS, Policy
-from windowpane.control.snapshot import Item
+from windowpane.core.vocabulary import ContentType
+from windowpane.manager.plans.eviction import plan_eviction
+from windowpane.manager.plans.policies import TERMS, Policy
+from windowpane.manager.snapshot import Item
 from windowpane.testing import CharacterCounter
-from windowpane.vocabulary import ContentType
 
 TURN = 50
 

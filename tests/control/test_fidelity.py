@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.facts import TOKEN, extract
-from windowpane.control.fidelity import evaluate
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.facts import TOKEN, extract
+from windowpane.fidelity.probe import evaluate
 
 
 def digest(text: str) -> str:

@@ -10,12 +10,12 @@ from builders import is_valid, manager, sent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.histories import mend
-from windowpane.events import HistoryRepaired
+from windowpane.core.events import HistoryRepaired
+from windowpane.core.window.groups import ABORTED
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import AsyncContextWindowManager
+from windowpane.manager.history import mend
+from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_seams
-from windowpane.window.groups import ABORTED
 
 PICTURE = "A" * 3_000_000
 

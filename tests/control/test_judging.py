@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.asking import ask_async, name_of, run
-from windowpane.control.judging.answers import read_answer, read_verdict
-from windowpane.control.judging.evaluation import Compression, evaluate_compression
-from windowpane.control.judging.judge import Judgement, JudgeSettings, judge, judge_chain
-from windowpane.control.judging.prompts import ANSWER, COMPARE, WRITE, chunks, compare_prompt
-from windowpane.control.judging.questions import Question, blocks_of, questions_from
-from windowpane.control.judging.writing import read_questions, write_questions
+from windowpane.effects.run import ask_async, name_of, run
 from windowpane.exceptions import ConfigurationError
+from windowpane.fidelity.judge.answers import read_answer, read_verdict
+from windowpane.fidelity.judge.evaluation import Compression, evaluate_compression
+from windowpane.fidelity.judge.judge import Judgement, JudgeSettings, judge, judge_chain
+from windowpane.fidelity.judge.prompts import ANSWER, COMPARE, WRITE, chunks, compare_prompt
+from windowpane.fidelity.judge.questions import Question, blocks_of, questions_from
+from windowpane.fidelity.judge.writing import read_questions, write_questions
 from windowpane.testing import ScriptedModel
 
 PORT = Question("Which port is used?", "recall")

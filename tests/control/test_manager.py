@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.control.decisions import Decision
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.events import (
+from windowpane.core.events import (
     BlocksEvicted,
     BudgetWarned,
     CheckpointSaved,
@@ -26,7 +24,9 @@ from windowpane.events import (
     WindowRolled,
 )
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
-from windowpane.managing import ContextWindowManager
+from windowpane.manager.plans.policies import POLICIES
+from windowpane.manager.status import Decision
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import MemoryArchive, MemoryCheckpoints, RecordingSink, chat_reply, in_memory_seams
 
 GOAL = "Migrate user-service from axios to fetch"

@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.control.cascade import RUNGS
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.events import BlocksEvicted, ContentCompressed, OverflowDetected, PressureMeasured, WindowRolled
+from windowpane.core.events import (
+    BlocksEvicted,
+    ContentCompressed,
+    OverflowDetected,
+    PressureMeasured,
+    WindowRolled,
+)
 from windowpane.exceptions import IrreducibleContextError
-from windowpane.managing import ContextWindowManager
+from windowpane.manager.plans.policies import POLICIES
+from windowpane.manager.steps.ladder import RUNGS
+from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
 
 SYSTEM = "SYSTEM-PROMPT stays"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from builders import item, manager, snapshot, tool_items
 
-from windowpane.control.compression.extractive import summarize
-from windowpane.control.compression.sections import parse
-from windowpane.control.eviction.engine import plan_eviction
-from windowpane.control.eviction.placeholders import MAXIMUM_TOKENS, placeholder_text
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.control.facts import Fact, extract
-from windowpane.control.naming import MAXIMUM_NAMES, names_leaving
-from windowpane.events import ContentCompressed
+from windowpane.core.events import ContentCompressed
+from windowpane.core.window.references import ReferenceIndex
+from windowpane.fidelity.facts import Fact, extract
+from windowpane.manager.plans.eviction import plan_eviction
+from windowpane.manager.plans.extractive import summarize
+from windowpane.manager.plans.names_to_keep import MAXIMUM_NAMES, names_leaving
+from windowpane.manager.plans.placeholders import MAXIMUM_TOKENS, placeholder_text
+from windowpane.manager.plans.policies import POLICIES
+from windowpane.manager.plans.summary_sections import parse
 from windowpane.testing import CharacterCounter, RecordingSink, chat_reply
-from windowpane.window.references import ReferenceIndex
 
 COUNTER = CharacterCounter()
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.compression.notes import (
+from windowpane.core.events import NoteWritten, SubagentDelegated, SubagentReturned
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.plans.notes import (
     CATEGORIES,
     IMPORTANCES,
     Importance,
@@ -17,9 +19,7 @@ from windowpane.control.compression.notes import (
     as_data,
     from_data,
 )
-from windowpane.control.compression.subagent import Subtask, plan_delegation, returned
-from windowpane.events import NoteWritten, SubagentDelegated, SubagentReturned
-from windowpane.exceptions import ConfigurationError
+from windowpane.manager.plans.subagent import Subtask, plan_delegation, returned
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()

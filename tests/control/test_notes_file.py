@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from builders import manager
 
-from windowpane.control.compression.notes import Note
-from windowpane.events import NoteWritten
+from windowpane.core.events import NoteWritten
 from windowpane.exceptions import ConfigurationError
-from windowpane.notes_file import FileNotes
+from windowpane.manager.files.notes import FileNotes
+from windowpane.manager.plans.notes import Note
 from windowpane.testing import RecordingSink, in_memory_seams
 
 

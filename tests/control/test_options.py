@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from windowpane.control.managed import Seams
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import ContextWindowManager
-from windowpane.options import ManagerOptions, Options
+from windowpane.manager.session import Seams
+from windowpane.runtime.managers import ContextWindowManager
+from windowpane.runtime.options import ManagerOptions, Options
 from windowpane.testing import RecordingSink, in_memory_seams
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from builders import is_valid, manager, sent, talk, tool_turn, words
 
-from windowpane.control.cascade import Rung
-from windowpane.control.eviction.policies import Policy, policy_named
-from windowpane.control.reduction import NOTHING
-from windowpane.control.settings import SAFETY_NET, ControlSettings
-from windowpane.events import BlocksEvicted, CheckpointSaved, ContentCompressed, FidelityEvaluated
+from windowpane.core.events import BlocksEvicted, CheckpointSaved, ContentCompressed, FidelityEvaluated
+from windowpane.core.limits import WindowLimits
 from windowpane.exceptions import ConfigurationError
-from windowpane.settings import WindowLimits
+from windowpane.manager.plans.policies import Policy, policy_named
+from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.steps.eviction import NOTHING
+from windowpane.manager.steps.ladder import Rung
 from windowpane.testing import RecordingSink, in_memory_seams
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from windowpane.control.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go
-from windowpane.control.presets.baseagent import Numbers
-from windowpane.control.presets.picoclaw import picoclaw
-from windowpane.control.presets.picoclaw_budget import (
+from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go
+from windowpane.contrib.presets.baseagent import Numbers
+from windowpane.contrib.presets.picoclaw import picoclaw
+from windowpane.contrib.presets.picoclaw_budget import (
     estimate_message_tokens,
     history_budget,
     is_over_context_budget,

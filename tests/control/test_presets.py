@@ -11,10 +11,8 @@ from builders import is_valid, manager, sent, talk, tool_turn, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.control.budget import PROFILES
-from windowpane.control.eviction.policies import HYBRID_WEIGHTS
-from windowpane.control.presets import PRESETS, preset_named
-from windowpane.control.presets.ai_sdk_go import (
+from windowpane.contrib.presets import PRESETS, preset_named
+from windowpane.contrib.presets.ai_sdk_go import (
     STATUS_EVENT,
     Custom,
     DropOldest,
@@ -22,13 +20,15 @@ from windowpane.control.presets.ai_sdk_go import (
     Summarize,
     ai_sdk_go,
 )
-from windowpane.control.presets.baseagent import BASEAGENT, baseagent, truncated
-from windowpane.control.presets.cascade import BUDGET, CASCADE, CASCADE_MAP
-from windowpane.control.presets.picoclaw import picoclaw
-from windowpane.control.presets.preset import CharacterEstimate
-from windowpane.control.presets.pruning import CLEARED
-from windowpane.events import BlocksEvicted, ContentCompressed, SessionStarted
+from windowpane.contrib.presets.baseagent import BASEAGENT, baseagent, truncated
+from windowpane.contrib.presets.picoclaw import picoclaw
+from windowpane.contrib.presets.pruning import CLEARED
+from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionStarted
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
+from windowpane.manager.budget import PROFILES
+from windowpane.manager.plans.policies import HYBRID_WEIGHTS
+from windowpane.manager.presets.cascade import BUDGET, CASCADE, CASCADE_MAP
+from windowpane.manager.presets.preset import CharacterEstimate
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
 
 UNCAPPED = replace(BASEAGENT, control=replace(BASEAGENT.control, result_tokens=100_000))

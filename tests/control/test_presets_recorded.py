@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from test_rerun import RECORDED, digest, recorded
 
-from windowpane.control.presets import PRESETS
-from windowpane.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
-from windowpane.rerun import Rerun, managed_events
+from windowpane.contrib.presets import PRESETS
+from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
+from windowpane.replay.managed import Rerun, managed_events
 from windowpane.sources.ingest import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
 

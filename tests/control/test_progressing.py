@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.control.managed import Task
-from windowpane.control.manager import ContextWindowManager
-from windowpane.control.settings import ControlSettings
-from windowpane.events import BlocksEvicted, ContentCompressed, FidelityEvaluated
-from windowpane.settings import WindowLimits
+from windowpane.core.events import BlocksEvicted, ContentCompressed, FidelityEvaluated
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo
+from windowpane.manager.drivers import ContextWindowManager
+from windowpane.manager.session import Task
+from windowpane.manager.settings import ControlSettings
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
-from windowpane.tracking import SessionInfo
 
 LADDER = (
     "progressive_summarization",

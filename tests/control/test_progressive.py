@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.compression.progressive import (
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.manager.plans.progressive import (
     LEVELS,
     Aged,
     Levelled,
@@ -17,11 +20,8 @@ from windowpane.control.compression.progressive import (
     plan_progressive,
     shorten,
 )
-from windowpane.control.snapshot import Item, Snapshot
-from windowpane.settings import WindowLimits
+from windowpane.manager.snapshot import Item, Snapshot
 from windowpane.testing import CharacterCounter
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
 
 COUNTER = CharacterCounter()
 LIMITS = WindowLimits.of(32_768, "given")

@@ -9,7 +9,7 @@ from builders import item, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.control.compression.progressive import (
+from windowpane.manager.plans.progressive import (
     AGES,
     LEVELS,
     Aged,
@@ -20,8 +20,8 @@ from windowpane.control.compression.progressive import (
     plan_progressive,
     shorten,
 )
-from windowpane.control.protection import never_removed
-from windowpane.control.snapshot import Item, Snapshot, groups_of
+from windowpane.manager.plans.protection import never_removed
+from windowpane.manager.snapshot import Item, Snapshot, groups_of
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.control.replies import Reply, read_reply, read_usage
-from windowpane.events import Usage
+from windowpane.core.events import Usage
+from windowpane.models.replies import Reply, read_reply, read_usage
 
 CHAT = {
     "id": "x",

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.codec import encode
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.events import (
+from windowpane.core.codec import encode
+from windowpane.core.events import (
     BlocksEvicted,
     ContentCompressed,
     Event,
@@ -18,7 +17,8 @@ from windowpane.events import (
     PressureMeasured,
     TurnEnded,
 )
-from windowpane.rerun import Rerun, managed_events
+from windowpane.manager.plans.policies import POLICIES
+from windowpane.replay.managed import Rerun, managed_events
 from windowpane.sources.base import Cleared, Content, FileStats, ModelCalled, Record, SessionOpened
 from windowpane.sources.ingest import session_keys
 from windowpane.sources.registry import all_readers
@@ -74,7 +74,7 @@ def test_a_recorded_loop_is_managed_in_a_small_window() -> None:
 
 def test_the_recorded_usage_is_not_the_simulated_window_s() -> None:
     """Counts are estimates or exact, never the provider's, and nothing is unattributed."""
-    from windowpane.events import Usage
+    from windowpane.core.events import Usage
 
     records = [
         ModelCalled(Usage(90_000), at=record.at) if isinstance(record, ModelCalled) else record

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from windowpane.control.judging.prompts import COMPARE
-from windowpane.control.judging.sampling import Sample, SampledJudge
-from windowpane.events import ContentCompressed, FidelityEvaluated
+from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
-from windowpane.suites.matching import string_match
+from windowpane.fidelity.judge.prompts import COMPARE
+from windowpane.fidelity.judge.sampling import Sample, SampledJudge
+from windowpane.fidelity.suite.matching import string_match
+from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
 
 WAIT_SECONDS = 30

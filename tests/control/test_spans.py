@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from windowpane.control.spans import SpanIds, WindowOnSpan
-from windowpane.events import ContentCompressed, TurnEnded
-from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.core.events import ContentCompressed, TurnEnded
+from windowpane.manager.spans import SpanIds, WindowOnSpan
 from windowpane.otlp.spans import CurrentSpan, WindowSpanProcessor
+from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
 
 

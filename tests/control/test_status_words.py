@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from builders import manager
 
-from windowpane.control.decisions import Status
+from windowpane.manager.status import Status
 from windowpane.testing import RecordingSink
 
 

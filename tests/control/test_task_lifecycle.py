@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.checkpoints import FileCheckpoints
-from windowpane.control.checkpoint import bootstrap
-from windowpane.control.managed import Seams
-from windowpane.control.task import Choice, TaskRecord
-from windowpane.environment import LocalEnvironment
-from windowpane.events import (
+from windowpane.core.events import (
     CheckpointLoaded,
     CheckpointRejected,
     CheckpointSaved,
@@ -24,7 +19,12 @@ from windowpane.events import (
     SessionEnded,
 )
 from windowpane.exceptions import CorruptCheckpointError
-from windowpane.managing import AsyncContextWindowManager, ContextWindowManager
+from windowpane.manager.files.checkpoints import FileCheckpoints
+from windowpane.manager.files.environment import LocalEnvironment
+from windowpane.manager.plans.checkpoint import bootstrap
+from windowpane.manager.plans.task_record import Choice, TaskRecord
+from windowpane.manager.session import Seams
+from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
 
 GOAL = "Migrate user-service from axios to fetch.\nKeep the interceptors."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowpane.control.task import LINE_CHARACTERS, MAXIMUM_ENTRIES, SHOWN_DONE, Choice, TaskRecord
+from windowpane.manager.plans.task_record import LINE_CHARACTERS, MAXIMUM_ENTRIES, SHOWN_DONE, Choice, TaskRecord
 
 
 def test_planning_again_leaves_every_status_as_it_is() -> None:

@@ -12,11 +12,11 @@ import pytest
 from builders import is_valid, manager, sent, tool_turn, words
 from message_rules import anthropic_faults
 
-from windowpane.control import manager as drivers
-from windowpane.control.asking import MAXIMUM_ANSWER_CHARACTERS
-from windowpane.events import ContentCompressed
+from windowpane.core.events import ContentCompressed
+from windowpane.effects.run import MAXIMUM_ANSWER_CHARACTERS
 from windowpane.exceptions import ConfigurationError
-from windowpane.managing import AsyncContextWindowManager
+from windowpane.manager import drivers
+from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
 
 COUNTS = ["raises", "negative", "text", "nothing"]

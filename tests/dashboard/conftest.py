@@ -13,7 +13,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from windowpane.events import (
+from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     BlocksEvicted,
@@ -26,10 +26,10 @@ from windowpane.events import (
     FidelityEvaluated,
     Usage,
 )
-from windowpane.settings import WindowLimits
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
-from windowpane_dashboard.launch import APP
+from windowpane_dashboard.server.launch import APP
 
 HOSTILE = "<script>document.title='owned'</script> **bold** :fire: [link](http://127.0.0.1:9/x) $x^2$"
 """An agent name that every kind of markup would make something of."""

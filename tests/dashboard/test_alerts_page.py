@@ -13,11 +13,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from windowpane.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
-from windowpane.store.base import EventFilter
+from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
+from windowpane.store.interface import EventFilter
 from windowpane.store.records import AlertRow
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.alert_queries import (
+from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
+from windowpane_dashboard.queries.alerts import (
     alert_frame,
     alerts_answer,
     deliveries,
@@ -30,9 +31,8 @@ from windowpane_dashboard.alert_queries import (
     told,
     told_words,
 )
-from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
-from windowpane_dashboard.filters import AlertFilters
-from windowpane_dashboard.theme import DARK, LIGHT
+from windowpane_dashboard.queries.filters import AlertFilters
+from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
 def with_more(events: list[Event], at: float) -> list[Event]:

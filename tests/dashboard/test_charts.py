@@ -14,19 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from windowpane.signs import COMPONENT_WORDS
 from windowpane.store.records import AlertRow
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard import queries, window_queries
+from windowpane.text.labels import COMPONENT_WORDS
 from windowpane_dashboard.charts import cache_chart, cost_chart, facts_bar, session_picture, window_strip
+from windowpane_dashboard.charts.block_strip import MAXIMUM_BLOCKS, segments, ticks
+from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, kept_rows
 from windowpane_dashboard.charts.layout import CONFIG, plain
-from windowpane_dashboard.charts.picture import STACKING, natural_scale
-from windowpane_dashboard.charts.strip import MAXIMUM_BLOCKS, segments, ticks
-from windowpane_dashboard.filters import FleetFilters
-from windowpane_dashboard.queries import Timeline
-from windowpane_dashboard.reduction import MAXIMUM_POINTS, kept_rows
+from windowpane_dashboard.charts.window_chart import STACKING, natural_scale
+from windowpane_dashboard.queries import sessions as queries
+from windowpane_dashboard.queries import window as window_queries
+from windowpane_dashboard.queries.filters import FleetFilters
+from windowpane_dashboard.queries.sessions import Timeline
 from windowpane_dashboard.sections.window import last_eviction
-from windowpane_dashboard.theme import DARK, LIGHT, Palette
+from windowpane_dashboard.style.theme import DARK, LIGHT, Palette
 
 
 @pytest.fixture

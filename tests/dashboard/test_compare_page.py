@@ -10,10 +10,10 @@ import pytest
 
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts import session_picture
-from windowpane_dashboard.charts.picture import Frame
-from windowpane_dashboard.compare_queries import Side, compare_answer, differences
-from windowpane_dashboard.queries import timeline
-from windowpane_dashboard.theme import LIGHT
+from windowpane_dashboard.charts.window_chart import Frame
+from windowpane_dashboard.queries.comparison import Side, compare_answer, differences
+from windowpane_dashboard.queries.sessions import timeline
+from windowpane_dashboard.style.theme import LIGHT
 
 
 def side(store: SqliteStore, session_id: str) -> Side:

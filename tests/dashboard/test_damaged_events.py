@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from windowpane.store.base import EventFilter
+from windowpane.store.interface import EventFilter
 from windowpane.store.records import StoredEvent
 from windowpane.store.sqlite import SqliteStore
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from windowpane_dashboard.difference import LINE_LENGTH, LINES, SCANNED, difference
+from windowpane_dashboard.queries.text_diff import LINE_LENGTH, LINES, SCANNED, difference
 from windowpane_dashboard.sections.before_after import legend, line_words
 
 HOSTILE = [

@@ -17,14 +17,14 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from windowpane.events import Event
+from windowpane.core.events import Event
 from windowpane.store import export
-from windowpane.store.base import EventFilter
 from windowpane.store.export import Row
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard import downloads
-from windowpane_dashboard.exports import FORMS, csv_lines
-from windowpane_dashboard.filters import AuditFilters
+from windowpane_dashboard.queries.exports import FORMS, csv_lines
+from windowpane_dashboard.queries.filters import AuditFilters
+from windowpane_dashboard.server import downloads
 
 FILTERS = (
     AuditFilters(),
@@ -149,7 +149,7 @@ def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> Non
     events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
 
     def batches(number: int) -> Iterator[list[Row]]:
-        from windowpane.codec import encode
+        from windowpane.core.codec import encode
 
         for _ in range(number):
             yield [
@@ -172,7 +172,7 @@ def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> Non
 
 def test_a_moment_that_is_unknown_is_left_empty(builders: Any) -> None:
     """Recordings without times have empty cells."""
-    from windowpane.codec import encode
+    from windowpane.core.codec import encode
 
     event = builders.plain("s", start=1.0, turns=1, limit_tokens=None, end=True)[0]
     row = Row(1, "s", 1, 0, event.type, None, b"h", encode(event))

@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from windowpane.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
+from windowpane.core.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, TurnRow
 from windowpane.store.replays import ReplayRunRow
-from windowpane_dashboard.alert_queries import outcome_of
-from windowpane_dashboard.charts.limits import _towards, forecast_turns
-from windowpane_dashboard.compare_queries import Side, differences
-from windowpane_dashboard.queries import Fleet, Timeline, marks_frame, regrets_frame, turns_frame
-from windowpane_dashboard.reduction import kept_rows
-from windowpane_dashboard.replay_queries import best_cells, results_frame, results_of, winner
+from windowpane_dashboard.charts.downsample import kept_rows
+from windowpane_dashboard.charts.zone_bands import _towards, forecast_turns
+from windowpane_dashboard.queries.alerts import outcome_of
+from windowpane_dashboard.queries.comparison import Side, differences
+from windowpane_dashboard.queries.replays import best_cells, results_frame, results_of, winner
+from windowpane_dashboard.queries.sessions import Fleet, Timeline, marks_frame, regrets_frame, turns_frame
+from windowpane_dashboard.queries.window import pair_compressions
 from windowpane_dashboard.sections.cost import carried_sentence
-from windowpane_dashboard.window_queries import pair_compressions
 
 TURN = TurnRow(
     turn=1, window_id=1, at=None, model="m", used_before=900, used_after=700, used_final=800,

@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.events import PAYLOADS
-from windowpane.vocabulary import ZONES
-from windowpane_dashboard.filters import SEVERITIES, AuditFilters, FleetFilters, ReplayPlace, SessionPlace
+from windowpane.core.events import PAYLOADS
+from windowpane.core.vocabulary import ZONES
+from windowpane_dashboard.queries.filters import SEVERITIES, AuditFilters, FleetFilters, ReplayPlace, SessionPlace
 
 WORDS = st.none() | st.text(min_size=1, max_size=40).map(str.strip).filter(bool)
 TURNS = st.none() | st.integers(0, 10**6)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane_dashboard.charts.layout import plain
-from windowpane_dashboard.elements import escaped
-from windowpane_dashboard.inert import LENGTH, inert
+from windowpane_dashboard.page.widgets import escaped
+from windowpane_dashboard.style.sanitize import LENGTH, inert
 
 
 @pytest.mark.parametrize("acting", ["\u202e", "\u2066", "\u200f", "\x1b", "\x00", "\x9b", "\ufeff", "\ud800"])

@@ -12,9 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from windowpane_dashboard import front
-from windowpane_dashboard.background import serving
-from windowpane_dashboard.launch import APP, DEFAULT_ADDRESS, DashboardError, check_port, routes, server_config
+from windowpane_dashboard.server import index_page as front
+from windowpane_dashboard.server.background import serving
+from windowpane_dashboard.server.launch import (
+    APP,
+    DEFAULT_ADDRESS,
+    DashboardError,
+    check_port,
+    routes,
+    server_config,
+)
 
 
 def test_a_busy_port_is_named_with_a_way_out() -> None:
@@ -78,7 +85,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest
 def test_the_server_is_warm_before_the_first_page() -> None:
     """The libraries are loaded, and what they keep is no longer looked through for garbage."""
     script = (
-        "import gc, sys; from windowpane_dashboard.launch import WARM, warm_up; warm_up(); "
+        "import gc, sys; from windowpane_dashboard.server.launch import WARM, warm_up; warm_up(); "
         "print(set(WARM) <= set(sys.modules), gc.get_freeze_count() > 100_000)"
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from windowpane.events import CheckpointSaved
+from windowpane.core.events import CheckpointSaved
 from windowpane.store.sqlite import SqliteStore
 
 PAGES = ("fleet", "session", "compare", "replay", "alerts", "audit")

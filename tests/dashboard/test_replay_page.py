@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from windowpane.config import load_config
+from windowpane.config.schema import load_config
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard import replay_jobs
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
-from windowpane_dashboard.replay_jobs import begin
-from windowpane_dashboard.replay_queries import (
+from windowpane_dashboard.queries.replays import (
     best_cells,
     replay_answer,
     results_frame,
@@ -24,8 +22,10 @@ from windowpane_dashboard.replay_queries import (
     timelines_frame,
     winner,
 )
-from windowpane_dashboard.replay_worker import Request
-from windowpane_dashboard.theme import DARK, LIGHT
+from windowpane_dashboard.replay import jobs as replay_jobs
+from windowpane_dashboard.replay.jobs import begin
+from windowpane_dashboard.replay.worker import Request
+from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
 def run(setup: str, session: str = "s1", *, kind: str = "managed", **measures: float) -> ReplayRunRow:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.formats import size
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.retention import Retention, bytes_on_disk, configured_retention, retention_words
+from windowpane.text.formats import size
+from windowpane_dashboard.queries.retention import Retention, bytes_on_disk, configured_retention, retention_words
 
 
 def test_the_size_is_that_of_the_files(small_store: SqliteStore) -> None:

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from windowpane.events import SubagentDelegated, SubagentReturned
-from windowpane.store.base import SessionFilter
+from windowpane.core.events import SubagentDelegated, SubagentReturned
+from windowpane.core.vocabulary import Severity, Zone
+from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
-from windowpane.vocabulary import Severity, Zone
 from windowpane_dashboard.charts import carried_chart, session_picture
-from windowpane_dashboard.filters import FleetFilters
-from windowpane_dashboard.fleet_table import fleet_styled
-from windowpane_dashboard.queries import fleet, fleet_frame, timeline
+from windowpane_dashboard.queries.filters import FleetFilters
+from windowpane_dashboard.queries.sessions import fleet, fleet_frame, timeline
+from windowpane_dashboard.queries.window import children_frame, needed_again
 from windowpane_dashboard.sections.cost import carried_sentence
+from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.regrets import regrets_sentence
-from windowpane_dashboard.theme import LIGHT
-from windowpane_dashboard.window_queries import children_frame, needed_again
+from windowpane_dashboard.style.theme import LIGHT
 
 
 def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 
-from windowpane_dashboard import times
+from windowpane_dashboard.page import times
 
 AT = 1_772_449_445.0  # 2026-03-02 11:04:05 UTC
 

@@ -8,9 +8,13 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from windowpane.answers import FactTotals, fleet_answer, session_answer
-from windowpane.events import PAYLOADS, BlocksEvicted, ContentCompressed, Event, EventContext, EvictedBlock
-from windowpane.formats import (
+from windowpane.core.events import PAYLOADS, BlocksEvicted, ContentCompressed, Event, EventContext, EvictedBlock
+from windowpane.core.vocabulary import ZONES
+from windowpane.core.window.blocks import Block
+from windowpane.report.headline import FactTotals, fleet_answer, session_answer
+from windowpane.store.records import SessionRow
+from windowpane.text.events import content_counts, describe
+from windowpane.text.formats import (
     ago,
     count,
     dollars,
@@ -21,11 +25,7 @@ from windowpane.formats import (
     turns_band,
     turns_until,
 )
-from windowpane.signs import MARK_OF, MARKS, NOTEWORTHY, ROUTINE, event_label, zone_label
-from windowpane.store.records import SessionRow
-from windowpane.vocabulary import ZONES
-from windowpane.window.blocks import Block
-from windowpane.words import content_counts, describe
+from windowpane.text.labels import MARK_OF, MARKS, NOTEWORTHY, ROUTINE, event_label, zone_label
 
 CONTEXT = EventContext("s", "a", "m", 3, 1, "live", "st")
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.codec import decode, encode, from_document, to_document
-from windowpane.events import (
+from windowpane.core.codec import decode, encode, from_document, to_document
+from windowpane.core.events import (
     PAYLOADS,
     SCHEMA,
     BlockAdded,
@@ -29,8 +29,8 @@ from windowpane.events import (
     PressureMeasured,
     event_id,
 )
+from windowpane.core.window.blocks import Block
 from windowpane.exceptions import EventFormatError
-from windowpane.window.blocks import Block
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)

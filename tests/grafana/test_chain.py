@@ -14,13 +14,13 @@ from stack import alertmanager, get, inbox, prometheus, wait_for
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import RULES
-from windowpane.events import BlocksEvicted, Event, EvictedBlock, Usage
+from windowpane.core.events import BlocksEvicted, Event, EvictedBlock, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.metrics.fold import AlertKey, MetricState
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.server import Routes, start_http_server
-from windowpane.settings import WindowLimits
-from windowpane.state import AlertKey, MetricState
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.serve.http_server import Routes, start_http_server
 
 LIMIT = 100_000
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from windowpane import runtime as runtimes
 from windowpane.demo import live
-from windowpane.store.base import SessionFilter
+from windowpane.runtime import start as runtimes
+from windowpane.store.interface import SessionFilter
 
 
 @pytest.fixture

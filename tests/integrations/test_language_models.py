@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.control.asking import is_async, name_of
-from windowpane.integrations import anthropic as anthropic_adapter
-from windowpane.integrations import openai as openai_adapter
+from windowpane.effects.run import is_async, name_of
+from windowpane.models import anthropic as anthropic_adapter
+from windowpane.models import openai as openai_adapter
 
 OPENAI_REPLY = {
     "id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-5-mini",

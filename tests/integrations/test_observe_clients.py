@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import windowpane
-from windowpane import observing
-from windowpane.events import Event, TurnEnded
-from windowpane.runtime import Runtime
-from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.core.events import Event, TurnEnded
+from windowpane.observe import api as observing
+from windowpane.runtime.start import Runtime
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
 
 openai = pytest.importorskip("openai")
@@ -333,7 +333,7 @@ def test_a_fault_of_ours_never_reaches_the_agent(
         raise RuntimeError("broken")
 
     for name in ("called", "replied", "failed"):
-        monkeypatch.setattr(f"windowpane.observation.observer.WindowObserver.{name}", broken)
+        monkeypatch.setattr(f"windowpane.observe.observer.WindowObserver.{name}", broken)
         assert client.chat.completions.create(**ask()).choices[0].message.content == "On it."
     assert "observing a call failed" in caplog.text
 

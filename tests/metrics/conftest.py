@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from otlp_receiver import Receiver
 
-from windowpane.events import Event, EventContext, Payload, PressureMeasured, Usage
+from windowpane.core.events import Event, EventContext, Payload, PressureMeasured, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.metrics.families import Family
-from windowpane.settings import WindowLimits
-from windowpane.state import MetricState
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.metrics.fold import MetricState
 
 Value = Callable[..., "float | None"]
 

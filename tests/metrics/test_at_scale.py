@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 from prometheus_client import generate_latest
 
-from windowpane.events import (
+from windowpane.core.events import (
     BlocksEvicted,
     ContentCompressed,
     Event,
@@ -21,11 +21,11 @@ from windowpane.events import (
     TurnEnded,
     Usage,
 )
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.server import Routes, start_http_server
-from windowpane.settings import WindowLimits
-from windowpane.state import MetricState
-from windowpane.tracking.tracker import SessionInfo, SessionTracker
+from windowpane.serve.http_server import Routes, start_http_server
 
 
 def pressure(used: int) -> PressureMeasured:

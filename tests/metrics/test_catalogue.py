@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.events import PAYLOADS, ContentCompressed, PressureMeasured
+from windowpane.core.events import PAYLOADS, ContentCompressed, PressureMeasured
 from windowpane.metrics.catalog import CATALOGUE, LABELS, OWN_METRICS, SESSION_METRICS
 from windowpane.metrics.metric import IDENTITY, Metric
 from windowpane.metrics.sessions import COLUMNS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from windowpane.events import (
+from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     BlocksEvicted,
@@ -27,10 +27,10 @@ from windowpane.events import (
     VelocitySpiked,
     ZoneChanged,
 )
+from windowpane.core.limits import LIVE_SECONDS
 from windowpane.metrics.catalog import TURN_UTILIZATION
+from windowpane.metrics.fold import AlertKey, MetricState
 from windowpane.metrics.reading import session_label
-from windowpane.settings import LIVE_SECONDS
-from windowpane.state import AlertKey, MetricState
 
 NOW = 1_000.0
 

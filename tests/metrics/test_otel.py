@@ -7,14 +7,14 @@ import math
 import pytest
 from otlp_receiver import Receiver, expected, received
 
-from windowpane.events import AlertFired, SessionEnded, TurnEnded, Usage
+from windowpane.core.events import AlertFired, SessionEnded, TurnEnded, Usage
 from windowpane.metrics import catalog
 from windowpane.metrics.families import Family, Point
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import StateSource
 from windowpane.otlp.metrics import OtelMetrics, otlp_exporter
 from windowpane.otlp.target import process_resource, signal_url
-from windowpane.state import MetricState
 
 NOW = 1_000.0
 

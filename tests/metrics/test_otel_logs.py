@@ -16,7 +16,7 @@ from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportRes
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from otlp_receiver import Receiver, said
 
-from windowpane.events import (
+from windowpane.core.events import (
     PAYLOADS,
     AlertFired,
     BlockAdded,
@@ -34,10 +34,10 @@ from windowpane.events import (
     Usage,
     ZoneChanged,
 )
+from windowpane.core.window.blocks import Block
 from windowpane.otlp.logs import BATCH_EVENTS, EventLogs, logs_exporter
 from windowpane.otlp.push import OtlpPush, conventional_provider
 from windowpane.otlp.records import attributes_of, severity_of
-from windowpane.window.blocks import Block
 
 SECRET = "the launch code is 4711"
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from windowpane.events import BlockAdded, TurnEnded, Usage
+from windowpane.core.events import BlockAdded, TurnEnded, Usage
+from windowpane.core.window.blocks import Block
 from windowpane.exceptions import StoreError
 from windowpane.metrics.families import Family
-from windowpane.state import MetricState
-from windowpane.window.blocks import Block
+from windowpane.metrics.fold import MetricState
 
 
 def counted(state: MetricState) -> list[Family]:

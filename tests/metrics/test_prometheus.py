@@ -11,11 +11,11 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from windowpane.events import ContentCompressed, TurnEnded
+from windowpane.core.events import ContentCompressed, TurnEnded
+from windowpane.core.protocols import ModelInfo
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.labels import AdmittedNames, LabelPolicy, catalogue_model
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.protocols import ModelInfo
-from windowpane.state import MetricState
 
 GOLDEN = Path(__file__).with_name("golden.prom")
 HOSTILE = (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.events import (
+from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     BlockAdded,
@@ -24,12 +24,12 @@ from windowpane.events import (
     Usage,
     ZoneChanged,
 )
+from windowpane.core.limits import LIVE_SECONDS
+from windowpane.core.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
+from windowpane.core.window.blocks import Block
 from windowpane.metrics import catalog
 from windowpane.metrics.families import Family
-from windowpane.settings import LIVE_SECONDS
-from windowpane.state import MetricState
-from windowpane.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
-from windowpane.window.blocks import Block
+from windowpane.metrics.fold import MetricState
 
 tokens = st.integers(0, 200_000)
 ratio = st.none() | st.floats(0, 2)

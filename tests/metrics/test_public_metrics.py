@@ -9,11 +9,11 @@ import re
 
 from prometheus_client import generate_latest
 
-from windowpane.events import AlertFired, ContentCompressed, FidelityEvaluated, OverflowDetected
+from windowpane.core.events import AlertFired, ContentCompressed, FidelityEvaluated, OverflowDetected
 from windowpane.metrics.catalog import BY_NAME, CATALOGUE
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.state import MetricState
 
 GAUGES = """
     limit_tokens sum

@@ -13,12 +13,12 @@ import pytest
 from prometheus_client import generate_latest
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.events import Event, Usage
+from windowpane.core.events import Event, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.metrics.fold import MetricState
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.settings import WindowLimits
-from windowpane.state import MetricState
 from windowpane.testing import ManualClock
-from windowpane.tracking import SessionInfo, SessionTracker
 
 SESSIONS = 3_000
 WARM_UP = 1_000

@@ -18,16 +18,16 @@ import pytest
 from otlp_receiver import Receiver, expected, received, said
 from prometheus_client import generate_latest
 
-from windowpane.events import Event, SessionEnded
-from windowpane.intake import make_ingest
+from windowpane.core.events import Event, SessionEnded
+from windowpane.ingest.pipeline import make_ingest
 from windowpane.otlp.push import conventional_provider
-from windowpane.pushing import provider_of
-from windowpane.runtime import Runtime, start, stop
-from windowpane.serving import StoreServer
+from windowpane.otlp.sink import provider_of
+from windowpane.runtime.start import Runtime, start, stop
+from windowpane.serve.store_exporter import StoreServer
 from windowpane.sources.base import FileStats
 from windowpane.sources.ingest import session_events, session_keys
 from windowpane.sources.registry import all_readers
-from windowpane.store.base import EventFilter
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
 RECORDINGS = (

@@ -17,9 +17,9 @@ import pytest
 from otlp_receiver import Receiver, said
 from prometheus_client import generate_latest
 
-from windowpane.events import Event, EventContext, SessionStarted, TurnEnded, Usage
-from windowpane.runtime import Runtime, start, stop
-from windowpane.serving import StoreServer
+from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
+from windowpane.runtime.start import Runtime, start, stop
+from windowpane.serve.store_exporter import StoreServer
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 
@@ -216,7 +216,7 @@ def test_alerts_of_the_parent_are_not_the_childs(begin: Callable[..., Runtime]) 
 JOB = """
 import sys
 import windowpane
-from windowpane.events import Event, EventContext, SessionStarted, TurnEnded, Usage
+from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
 running = windowpane.start(port=0, store=sys.argv[1], notify=[], otlp_endpoint=sys.argv[2])
 context = EventContext(sys.argv[3], "job", "gpt-4o", 1, 1, "live", sys.argv[3])
 running.emit([Event(context, 0, 1.0, SessionStarted()), Event(context, 1, 2.0, TurnEnded(Usage(7), "usage"))])

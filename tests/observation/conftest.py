@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from windowpane.control.replies import read_reply
-from windowpane.observation.facts import ModelView
-from windowpane.observation.messages import Shape, call_of
-from windowpane.observation.observer import WindowObserver
-from windowpane.settings import WindowLimits
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.models.replies import read_reply
+from windowpane.observe.diff import ModelView
+from windowpane.observe.messages import Shape, call_of
+from windowpane.observe.observer import WindowObserver
 from windowpane.testing import CharacterCounter, RecordingSink
-from windowpane.tracking import SessionInfo, SessionTracker
 
 Messages = list[dict[str, Any]]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.control.replies import read_reply
-from windowpane.observation.conversations import Conversation, Conversations, Scope
-from windowpane.observation.messages import Call, call_of
+from windowpane.models.replies import read_reply
+from windowpane.observe.conversations import Conversation, Conversations, Scope
+from windowpane.observe.messages import Call, call_of
 from windowpane.testing import chat_reply
 
 SYSTEM = {"role": "system", "content": "You are careful."}

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from windowpane.events import (
+from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
     ContentCompressed,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
 from windowpane.replay import Prepared, Setup, keep_last, simulate, truncate
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
 
 
 def block(number: int, content_type: ContentType, tokens: int = 10, group: str = "") -> Block:

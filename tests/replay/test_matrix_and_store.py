@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.intake import JudgedStore, make_ingest
-from windowpane.redaction import redact
+from windowpane.core.redaction import redact
+from windowpane.ingest.importer import import_paths
+from windowpane.ingest.pipeline import JudgedStore, make_ingest
 from windowpane.replay import (
     FileSource,
     Setup,
@@ -19,7 +20,6 @@ from windowpane.replay import (
     setups_of,
     summaries,
 )
-from windowpane.sources.importer import import_paths
 from windowpane.sources.registry import all_readers
 from windowpane.store.replays import MAXIMUM_REPLAYS
 from windowpane.store.sqlite import SqliteStore

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from windowpane.digests import keyed_digester
-from windowpane.events import ContentCompressed, Event, EventContext, Usage
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import ContentCompressed, Event, EventContext, Usage
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.references import MAXIMUM_HOLDERS
 from windowpane.replay import Matrix, Setup, replay_of, simulate, summaries
 from windowpane.replay import meter as metering
 from windowpane.replay.history import Call, History, Stretch
@@ -18,9 +21,6 @@ from windowpane.replay.meter import REGRET_TURNS, Measures, Meter
 from windowpane.replay.needs import MINIMUM_TOKENS, Need, Needs, needs_of
 from windowpane.replay.saving import MAXIMUM_POINTS
 from windowpane.replay.simulate import Run, _Tally
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
-from windowpane.window.references import MAXIMUM_HOLDERS
 
 NOTHING = Needs((), ())
 

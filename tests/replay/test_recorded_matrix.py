@@ -13,12 +13,12 @@ from typing import NamedTuple
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.control.manager import ContextWindowManager
+from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.window.blocks import Block
+from windowpane.manager.drivers import ContextWindowManager
+from windowpane.manager.plans.policies import POLICIES
 from windowpane.replay import FileSource, JoinedSource, Prepared, Setup, simulate, sources_of
 from windowpane.replay.catalogue import preset_names
-from windowpane.vocabulary import STANDING_TYPES
-from windowpane.window.blocks import Block
 
 pytestmark = pytest.mark.matrix
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from windowpane.core.limits import Thresholds
 from windowpane.replay import Setup, thresholds_of
-from windowpane.settings import Thresholds
 
 
 def test_a_preset_that_keeps_less_for_output_may_send_more() -> None:

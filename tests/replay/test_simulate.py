@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from windowpane.config import Config
-from windowpane.config_layers import Layers
-from windowpane.control.eviction.policies import POLICIES
+from windowpane.config.loading import Layers
+from windowpane.config.schema import Config
+from windowpane.core.limits import Thresholds
 from windowpane.exceptions import ConfigurationError
+from windowpane.manager.plans.policies import POLICIES
 from windowpane.replay import JoinedSource, Prepared, Setup, setups_of, simulate, thresholds_of, window_of
 from windowpane.replay.catalogue import preset_names
 from windowpane.replay.needs import needs_of
-from windowpane.settings import Thresholds
 
 WriteLoop = Any
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from windowpane import formats
 from windowpane.alerts.engine import AlertEngine
-from windowpane.answers import FactTotals
-from windowpane.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, FidelityEvaluated, Usage
+from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, FidelityEvaluated, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.report import SessionReport, gather, to_html, to_json, to_text
-from windowpane.settings import WindowLimits
-from windowpane.store.base import EventFilter
+from windowpane.report.headline import FactTotals
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking import SessionInfo, SessionTracker
+from windowpane.text import formats
 
 HOSTILE = '<script>alert(1)</script> & "quotes" \u202e\x1b[31m'
 

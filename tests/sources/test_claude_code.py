@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from windowpane.sources.base import Broken, Content, FileStats, ModelCalled, Problem, SessionOpened
-from windowpane.sources.claude_code import ClaudeCodeReader
+from windowpane.sources.claude_code.reader import ClaudeCodeReader
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]

@@ -16,7 +16,7 @@ from windowpane.sources.base import (
     ModelCalled,
     SessionOpened,
 )
-from windowpane.sources.codex import CodexReader
+from windowpane.sources.codex.reader import CodexReader
 
 
 class Rollout:

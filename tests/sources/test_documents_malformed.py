@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.core.vocabulary import CONTENT_TYPES
 from windowpane.exceptions import SourceError
 from windowpane.sources import documents
 from windowpane.sources.base import (
@@ -30,7 +31,6 @@ from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
 from windowpane.sources.swe_agent import SweAgentReader
 from windowpane.sources.tau2 import Tau2Reader
-from windowpane.vocabulary import CONTENT_TYPES
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 USAGE = {

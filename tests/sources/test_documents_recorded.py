@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from windowpane.digests import keyed_digester
-from windowpane.events import PressureMeasured
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import PressureMeasured
+from windowpane.models.tokens.counters import counter_for
 from windowpane.sources.base import (
     Content,
     FileStats,
@@ -27,7 +28,6 @@ from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
 from windowpane.sources.swe_agent import SweAgentReader
 from windowpane.sources.tau2 import Tau2Reader
-from windowpane.tokens.counters import counter_for
 
 READERS: dict[str, Reader] = {
     reader.format: reader

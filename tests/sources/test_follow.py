@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from windowpane.codec import encode
-from windowpane.digests import keyed_digester
-from windowpane.events import Event
-from windowpane.intake import make_ingest
+from windowpane.core.codec import encode
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import Event
+from windowpane.ingest.pipeline import make_ingest
 from windowpane.sources.base import FileStats
-from windowpane.sources.claude_code import ClaudeCodeReader
+from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.discover import reader_for
 from windowpane.sources.follow import FollowedFile, LineReader, Rewritten
 from windowpane.sources.ingest import Ingest, session_events, session_keys

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.events import Event
+from windowpane.core.events import Event
 from windowpane.exceptions import StoreError, UnknownFormatError
-from windowpane.sources import importer
+from windowpane.ingest import importer
+from windowpane.ingest.importer import import_paths
 from windowpane.sources.base import FileStats, Problem, Record
-from windowpane.sources.claude_code import ClaudeCodeReader
+from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.discover import files_of, reader_for
-from windowpane.sources.importer import import_paths
 from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers
 from windowpane.store.records import ImportOutcome

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from windowpane.codec import encode
-from windowpane.events import Event, FidelityEvaluated, Usage
-from windowpane.protocols import Digester, ModelInfo
+from windowpane.core.codec import encode
+from windowpane.core.events import Event, FidelityEvaluated, Usage
+from windowpane.core.protocols import Digester, ModelInfo
+from windowpane.core.window.blocks import Block
 from windowpane.sources.base import (
     Broken,
     Cleared,
@@ -25,7 +26,6 @@ from windowpane.sources.base import (
     SessionOpened,
 )
 from windowpane.sources.ingest import Ingest, session_events, session_id_of, session_keys
-from windowpane.window.blocks import Block
 
 OPENED = SessionOpened("s", "agent", "small")
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.codec import encode
+from windowpane.core.codec import encode
 from windowpane.sources.base import FileStats, Problem, Reader
 from windowpane.sources.ingest import Ingest, session_events, session_keys
 from windowpane.sources.reading import MAXIMUM_PROBLEMS

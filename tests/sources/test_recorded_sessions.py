@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.codec import encode
-from windowpane.events import Event
+from windowpane.core.codec import encode
+from windowpane.core.events import Event
 from windowpane.sources.base import FileStats
 from windowpane.sources.ingest import Ingest, session_events, session_keys
 from windowpane.sources.registry import all_readers

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, Usage
-from windowpane.settings import WindowLimits
+from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking import SessionInfo, SessionTracker
 
 START = 1_700_000_000.0
 

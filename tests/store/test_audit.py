@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from windowpane.events import TelemetryDropped
+from windowpane.core.events import TelemetryDropped
 from windowpane.exceptions import ConfigurationError, StoreError
-from windowpane.store.base import EventFilter
 from windowpane.store.chain import genesis, link_with, load_key
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
 KEY = b"an audit key of the tests"

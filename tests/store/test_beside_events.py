@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.events import BlockAdded, FidelityEvaluated
-from windowpane.events.content import FactOutcome
+from windowpane.core.events import BlockAdded, FidelityEvaluated
+from windowpane.core.events.content import FactOutcome
 from windowpane.exceptions import ConfigurationError
 from windowpane.store import search
-from windowpane.store.base import EventFilter
+from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, Usage
-from windowpane.settings import WindowLimits
+from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tracking import SessionInfo, SessionTracker
 
 PROJECTIONS = ("sessions", "turns", "blocks", "alerts", "late_events")
 ACTIONS = ("user", "result", "call", "end", "drop", "mask", "compress", "roll", "measure", "refer", "memory")

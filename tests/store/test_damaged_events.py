@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from windowpane.exceptions import EventFormatError
-from windowpane.store.base import EventFilter
+from windowpane.store.interface import EventFilter
 from windowpane.store.records import DamagedEvent, readable
 from windowpane.store.sqlite import SqliteStore
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import msgspec
 
-from windowpane.codec import decode, encode, to_document
-from windowpane.events import (
+from windowpane.core.codec import decode, encode, to_document
+from windowpane.core.events import (
     PAYLOADS,
     AlertFired,
     BlockAdded,
@@ -18,7 +18,7 @@ from windowpane.events import (
     SessionEnded,
     event_id,
 )
-from windowpane.events.content import FactOutcome
+from windowpane.core.events.content import FactOutcome
 
 
 def document_bytes(event: Event) -> bytes:
@@ -52,7 +52,7 @@ def test_rare_payloads_are_encoded_as_their_documents(make_session):
 
 def test_no_payload_is_forgotten():
     """Every event name has a quick path, and a block's text never takes it."""
-    from windowpane.codec import _PLANS
+    from windowpane.core.codec import _PLANS
 
     assert set(_PLANS) == set(PAYLOADS)
     assert "text" not in _PLANS[BlockAdded.type].mirror.__struct_fields__

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import pytest
 
-from windowpane.codec import encode
+from windowpane.core.codec import encode
 from windowpane.exceptions import StoreError
 from windowpane.store.chain import genesis
 

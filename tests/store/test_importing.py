@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from windowpane.codec import encode
-from windowpane.events import AlertFired, NotificationDelivered
+from windowpane.core.codec import encode
+from windowpane.core.events import AlertFired, NotificationDelivered
 from windowpane.exceptions import StoreError
-from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import ImportOutcome
 from windowpane.store.sqlite import SqliteStore
 

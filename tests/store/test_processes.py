@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 
 WRITER = """

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from windowpane.store.base import EventFilter, SessionFilter
 from windowpane.store.connection import ReaderPool
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
 SESSIONS = 12

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
-from windowpane.sources.importer import import_paths
+from windowpane.ingest.importer import import_paths
 from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers
-from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
 PROJECTIONS = ("sessions", "turns", "blocks", "alerts", "late_events")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.codec import encode
+from windowpane.core.codec import encode
 from windowpane.exceptions import StoreError
-from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
-from windowpane.events import AlertFired, AlertResolved, Event
-from windowpane.store.base import SessionFilter
+from windowpane.core.events import AlertFired, AlertResolved, Event
+from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from windowpane.exceptions import SchemaVersionError, StoreError
 from windowpane.store import migrations
-from windowpane.store.base import EventFilter, SessionFilter
 from windowpane.store.connection import open_reader, open_writer
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 
 

@@ -14,10 +14,10 @@ from click.testing import CliRunner, Result
 from windowpane.cli import main
 from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE
 from windowpane.exceptions import ConfigurationError
-from windowpane.suites.callables import load_callable
-from windowpane.suites.document import load_suite
-from windowpane.suites.matching import STRING_MATCH, string_match
-from windowpane.suites.run import Setup, SuiteReport, run_suite
+from windowpane.fidelity.suite.callables import load_callable
+from windowpane.fidelity.suite.document import load_suite
+from windowpane.fidelity.suite.matching import STRING_MATCH, string_match
+from windowpane.fidelity.suite.run import Setup, SuiteReport, run_suite
 from windowpane.testing import CharacterCounter, ScriptedModel
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "fidelity"
@@ -203,7 +203,7 @@ class TestCallables:
         """Both ways of naming one work."""
         (tmp_path / "mine.py").write_text("def judge(system, user):\n    return 'yes'\n")
 
-        assert load_callable("windowpane.suites.matching:string_match", option="--judge") is string_match
+        assert load_callable("windowpane.fidelity.suite.matching:string_match", option="--judge") is string_match
         assert load_callable(f"{tmp_path / 'mine.py'}:judge", option="--judge")("", "") == "yes"
 
     @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.tokens import counter_for
-from windowpane.tokens.characters import estimate_by_characters, looks_like_code
+from windowpane.models.tokens import counter_for
+from windowpane.models.tokens.characters import estimate_by_characters, looks_like_code
 
 ENGLISH = (
     "Compaction replaces the conversation with a summary when the window is nearly full. Whoever reads the "

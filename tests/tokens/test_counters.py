@@ -12,13 +12,21 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import VocabularyError
-from windowpane.protocols import TokenCounter
-from windowpane.tokens import counter_for, image_tokens
-from windowpane.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
-from windowpane.tokens.heuristic import CLAUDE, CLAUDE_4_7, GEMINI, OTHER, Family, HeuristicCounter, family_of
-from windowpane.tokens.openai_names import encoding_of
-from windowpane.tokens.tiktoken_counter import TiktokenCounter, Vocabulary
+from windowpane.models.tokens import counter_for, image_tokens
+from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
+from windowpane.models.tokens.heuristic import (
+    CLAUDE,
+    CLAUDE_4_7,
+    GEMINI,
+    OTHER,
+    Family,
+    HeuristicCounter,
+    family_of,
+)
+from windowpane.models.tokens.openai_names import encoding_of
+from windowpane.models.tokens.tiktoken_counter import TiktokenCounter, Vocabulary
 
 PROSE = "The agent read the file and decided that nothing in it had to change. "
 CODE = 'if (node["kind"] == "call") { return visit(node["args"][0], depth + 1); }\n'
@@ -176,7 +184,7 @@ def test_a_fork_while_loading_harms_neither_process() -> None:
     """A server that forks its workers right after start has exact counts in each of them."""
     program = (
         "import os\n"
-        "from windowpane.tokens import counter_for\n"
+        "from windowpane.models.tokens import counter_for\n"
         "counter = counter_for('gpt-5')\n"
         "child = os.fork()\n"
         "os.write(1, f\"{counter.ready(30)} {counter.count('hello world')}\\n\".encode())  # one write a line\n"

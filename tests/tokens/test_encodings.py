@@ -8,7 +8,7 @@ import pytest
 import tiktoken_ext.openai_public
 
 from windowpane.exceptions import VocabularyError
-from windowpane.tokens.encodings import CL100K, O200K, EncodingSpec, load_ranks, packaged_vocabulary
+from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_ranks, packaged_vocabulary
 
 
 @pytest.mark.parametrize(("spec", "tokens"), [(O200K, 199_998), (CL100K, 100_256)])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.tokens import pieces as subject
-from windowpane.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
-from windowpane.tokens.tiktoken_counter import Vocabulary
+from windowpane.models.tokens import pieces as subject
+from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
+from windowpane.models.tokens.tiktoken_counter import Vocabulary
 
 _LINES = st.lists(
     st.sampled_from(["x = 1\n", "\n\n", "  \n", ";\n/", "don't\n", "\t", "漢字\n", "a", "7\n", "\r\n", " "])

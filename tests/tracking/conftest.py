@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from windowpane.events import (
+from windowpane.core.events import (
     BlocksEvicted,
     ContentCompressed,
     Event,
@@ -15,9 +15,9 @@ from windowpane.events import (
     PressureMeasured,
     Usage,
 )
-from windowpane.settings import TrackerSettings, WindowLimits
-from windowpane.tracking import SessionInfo, SessionTracker
-from windowpane.window.blocks import Block
+from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.window.blocks import Block
 
 P = TypeVar("P")
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.events import BlockAdded, ChangeUnidentified, LimitChanged, TurnEnded, Usage, UsageRejected
-from windowpane.settings import Thresholds, WindowLimits
-from windowpane.tracking.accounts import Accounts, apportion
-from windowpane.vocabulary import COMPONENTS
+from windowpane.core.events import BlockAdded, ChangeUnidentified, LimitChanged, TurnEnded, Usage, UsageRejected
+from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.core.tracking.token_account import Accounts, apportion
+from windowpane.core.vocabulary import COMPONENTS
 
 Make = Callable[..., Any]
 CATALOGUE = WindowLimits.of(100_000, "catalogue")

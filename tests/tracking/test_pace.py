@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.events import VelocitySpiked
-from windowpane.settings import TrackerSettings, WindowLimits
-from windowpane.tracking.derive import forecast, growth
-from windowpane.tracking.pace import Pace
+from windowpane.core.events import VelocitySpiked
+from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.core.tracking.forecast import forecast, growth
+from windowpane.core.tracking.growth import Pace
 
 Make = Callable[..., Any]
 ADDITIONS = st.lists(st.integers(0, 100_000), max_size=20)

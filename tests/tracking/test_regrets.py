@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.events import BlocksEvicted, ContentCompressed, ContentRegretted
-from windowpane.settings import TrackerSettings
+from windowpane.core.events import BlocksEvicted, ContentCompressed, ContentRegretted
+from windowpane.core.limits import TrackerSettings
 
 Make = Callable[..., Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.codec import decode, encode
-from windowpane.events import ContentCompressed, Usage
-from windowpane.settings import WindowLimits
-from windowpane.vocabulary import CONTENT_TYPES
+from windowpane.core.codec import decode, encode
+from windowpane.core.events import ContentCompressed, Usage
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import CONTENT_TYPES
 
 Make = Callable[..., Any]
 

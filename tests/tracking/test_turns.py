@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.codec import decode, encode
-from windowpane.events import SessionEnded, TurnEnded, Usage, WindowRolled
+from windowpane.core.codec import decode, encode
+from windowpane.core.events import SessionEnded, TurnEnded, Usage, WindowRolled
 
 Make = Callable[..., Any]
 

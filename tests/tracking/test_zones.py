@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.events import ZoneChanged
-from windowpane.settings import Thresholds, WindowLimits
-from windowpane.tracking.derive import zone_of
-from windowpane.vocabulary import ZONES
+from windowpane.core.events import ZoneChanged
+from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.core.tracking.forecast import zone_of
+from windowpane.core.vocabulary import ZONES
 
 Make = Callable[..., Any]
 PLAIN = WindowLimits(1000, "given", 0, 0)

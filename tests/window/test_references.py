@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.window.references import (
+from windowpane.core.window.references import (
     IDENTIFIERS_PER_BLOCK,
     MAXIMUM_CANDIDATES,
     MAXIMUM_USED,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from windowpane.core.limits import DEFAULT_LIFETIMES
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.window import Window
 from windowpane.exceptions import WindowError
-from windowpane.settings import DEFAULT_LIFETIMES
-from windowpane.vocabulary import ContentType
-from windowpane.window.blocks import Block
-from windowpane.window.window import Window
 
 
 def block(block_id: str, content_type: ContentType = "user_message", **fields: Any) -> Block:

@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from windowpane.core.limits import DEFAULT_LIFETIMES
+from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, CONTENT_TYPES, ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.window import Window
 from windowpane.exceptions import WindowError
-from windowpane.settings import DEFAULT_LIFETIMES
-from windowpane.vocabulary import COMPONENT_OF, COMPONENTS, CONTENT_TYPES, ContentType
-from windowpane.window.blocks import Block
-from windowpane.window.window import Window
 
 LIFETIMES: dict[ContentType, int] = {**DEFAULT_LIFETIMES, "tool_result": 2, "thinking": 0}
 

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from windowpane.signs import severity_label
-from windowpane.vocabulary import Severity
+from windowpane.core.vocabulary import Severity
+from windowpane.text.labels import severity_label
 from windowpane_dashboard.charts.layout import axis, plain, styled, titled
-from windowpane_dashboard.filters import Along
-from windowpane_dashboard.theme import Palette
+from windowpane_dashboard.queries.filters import Along
+from windowpane_dashboard.style.theme import Palette
 
 LANE_PIXELS: Final = 40
 _HEIGHTS: Final[dict[Severity, float]] = {"critical": 0.26, "warning": 0.0, "info": -0.26}

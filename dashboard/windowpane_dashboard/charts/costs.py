@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from windowpane.formats import dollars, percent, tokens
+from windowpane.text.formats import dollars, percent, tokens
+from windowpane_dashboard.charts.downsample import kept_rows
 from windowpane_dashboard.charts.layout import axis, plain, styled, titled
-from windowpane_dashboard.reduction import kept_rows
-from windowpane_dashboard.theme import Palette, translucent
+from windowpane_dashboard.style.theme import Palette, translucent
 
 _PARTS: Final = (
     ("cache_read_tokens", "read from the cache", 0.25),

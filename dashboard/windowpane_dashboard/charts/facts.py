@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from windowpane.formats import count
-from windowpane.vocabulary import Fate
+from windowpane.core.vocabulary import Fate
+from windowpane.text.formats import count
 from windowpane_dashboard.charts.layout import axis, styled
-from windowpane_dashboard.theme import Palette
+from windowpane_dashboard.style.theme import Palette
 
 
 def facts_bar(counts: dict[Fate, int], palette: Palette) -> go.Figure:

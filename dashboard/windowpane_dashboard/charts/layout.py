@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from windowpane_dashboard.inert import inert
-from windowpane_dashboard.theme import FONT, Palette
+from windowpane_dashboard.style.sanitize import inert
+from windowpane_dashboard.style.theme import FONT, Palette
 
 CONFIG: Final[dict[str, Any]] = {
     "showSendToCloud": False,

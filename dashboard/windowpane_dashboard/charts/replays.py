@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 import plotly.graph_objects as go
 
-from windowpane.formats import tokens, tokens_short
 from windowpane.store.replays import ReplayRunRow
+from windowpane.text.formats import tokens, tokens_short
 from windowpane_dashboard.charts.layout import axis, plain, styled, titled
-from windowpane_dashboard.theme import Palette, translucent
+from windowpane_dashboard.style.theme import Palette, translucent
 
 PANE_PIXELS: Final = 120
 GAP_PIXELS: Final = 34

@@ -10,10 +10,10 @@ from typing import Final
 
 import streamlit as st
 
-from windowpane.formats import count
-from windowpane_dashboard import elements
-from windowpane_dashboard.difference import Difference, Line, Piece, Shown, difference
-from windowpane_dashboard.window_queries import ContentSide
+from windowpane.text.formats import count
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.text_diff import Difference, Line, Piece, Shown, difference
+from windowpane_dashboard.queries.window import ContentSide
 
 PIXELS: Final = 380
 SIGNS: Final = {"same": "\u2007", "gone": "−", "new": "\\+"}

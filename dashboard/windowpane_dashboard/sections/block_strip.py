@@ -7,8 +7,8 @@ from typing import Final
 
 import streamlit as st
 
-from windowpane_dashboard.charts.strip import Strip
-from windowpane_dashboard.theme import FONT, Palette
+from windowpane_dashboard.charts.block_strip import Strip
+from windowpane_dashboard.style.theme import FONT, Palette
 
 PIXELS: Final = 92
 

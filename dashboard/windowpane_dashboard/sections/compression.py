@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.formats import count, dollars, seconds, tokens
-from windowpane.store.base import EventReader
+from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
-from windowpane_dashboard import access, address, elements, moved
+from windowpane.text.formats import count, dollars, seconds, tokens
 from windowpane_dashboard.charts import facts_bar
-from windowpane_dashboard.filters import SessionPlace
-from windowpane_dashboard.sections.before_after import before_and_after
-from windowpane_dashboard.sections.timeline import PAGE
-from windowpane_dashboard.window_queries import (
+from windowpane_dashboard.page import address
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widget_state as moved
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.filters import SessionPlace
+from windowpane_dashboard.queries.window import (
     Compression,
     compression_label,
     fact_counts,
@@ -21,6 +22,8 @@ from windowpane_dashboard.window_queries import (
     facts_sentence,
     sides,
 )
+from windowpane_dashboard.sections.before_after import before_and_after
+from windowpane_dashboard.sections.timeline import PAGE
 
 HOW_TO_CAPTURE = (
     "The texts were not kept: content capture is off by default. To see the texts of future sessions here, "

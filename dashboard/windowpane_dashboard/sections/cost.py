@@ -9,13 +9,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from windowpane.formats import dollars, percent, tokens
 from windowpane.store.records import SessionRow
-from windowpane_dashboard import access, elements
+from windowpane.text.formats import dollars, percent, tokens
 from windowpane_dashboard.charts import cache_chart, carried_chart, cost_chart
-from windowpane_dashboard.queries import Timeline
-from windowpane_dashboard.sections.when_seen import when_seen
-from windowpane_dashboard.theme import Palette
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.sessions import Timeline
+from windowpane_dashboard.sections.lazy import when_seen
+from windowpane_dashboard.style.theme import Palette
 
 PIXELS: Final = 600
 """About the height of the pictures, so that the page does not jump when they are drawn."""

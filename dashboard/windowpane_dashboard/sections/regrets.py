@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from windowpane.formats import count, dollars, tokens
-from windowpane.store.base import EventReader
+from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
-from windowpane_dashboard import elements
-from windowpane_dashboard.queries import Timeline
+from windowpane.text.formats import count, dollars, tokens
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.sessions import Timeline
+from windowpane_dashboard.queries.window import REGRET_ROWS, needed_again
 from windowpane_dashboard.sections.timeline import go_to
-from windowpane_dashboard.window_queries import REGRET_ROWS, needed_again
 
 TABLE = "regrets_table"
 

@@ -8,12 +8,13 @@ from windowpane.alerts.guidance import GUIDANCE
 from windowpane.alerts.rulefile import condition
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.wording import quantity
-from windowpane.formats import count
-from windowpane.signs import severity_label
-from windowpane.store.base import EventReader
+from windowpane.store.interface import EventReader
 from windowpane.store.records import AlertRow
-from windowpane_dashboard import elements, times
-from windowpane_dashboard.alert_queries import (
+from windowpane.text.formats import count
+from windowpane.text.labels import severity_label
+from windowpane_dashboard.page import times
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.alerts import (
     Delivery,
     Outcome,
     deliveries,
@@ -22,7 +23,7 @@ from windowpane_dashboard.alert_queries import (
     resolution,
     title_of,
 )
-from windowpane_dashboard.filters import SessionPlace
+from windowpane_dashboard.queries.filters import SessionPlace
 
 
 def firing_section(store: EventReader, row: AlertRow, outcome: Outcome) -> None:

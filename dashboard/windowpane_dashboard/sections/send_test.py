@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.alerts.notify import TestResult, send_test
+from windowpane.alerts.delivery.notifier import TestResult, send_test
 from windowpane.exceptions import ConfigurationError
-from windowpane_dashboard import elements
+from windowpane_dashboard.page import widgets as elements
 
 ADDRESS = "alerts_channel"
 RESULT = "alerts_test_result"

@@ -9,10 +9,11 @@ import streamlit as st
 from windowpane.exceptions import ConfigurationError
 from windowpane.replay import setups_of
 from windowpane.replay.catalogue import preset_names
-from windowpane.store.base import SessionFilter
-from windowpane_dashboard import access, elements
-from windowpane_dashboard.replay_jobs import Job, begin
-from windowpane_dashboard.replay_worker import Request
+from windowpane.store.interface import SessionFilter
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.replay.jobs import Job, begin
+from windowpane_dashboard.replay.worker import Request
 
 JOB: Final = "replay_job"
 OFFERED: Final = 200

@@ -8,17 +8,20 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from windowpane.formats import percent, tokens
-from windowpane.signs import COMPONENT_WORDS, zone_label
+from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
-from windowpane.vocabulary import COMPONENTS
-from windowpane_dashboard import access, address, elements, moved
+from windowpane.text.formats import percent, tokens
+from windowpane.text.labels import COMPONENT_WORDS, zone_label
 from windowpane_dashboard.charts import session_picture
-from windowpane_dashboard.charts.picture import natural_scale
-from windowpane_dashboard.filters import Scale, SessionPlace
-from windowpane_dashboard.queries import LANE_EVENTS, Timeline
-from windowpane_dashboard.sections.turn_line import turn_line
-from windowpane_dashboard.theme import Palette
+from windowpane_dashboard.charts.window_chart import natural_scale
+from windowpane_dashboard.page import address
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widget_state as moved
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.filters import Scale, SessionPlace
+from windowpane_dashboard.queries.sessions import LANE_EVENTS, Timeline
+from windowpane_dashboard.sections.chart_sync import turn_line
+from windowpane_dashboard.style.theme import Palette
 
 PAGE = "session"
 PICTURE = "picture"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from windowpane.formats import count, percent, tokens
-from windowpane.signs import zone_label
-from windowpane.store.base import EventReader
+from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
-from windowpane_dashboard import elements
+from windowpane.text.formats import count, percent, tokens
+from windowpane.text.labels import zone_label
 from windowpane_dashboard.charts import window_strip
-from windowpane_dashboard.queries import Timeline
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.sessions import Timeline
+from windowpane_dashboard.queries.window import LEFT_ROWS, left_by, window_at
 from windowpane_dashboard.sections.block_strip import block_strip
-from windowpane_dashboard.window_queries import LEFT_ROWS, left_by, window_at
 
 TABLE_PIXELS = 360
 

@@ -11,10 +11,13 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from windowpane.alerts.rules import RULES_BY_NAME
-from windowpane.signs import severity_label
-from windowpane.store.base import SessionFilter
-from windowpane_dashboard import access, address, elements, times
-from windowpane_dashboard.alert_queries import (
+from windowpane.store.interface import SessionFilter
+from windowpane.text.labels import severity_label
+from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
+from windowpane_dashboard.page import address, times
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
     LANE_SESSIONS,
     Firings,
@@ -26,11 +29,10 @@ from windowpane_dashboard.alert_queries import (
     picked,
     title_of,
 )
-from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
-from windowpane_dashboard.filters import SEVERITIES, AlertFilters, AlertState, Along, Told
+from windowpane_dashboard.queries.filters import SEVERITIES, AlertFilters, AlertState, Along, Told
 from windowpane_dashboard.sections.runbook import firing_section
 from windowpane_dashboard.sections.send_test import send_test_section
-from windowpane_dashboard.theme import Palette
+from windowpane_dashboard.style.theme import Palette
 
 PAGE, TABLE, LANES = "alerts", "alert_table", "alert_lanes"
 OFFERED = 200

@@ -8,17 +8,20 @@ from typing import Any
 
 import streamlit as st
 
-from windowpane.events import PAYLOADS
-from windowpane.formats import count
-from windowpane.signs import event_label
-from windowpane.store.base import SessionFilter
+from windowpane.core.events import PAYLOADS
+from windowpane.store.interface import SessionFilter
 from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
-from windowpane_dashboard import access, address, downloads, elements, times
-from windowpane_dashboard.exports import FORMS
-from windowpane_dashboard.filters import AuditFilters
-from windowpane_dashboard.inert import inert
-from windowpane_dashboard.queries import events_frame, line_of
+from windowpane.text.formats import count
+from windowpane.text.labels import event_label
+from windowpane_dashboard.page import address, times
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.exports import FORMS
+from windowpane_dashboard.queries.filters import AuditFilters
+from windowpane_dashboard.queries.sessions import events_frame, line_of
+from windowpane_dashboard.server import downloads
+from windowpane_dashboard.style.sanitize import inert
 
 PAGE_ROWS = 100
 OFFERED = 200

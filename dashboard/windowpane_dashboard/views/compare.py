@@ -7,14 +7,17 @@ from functools import partial
 
 import streamlit as st
 
-from windowpane.answers import session_answer
-from windowpane.store.base import SessionFilter
+from windowpane.report.headline import session_answer
+from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
-from windowpane_dashboard import access, address, elements, moved
 from windowpane_dashboard.charts import session_picture
-from windowpane_dashboard.charts.picture import Frame
-from windowpane_dashboard.compare_queries import Side, compare_answer, differences
-from windowpane_dashboard.filters import ComparePlace, SessionPlace
+from windowpane_dashboard.charts.window_chart import Frame
+from windowpane_dashboard.page import address
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widget_state as moved
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.comparison import Side, compare_answer, differences
+from windowpane_dashboard.queries.filters import ComparePlace, SessionPlace
 from windowpane_dashboard.sections.timeline import picture_data, picture_words
 
 PAGE = "compare"

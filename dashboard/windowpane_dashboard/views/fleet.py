@@ -8,17 +8,24 @@ from pathlib import Path
 
 import streamlit as st
 
-from windowpane.answers import fleet_answer
+from windowpane.core.vocabulary import ZONES
 from windowpane.exceptions import ConfigurationError
-from windowpane.formats import count, dollars, percent
-from windowpane.signs import MARKS, zone_label
-from windowpane.store.base import EventReader, SessionFilter
-from windowpane.vocabulary import ZONES
-from windowpane_dashboard import access, address, elements
-from windowpane_dashboard.filters import SEVERITIES, FleetFilters
-from windowpane_dashboard.fleet_table import fleet_styled
-from windowpane_dashboard.queries import FLEET_ROWS, Fleet, fleet_frame
-from windowpane_dashboard.retention import bytes_on_disk, configured_retention, retention_words, stored_words
+from windowpane.report.headline import fleet_answer
+from windowpane.store.interface import EventReader, SessionFilter
+from windowpane.text.formats import count, dollars, percent
+from windowpane.text.labels import MARKS, zone_label
+from windowpane_dashboard.page import address
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.filters import SEVERITIES, FleetFilters
+from windowpane_dashboard.queries.retention import (
+    bytes_on_disk,
+    configured_retention,
+    retention_words,
+    stored_words,
+)
+from windowpane_dashboard.queries.sessions import FLEET_ROWS, Fleet, fleet_frame
+from windowpane_dashboard.sections.fleet_table import fleet_styled
 
 PAGE, TABLE = "fleet", "fleet_table"
 LETTERS = ", ".join(f"{mark.letter} {mark.word}" for mark in MARKS.values())

@@ -6,14 +6,16 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from windowpane.formats import count
-from windowpane.store.base import SessionFilter
+from windowpane.store.interface import SessionFilter
 from windowpane.store.replays import StoredReplay
-from windowpane_dashboard import access, address, elements, moved, times
+from windowpane.text.formats import count
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
-from windowpane_dashboard.filters import ReplayPlace
-from windowpane_dashboard.inert import inert
-from windowpane_dashboard.replay_queries import (
+from windowpane_dashboard.page import address, times
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widget_state as moved
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.filters import ReplayPlace
+from windowpane_dashboard.queries.replays import (
     Result,
     best_cells,
     replay_answer,
@@ -27,7 +29,8 @@ from windowpane_dashboard.replay_queries import (
     winner,
 )
 from windowpane_dashboard.sections.simulate import simulate_section
-from windowpane_dashboard.theme import Palette
+from windowpane_dashboard.style.sanitize import inert
+from windowpane_dashboard.style.theme import Palette
 
 PAGE, CHOICE = "replay", "replay_choice"
 LISTED = 200

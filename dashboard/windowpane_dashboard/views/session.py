@@ -6,18 +6,22 @@ from dataclasses import replace
 
 import streamlit as st
 
-from windowpane.answers import session_answer
+from windowpane.report.headline import session_answer
 from windowpane.store.records import SessionRow
-from windowpane_dashboard import access, address, elements, moved
-from windowpane_dashboard.filters import SessionPlace
-from windowpane_dashboard.queries import Timeline
-from windowpane_dashboard.sections.children import children_section, parent_link
+from windowpane_dashboard.page import address
+from windowpane_dashboard.page import store_access as access
+from windowpane_dashboard.page import widget_state as moved
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.filters import SessionPlace
+from windowpane_dashboard.queries.sessions import Timeline
 from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
 from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
-from windowpane_dashboard.sections.figures import figures_row, identity_line
-from windowpane_dashboard.sections.happenings import SCOPE, happenings_section
+from windowpane_dashboard.sections.event_list import SCOPE, happenings_section
+from windowpane_dashboard.sections.lazy import when_painted
 from windowpane_dashboard.sections.regrets import regrets_section
+from windowpane_dashboard.sections.session_header import figures_row, identity_line
+from windowpane_dashboard.sections.subagents import children_section, parent_link
 from windowpane_dashboard.sections.timeline import (
     EXACT,
     PAGE,
@@ -27,7 +31,6 @@ from windowpane_dashboard.sections.timeline import (
     timeline_section,
     turn_control,
 )
-from windowpane_dashboard.sections.when_seen import when_painted
 from windowpane_dashboard.sections.window import window_section
 
 CHOICE, DRAWN = "session_choice", "drawn_session"

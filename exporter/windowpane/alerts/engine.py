@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from windowpane.alerts.quantities import (
+from windowpane.alerts.conditions import (
     TAKEN,
     Occurrence,
     Tallies,
@@ -24,7 +24,7 @@ from windowpane.alerts.quantities import (
 )
 from windowpane.alerts.rules import Rule, configured
 from windowpane.alerts.wording import summary
-from windowpane.events import (
+from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     Event,

@@ -2,7 +2,7 @@
 
 The same definitions drive the engine that judges them, the generated Prometheus rules, the thresholds drawn in
 dashboards, and the runbook. A rule says what it judges, how that compares with its threshold, for how long, and
-what to tell a person; it never says how to compute the quantity (see `windowpane.alerts.quantities`).
+what to tell a person; it never says how to compute the quantity (see `windowpane.alerts.conditions`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import ConfigurationError
-from windowpane.vocabulary import Severity, Zone
 
 Kind = Literal["level", "sample", "occurrence", "outside"]
 """`level` is judged on the final pressure of each turn; `sample` whenever a new value arrives; `occurrence` when

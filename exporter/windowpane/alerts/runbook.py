@@ -14,7 +14,7 @@ from windowpane.alerts.guidance import GUIDANCE, Guidance
 from windowpane.alerts.rulefile import alert_name, condition
 from windowpane.alerts.rules import RULES, Rule
 from windowpane.alerts.timed import TIMED_RULES, TimedRule
-from windowpane.palette import ACCENT, GROUND, INK, OUTLINE, RULE
+from windowpane.text.palette import ACCENT, GROUND, INK, OUTLINE, RULE
 
 TITLE: Final = "Runbook"
 INTRODUCTION: Final = (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from windowpane.core.vocabulary import Severity
 from windowpane.metrics import catalog
-from windowpane.vocabulary import Severity
 
 JOB: Final = "windowpane"
 """The `job` label of everything that is scraped from Windowpane."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from windowpane.alerts.rules import Rule, Unit
-from windowpane.events import PressureMeasured
-from windowpane.vocabulary import ZONES
+from windowpane.core.events import PressureMeasured
+from windowpane.core.vocabulary import ZONES
 
 
 def tokens(count: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from windowpane.alerts.notify import send_test
+from windowpane.alerts.delivery.notifier import send_test
 from windowpane.alerts.rules import RULES
 from windowpane.cli.options import EXIT_FAILED, plain_errors
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowpane import formats
 from windowpane.cli.options import (
     EXIT_FAILED,
     json_option,
@@ -19,6 +18,7 @@ from windowpane.cli.options import (
     print_json,
     store_option,
 )
+from windowpane.text import formats
 
 if TYPE_CHECKING:
     from windowpane.store.export import ExportFormat

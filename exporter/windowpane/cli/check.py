@@ -8,7 +8,6 @@ from typing import Final
 
 import click
 
-from windowpane import formats
 from windowpane.cli.options import (
     EXIT_ALERTS,
     json_option,
@@ -18,6 +17,7 @@ from windowpane.cli.options import (
     print_json,
     store_option,
 )
+from windowpane.text import formats
 
 _RANK: Final = {"info": 0, "warning": 1, "critical": 2}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from windowpane.cli.options import plain_errors, store_option
-from windowpane.config import load_config
+from windowpane.config.schema import load_config
 from windowpane.store.chain import KEY_FILE_VARIABLE
 
 
@@ -25,7 +25,7 @@ def command(port: int, address: str, *, store_path: Path | None) -> None:
       windowpane dashboard --port 8600
     """
     try:
-        from windowpane_dashboard.launch import run  # streamlit is an extra
+        from windowpane_dashboard.server.launch import run  # streamlit is an extra
     except ImportError as error:
         raise click.ClickException(
             f"the dashboard needs Streamlit ({error.name} is missing); install windowpane[dashboard]"

@@ -21,16 +21,16 @@ import click
 from windowpane.cli.options import open_to_write, plain_errors, print_table
 from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
-from windowpane.config import load_config
+from windowpane.config.paths import data_folder
+from windowpane.config.schema import load_config
 from windowpane.demo import load
-from windowpane.paths import data_folder
-from windowpane.probing import status_of
-from windowpane.server import DEFAULT_PORT, LOOPBACK
-from windowpane.serving import StoreServer
-from windowpane.store.base import SessionFilter
+from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
+from windowpane.serve.probing import status_of
+from windowpane.serve.store_exporter import StoreServer
+from windowpane.store.interface import SessionFilter
 
 if TYPE_CHECKING:
-    from windowpane.config import Config
+    from windowpane.config.schema import Config
     from windowpane.store.sqlite import SqliteStore
 
 ALERTS_SHOWN = 12

@@ -24,15 +24,15 @@ from windowpane.cli.options import (
     print_json,
     store_option,
 )
-from windowpane.config import Config, ServerConfig, load_config
+from windowpane.config.schema import Config, ServerConfig, load_config
 from windowpane.exceptions import WindowpaneError
-from windowpane.limits import PriceCatalogue
-from windowpane.probing import status_of
-from windowpane.server import LOOPBACK, host_and_port
+from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.tokens import counter_for
+from windowpane.serve.http_server import LOOPBACK, host_and_port
+from windowpane.serve.probing import status_of
 from windowpane.sources.discover import default_places
 from windowpane.sources.registry import all_readers
 from windowpane.store.chain import KEY_VARIABLE, checked_key, key_in
-from windowpane.tokens import counter_for
 
 Verdict = Literal["ok", "note", "problem"]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from windowpane.cli.options import EXIT_FAILED, Refused, json_option, print_json
-from windowpane.control.judging.judge import JudgeSettings
 from windowpane.exceptions import ConfigurationError
-from windowpane.suites.callables import load_callable
-from windowpane.suites.document import load_suite
-from windowpane.suites.matching import STRING_MATCH, string_match
-from windowpane.suites.run import Setup, SuiteReport, run_suite
-from windowpane.suites.table import as_data, text_report
-from windowpane.tokens import counter_for
+from windowpane.fidelity.judge.judge import JudgeSettings
+from windowpane.fidelity.suite.callables import load_callable
+from windowpane.fidelity.suite.document import load_suite
+from windowpane.fidelity.suite.matching import STRING_MATCH, string_match
+from windowpane.fidelity.suite.run import Setup, SuiteReport, run_suite
+from windowpane.fidelity.suite.table import as_data, text_report
+from windowpane.models.tokens import counter_for
 
 _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
 

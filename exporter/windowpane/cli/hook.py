@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import click
 
-from windowpane.claude_settings import merged, snippet
+from windowpane.cli.claude_settings import merged, snippet
 from windowpane.cli.options import chosen_store, plain_errors, store_option
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.forecast import zone_of
 from windowpane.exceptions import WindowpaneError
-from windowpane.settings import WindowLimits
-from windowpane.statusline import status_line
-from windowpane.tracking.derive import zone_of
+from windowpane.text.status_line import status_line
 
 INPUT_CHARACTERS: Final = 1_000_000
 """What is read of standard input at most."""

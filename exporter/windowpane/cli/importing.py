@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from windowpane import formats
 from windowpane.cli.options import (
     EXIT_FAILED,
     EXIT_PARTIAL,
@@ -23,11 +22,12 @@ from windowpane.cli.options import (
     print_table,
     store_option,
 )
-from windowpane.config import load_config
-from windowpane.intake import JudgedStore, make_ingest
+from windowpane.config.schema import load_config
+from windowpane.ingest.importer import FileReport, import_paths
+from windowpane.ingest.pipeline import JudgedStore, make_ingest
 from windowpane.sources.discover import SUFFIXES, default_places
-from windowpane.sources.importer import FileReport, import_paths
 from windowpane.sources.registry import all_readers
+from windowpane.text import formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

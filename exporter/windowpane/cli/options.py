@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from windowpane import formats
+from windowpane.core.redaction import redact
 from windowpane.exceptions import OlderStoreError, WindowpaneError
-from windowpane.redaction import redact
 from windowpane.store.chain import key_in
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
+from windowpane.text import formats
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from windowpane.config import StoreConfig
-    from windowpane.store.base import EventReader
+    from windowpane.config.schema import StoreConfig
+    from windowpane.store.interface import EventReader
     from windowpane.store.records import SessionRow
 
 P = ParamSpec("P")
@@ -80,7 +80,7 @@ def chosen_store(path: Path | None) -> Path:
 
 
 def _stored_by() -> StoreConfig:
-    from windowpane.config import load_config  # a command that is told everything need not pay for it
+    from windowpane.config.schema import load_config  # a command that is told everything need not pay for it
 
     return load_config().store
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from windowpane.cli.options import open_existing, plain_errors, store_option
-from windowpane.config import load_config
-from windowpane.upkeep import Upkeep
+from windowpane.config.schema import load_config
+from windowpane.serve.maintenance import Upkeep
 
 
 @click.command("prune")

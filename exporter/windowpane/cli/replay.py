@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from windowpane import formats
 from windowpane.cli.options import (
     EXIT_FAILED,
     EXIT_PARTIAL,
@@ -43,6 +42,7 @@ from windowpane.replay import (
 )
 from windowpane.replay.recordings import Source
 from windowpane.replay.setups import DEFAULT_KEEP_GROUPS, window_name
+from windowpane.text import formats
 
 if TYPE_CHECKING:
     from windowpane.replay import Summary

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from windowpane.cli.options import open_to_write, plain_errors, store_option
-from windowpane.config import load_config
-from windowpane.notifying import configured_notifier
-from windowpane.server import DEFAULT_PORT, LOOPBACK, TlsOptions, start_http_server
-from windowpane.serving import StoreServer
+from windowpane.config.schema import load_config
+from windowpane.runtime.notifications import configured_notifier
+from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, TlsOptions, start_http_server
+from windowpane.serve.store_exporter import StoreServer
 
 if TYPE_CHECKING:
-    from windowpane.config import ServerConfig
-    from windowpane.server import MetricsServer, Routes
-    from windowpane.state import AsOf
+    from windowpane.config.schema import ServerConfig
+    from windowpane.metrics.fold import AsOf
+    from windowpane.serve.http_server import MetricsServer, Routes
 
 _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 

@@ -10,10 +10,10 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from windowpane import formats
 from windowpane.cli.options import json_option, open_to_read, plain_errors, print_json, print_table, store_option
-from windowpane.signs import zone_label
-from windowpane.store.base import SessionFilter
+from windowpane.store.interface import SessionFilter
+from windowpane.text import formats
+from windowpane.text.labels import zone_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,12 +17,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from windowpane import formats
 from windowpane.cli.options import can_draw, open_to_read, plain_errors, print_table, store_option
 from windowpane.cli.sessions import short_id
+from windowpane.core.limits import LIVE_SECONDS
 from windowpane.report.text import gauge, zone_mark
-from windowpane.settings import LIVE_SECONDS
-from windowpane.store.base import SessionFilter
+from windowpane.store.interface import SessionFilter
+from windowpane.text import formats
 
 if TYPE_CHECKING:
     from windowpane.store.records import SessionRow

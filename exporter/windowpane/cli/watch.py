@@ -16,18 +16,18 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from windowpane import formats
 from windowpane.cli.options import can_draw, open_to_write, plain_errors, store_option
 from windowpane.cli.serve import configured_tls, configured_token, listen
-from windowpane.config import load_config
-from windowpane.intake import make_ingest
-from windowpane.notifying import configured_notifier
-from windowpane.server import DEFAULT_PORT
-from windowpane.serving import StoreServer
+from windowpane.config.schema import load_config
+from windowpane.ingest.pipeline import make_ingest
+from windowpane.ingest.watch import Seen, Watcher
+from windowpane.runtime.notifications import configured_notifier
+from windowpane.serve.http_server import DEFAULT_PORT
+from windowpane.serve.store_exporter import StoreServer
 from windowpane.sources.discover import default_places
 from windowpane.sources.registry import all_readers
-from windowpane.statusline import gauge_line
-from windowpane.watching import Seen, Watcher
+from windowpane.text import formats
+from windowpane.text.status_line import gauge_line
 
 LOOK_SECONDS: Final = 1.0
 LINES: Final = 20

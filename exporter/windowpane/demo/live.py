@@ -19,16 +19,16 @@ from typing import Final, NamedTuple
 
 import click
 
+from windowpane.core.events import Event, EventContext, TurnEnded
 from windowpane.demo.play import LONG_SESSION
 from windowpane.demo.recordings import Recorded, recorded_sessions
-from windowpane.events import Event, EventContext, TurnEnded
-from windowpane.intake import make_ingest
-from windowpane.rerun import Rerun, managed_events
-from windowpane.runtime import Runtime, start
-from windowpane.server import DEFAULT_PORT, LOOPBACK
+from windowpane.ingest.pipeline import make_ingest
+from windowpane.models.tokens import counter_for
+from windowpane.replay.managed import Rerun, managed_events
+from windowpane.runtime.start import Runtime, start
+from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
+from windowpane.serve.maintenance import Upkeep
 from windowpane.sources.ingest import session_events
-from windowpane.tokens import counter_for
-from windowpane.upkeep import Upkeep
 
 PACE_SECONDS: Final = 2.0
 UPKEEP_SECONDS: Final = 600.0

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from windowpane.demo.recordings import recorded_sessions
 from windowpane.demo.reruns import rerun_events
-from windowpane.intake import JudgedStore, make_ingest
+from windowpane.ingest.pipeline import JudgedStore, make_ingest
 from windowpane.sources.ingest import session_events
 
 if TYPE_CHECKING:
-    from windowpane.config import Config
-    from windowpane.events import Event
+    from windowpane.config.schema import Config
+    from windowpane.core.events import Event
     from windowpane.store.sqlite import SqliteStore
 
 LONG_SESSION: Final = "pi_large_session.jsonl"

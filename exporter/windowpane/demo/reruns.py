@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from windowpane.events import Event, SessionEnded
-from windowpane.rerun import Rerun, managed_events
+from windowpane.core.events import Event, SessionEnded
+from windowpane.models.tokens import counter_for
+from windowpane.replay.managed import Rerun, managed_events
 from windowpane.sources.base import ModelCalled, SessionOpened
-from windowpane.tokens import counter_for
 
 if TYPE_CHECKING:
+    from windowpane.core.protocols import Digester
     from windowpane.demo.recordings import Recorded
-    from windowpane.protocols import Digester
 
 
 def rerun_events(recorded: Recorded, *, limit_tokens: int, digest: Digester) -> Iterator[Event]:

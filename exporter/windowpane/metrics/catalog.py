@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from windowpane.core.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
 from windowpane.metrics.metric import IDENTITY, PREFIX, Aggregate, Kind, Label, Metric, otel_name_of
-from windowpane.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
 
 TOKENS: Final = "{token}"
 TOKENS_A_TURN: Final = "{token}/{turn}"

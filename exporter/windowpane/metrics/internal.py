@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from windowpane.core.protocols import Clock
 from windowpane.metrics import catalog
 from windowpane.metrics.families import Family, HistogramPoint, Point
 from windowpane.metrics.series import Row, SeriesTable, Tally
-from windowpane.protocols import Clock
 
 
 class Drop(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from windowpane.core.protocols import LimitCatalogue
 from windowpane.metrics.metric import OTHER, Label
-from windowpane.protocols import LimitCatalogue
 
 AGENT_NAMES: Final = 50
 """Distinct agent names before the rest share `other`."""

@@ -11,10 +11,10 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
+from windowpane.core.protocols import Clock
 from windowpane.metrics.families import Family, FamilySource
+from windowpane.metrics.fold import AsOf, MetricState
 from windowpane.metrics.metric import Metric
-from windowpane.protocols import Clock
-from windowpane.state import AsOf, MetricState
 
 
 class StateSource:

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from windowpane.events import PressureMeasured
+from windowpane.core.events import PressureMeasured
+from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import LABELS
 from windowpane.metrics.metric import Aggregate, Metric
-from windowpane.vocabulary import COMPONENTS, ZONES
 
 Floats = NDArray[np.float64]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from itertools import permutations
 from typing import Any, Final
 
-from windowpane import events
+from windowpane.core import events
+from windowpane.core.vocabulary import COMPONENT_OF, CONTENT_TYPES, DERIVED_TYPES, STANDING_TYPES, ZONES
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import LABELS
 from windowpane.metrics.metric import Metric
 from windowpane.metrics.series import Row, SeriesTable, Tally
-from windowpane.vocabulary import COMPONENT_OF, CONTENT_TYPES, DERIVED_TYPES, STANDING_TYPES, ZONES
 
 _CONVERSATION: Final = tuple(
     kind for kind in CONTENT_TYPES if kind not in STANDING_TYPES and kind not in DERIVED_TYPES

@@ -25,11 +25,11 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 import windowpane
-from windowpane.boundary import Boundary
-from windowpane.events import Event, EventContext
+from windowpane.core.error_boundary import Boundary
+from windowpane.core.events import Event, EventContext
+from windowpane.core.protocols import Clock
 from windowpane.otlp.records import attributes_of, body_of, name_of, severity_of
 from windowpane.otlp.target import SCOPE, process_resource
-from windowpane.protocols import Clock
 
 QUEUE_EVENTS: Final = 20_000
 BATCH_EVENTS: Final = 500

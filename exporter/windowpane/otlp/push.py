@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from windowpane.events import Event
+from windowpane.core.events import Event
 from windowpane.metrics.families import FamilySource
 from windowpane.otlp.logs import CountDrops, EventLogs, logs_exporter
 from windowpane.otlp.metrics import INTERVAL_SECONDS, OtelMetrics, otlp_exporter

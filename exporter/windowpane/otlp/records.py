@@ -14,8 +14,8 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from windowpane.events import AlertFired, AlertResolved, BlockAdded, Event, EventContext, TurnEnded
-from windowpane.window.blocks import Block
+from windowpane.core.events import AlertFired, AlertResolved, BlockAdded, Event, EventContext, TurnEnded
+from windowpane.core.window.blocks import Block
 
 Value = str | int | float | bool
 

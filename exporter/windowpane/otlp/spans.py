@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from windowpane.control.spans import SpanIds, WindowOnSpan
+from windowpane.manager.spans import SpanIds, WindowOnSpan
 from windowpane.otlp.records import plain
 
 Attributes = dict[str, str | int | float | bool]

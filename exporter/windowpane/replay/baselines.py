@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windowpane.vocabulary import STANDING_TYPES
-from windowpane.window.blocks import Block
+from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.window.blocks import Block
 
 
 def truncate(blocks: Sequence[Block], max_tokens: int) -> list[Block]:

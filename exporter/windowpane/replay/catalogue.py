@@ -7,12 +7,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from windowpane.control.settings import ControlSettings
+from windowpane.core.limits import TrackerSettings
+from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import ConfigurationError
-from windowpane.protocols import TokenCounter
-from windowpane.settings import TrackerSettings
+from windowpane.manager.settings import ControlSettings
 
-_MODULE: Final = "windowpane.control.presets"
+_MODULE: Final = "windowpane.contrib.presets"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane.control.manager import ContextWindowManager
-from windowpane.control.settings import ControlSettings
-from windowpane.protocols import Digester, TokenCounter
+from windowpane.core.protocols import Digester, TokenCounter
+from windowpane.core.vocabulary import REPLY_TYPES
+from windowpane.core.window.blocks import Block
+from windowpane.manager.drivers import ContextWindowManager
+from windowpane.manager.settings import ControlSettings
+from windowpane.replay.managed import Rerun, managed_events
 from windowpane.replay.recordings import Recording
-from windowpane.rerun import Rerun, managed_events
-from windowpane.vocabulary import REPLY_TYPES
-from windowpane.window.blocks import Block
 
 UNBOUNDED_TOKENS: Final = 2**48
 _UNMANAGED: Final = ControlSettings(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from windowpane.core.vocabulary import STANDING_TYPES
 from windowpane.replay.recordings import Recording, Source, model_of
 from windowpane.sources.base import Content, ModelCalled, Record, SessionOpened
-from windowpane.vocabulary import STANDING_TYPES
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane.control.fidelity import evaluate
-from windowpane.control.pressure import CACHE_READ_PRICE, CACHE_WRITE_PRICE
-from windowpane.events import Usage
-from windowpane.protocols import Digester
+from windowpane.core.events import Usage
+from windowpane.core.limits import TrackerSettings
+from windowpane.core.protocols import Digester
+from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.references import identifiers
+from windowpane.fidelity.probe import evaluate
+from windowpane.manager.levels import CACHE_READ_PRICE, CACHE_WRITE_PRICE
 from windowpane.replay.history import Call, History, identity
 from windowpane.replay.needs import Need, Needs
-from windowpane.settings import TrackerSettings
-from windowpane.vocabulary import STANDING_TYPES
-from windowpane.window.blocks import Block
-from windowpane.window.references import identifiers
 
 REGRET_TURNS: Final = TrackerSettings().regret_turns
 PROBED_RATIO: Final = 0.25

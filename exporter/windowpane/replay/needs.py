@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
-from windowpane.replay.history import Call, History, identity
-from windowpane.settings import TrackerSettings
-from windowpane.window.blocks import Block
-from windowpane.window.references import (
+from windowpane.core.limits import TrackerSettings
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.references import (
     IDENTIFIERS_PER_BLOCK,
     INDEXED_TYPES,
     MAXIMUM_HOLDERS,
     argument_values,
     identifiers,
 )
+from windowpane.replay.history import Call, History, identity
 
 MINIMUM_TOKENS: Final = TrackerSettings().regret_minimum_tokens
 """Smaller content is too common to call its return a need."""

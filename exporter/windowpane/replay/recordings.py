@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from windowpane.events import BlockAdded, Event, SessionEnded, TurnEnded, WindowRolled
+from windowpane.core.events import BlockAdded, Event, SessionEnded, TurnEnded, WindowRolled
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.vocabulary import DERIVED_TYPES
+from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
-from windowpane.protocols import TokenCounter
+from windowpane.models.tokens import counter_for
 from windowpane.sources.base import (
     Cleared,
     Content,
@@ -27,11 +30,8 @@ from windowpane.sources.base import (
 from windowpane.sources.discover import files_of, reader_for
 from windowpane.sources.ingest import session_id_of, session_keys
 from windowpane.sources.registry import all_readers
-from windowpane.store.base import EventFilter, EventReader
+from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.reads import SqliteReader
-from windowpane.tokens import counter_for
-from windowpane.vocabulary import DERIVED_TYPES
-from windowpane.window.blocks import Block
 
 NOT_CAPTURED: Final = "[content {number} was not captured]"
 REMEMBERED_COUNTS: Final = 20_000

@@ -9,12 +9,12 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from windowpane.control.eviction.policies import POLICIES, Policy, policy_named
-from windowpane.control.settings import ControlSettings
+from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.exceptions import ConfigurationError
-from windowpane.formats import tokens_short
+from windowpane.manager.plans.policies import POLICIES, Policy, policy_named
+from windowpane.manager.settings import ControlSettings
 from windowpane.replay import catalogue
-from windowpane.settings import Thresholds, WindowLimits
+from windowpane.text.formats import tokens_short
 
 Kind = Literal["managed", "truncate", "keep_last"]
 
@@ -110,7 +110,7 @@ class Setup:
         """The configuration that manages a live session like this; a comment for a baseline."""
         if self.kind != "managed":
             return f"# {self.label}: a baseline, for comparison only; no configuration does this\n"
-        from windowpane.config import Config
+        from windowpane.config.schema import Config
 
         document: dict[str, Any] = {"max_context_tokens": self.limit_tokens}
         head = ""

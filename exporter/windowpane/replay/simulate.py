@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Final
 
-from windowpane.control.manager import ContextWindowManager
-from windowpane.digests import keyed_digester
-from windowpane.events import BlocksEvicted, ContentCompressed, Event, FidelityEvaluated, Usage
-from windowpane.limits import PriceCatalogue
-from windowpane.protocols import Digester, TokenCounter
+from windowpane.core.digests import keyed_digester
+from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, FidelityEvaluated, Usage
+from windowpane.core.protocols import Digester, TokenCounter
+from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.window.blocks import Block
+from windowpane.manager.drivers import ContextWindowManager
+from windowpane.models.catalog import PriceCatalogue
 from windowpane.replay.baselines import keep_last, truncate
 from windowpane.replay.history import History, history_of
+from windowpane.replay.managed import Rerun, Watch, managed_events
 from windowpane.replay.meter import Measures, Meter, Price
 from windowpane.replay.needs import Needs, needs_of
 from windowpane.replay.recordings import Recording
 from windowpane.replay.setups import Setup
-from windowpane.rerun import Rerun, Watch, managed_events
-from windowpane.vocabulary import STANDING_TYPES
-from windowpane.window.blocks import Block
 
 DIGEST: Final[Digester] = keyed_digester(b"replay")
 """Never stored, so it needs no secret; the same in every process."""

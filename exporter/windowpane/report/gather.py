@@ -7,16 +7,16 @@ from dataclasses import astuple, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from windowpane.answers import FactTotals, session_answer
-from windowpane.events import (
+from windowpane.core.events import (
     BlocksEvicted,
     ContentCompressed,
     ContentRegretted,
     FidelityEvaluated,
 )
-from windowpane.store.base import EventFilter, EventReader
+from windowpane.core.vocabulary import ZONES, Component, Zone
+from windowpane.report.headline import FactTotals, session_answer
+from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, readable
-from windowpane.vocabulary import ZONES, Component, Zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,10 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from windowpane import formats, palette
+from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.report.svg import window_svg
-from windowpane.signs import COMPONENT_WORDS, zone_label
-from windowpane.vocabulary import COMPONENTS, ZONES
+from windowpane.text import formats, palette
+from windowpane.text.labels import COMPONENT_WORDS, zone_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

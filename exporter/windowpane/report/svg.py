@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane import formats
-from windowpane.signs import COMPONENT_WORDS, MARKS
-from windowpane.vocabulary import COMPONENTS
+from windowpane.core.vocabulary import COMPONENTS
+from windowpane.text import formats
+from windowpane.text.labels import COMPONENT_WORDS, MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ import math
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from windowpane import formats
-from windowpane.signs import zone_label
-from windowpane.vocabulary import COMPONENTS, ZONES, Zone
+from windowpane.core.vocabulary import COMPONENTS, ZONES, Zone
+from windowpane.text import formats
+from windowpane.text.labels import zone_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

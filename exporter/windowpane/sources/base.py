@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
-from windowpane.events import Usage
-from windowpane.vocabulary import ContentType
+from windowpane.core.events import Usage
+from windowpane.core.vocabulary import ContentType
 
 MAXIMUM_RECORD_BYTES = 64 * 2**20
 MAXIMUM_DOCUMENT_BYTES = 256 * 2**20

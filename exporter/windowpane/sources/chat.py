@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from windowpane.events import Usage
+from windowpane.core.events import Usage
+from windowpane.core.vocabulary import ContentType
 from windowpane.sources.base import Content, FileStats
 from windowpane.sources.documents import Item, compact
-from windowpane.vocabulary import ContentType
 
 ROLES: Final[dict[str, ContentType]] = {
     "system": "system_prompt",

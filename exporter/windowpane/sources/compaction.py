@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.events import ContentCompressed
-from windowpane.protocols import TokenCounter
+from windowpane.core.events import ContentCompressed
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.tracking import SessionTracker
+from windowpane.core.vocabulary import COMPONENT_OF, STANDING_TYPES, Component
+from windowpane.core.window.blocks import Block
 from windowpane.sources.base import Compacted
-from windowpane.tracking import SessionTracker
-from windowpane.vocabulary import COMPONENT_OF, STANDING_TYPES, Component
-from windowpane.window.blocks import Block
 
 SEEN_RATIO: Final = 0.8
 """Share of what must have left whose text the recording has to show for it to be counted instead of totals."""

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, runtime_checkable
 
-from windowpane.events import Event
+from windowpane.core.events import Event
 from windowpane.sources.base import (
     MAXIMUM_RECORD_BYTES,
     FileStats,

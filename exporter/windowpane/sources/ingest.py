@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from windowpane.events import Event
+from windowpane.core.events import Event
 from windowpane.sources.base import LimitStated, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.sources.player import FidelityProbe, Ingest, SessionPlayer, session_id_of
 

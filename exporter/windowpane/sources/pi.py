@@ -7,7 +7,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.events import Usage
+from windowpane.core.events import Usage
+from windowpane.core.vocabulary import ContentType
 from windowpane.sources.base import (
     Compacted,
     Content,
@@ -27,7 +28,6 @@ from windowpane.sources.values import (
     sequence,
     text,
 )
-from windowpane.vocabulary import ContentType
 
 AGENT: Final = "pi"
 MAXIMUM_KEPT: Final = 4_096

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 from typing import Final, Protocol
 
-from windowpane.events import (
+from windowpane.core.events import (
     BlocksEvicted,
     Event,
     EvictedBlock,
@@ -16,8 +16,12 @@ from windowpane.events import (
     SessionIncomplete,
     SubagentReturned,
 )
-from windowpane.protocols import CountSource, Digester, LimitCatalogue, TokenCounter
-from windowpane.settings import Thresholds, TrackerSettings, WindowLimits
+from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
+from windowpane.core.protocols import CountSource, Digester, LimitCatalogue, TokenCounter
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import STANDING_TYPES, ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex
 from windowpane.sources.base import (
     Broken,
     Cleared,
@@ -31,10 +35,6 @@ from windowpane.sources.base import (
     SessionOpened,
 )
 from windowpane.sources.compaction import Replacement, replacement_of
-from windowpane.tracking import SessionInfo, SessionTracker
-from windowpane.vocabulary import STANDING_TYPES, ContentType
-from windowpane.window.blocks import Block
-from windowpane.window.references import INDEXED_TYPES, ReferenceIndex
 
 PLACEHOLDER_TOKENS: Final = 8
 """What an agent writes in the place of a tool result it cleared; its text is not recorded."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from windowpane.sources.base import Reader
-from windowpane.sources.claude_code import ClaudeCodeReader
-from windowpane.sources.codex import CodexReader
+from windowpane.sources.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.codex.reader import CodexReader
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
 from windowpane.sources.pi import PiReader

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
-from windowpane.events import Usage
+from windowpane.core.events import Usage
 from windowpane.sources.base import Content, FileStats, ModelCalled, Problem, Record, SessionClosed, SessionOpened
 from windowpane.sources.chat import Chat, stop_reason_of, usage_of
 from windowpane.sources.documents import (

@@ -10,11 +10,11 @@ from typing import Final
 
 import msgspec
 
-from windowpane.events import BlockAdded, BlocksEvicted, BlocksReferenced, ContentCompressed, Event
+from windowpane.core.events import BlockAdded, BlocksEvicted, BlocksReferenced, ContentCompressed, Event
+from windowpane.core.vocabulary import REPLY_TYPES
+from windowpane.core.window.blocks import Block
 from windowpane.store.operations import Operations
 from windowpane.store.session_state import SessionState
-from windowpane.vocabulary import REPLY_TYPES
-from windowpane.window.blocks import Block
 
 IN_WINDOW: Final = 2**62
 """`left_seq` of a block that has not left."""

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from windowpane.events import BlockAdded, Event, FidelityEvaluated
+from windowpane.core.events import BlockAdded, Event, FidelityEvaluated
 
 Redactor = Callable[[str], str]
 """Text to the same text without its secrets."""

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from windowpane.codec import encode
-from windowpane.events import Event
+from windowpane.core.codec import encode
+from windowpane.core.events import Event
 from windowpane.exceptions import StoreError
 from windowpane.store import heads
 from windowpane.store.contents import ContentCapture

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.events import (
+from windowpane.core.events import (
     AlertFired,
     AlertResolved,
     BlockAdded,
@@ -29,11 +29,11 @@ from windowpane.events import (
     TurnStarted,
     WindowRolled,
 )
+from windowpane.core.vocabulary import ZONES
 from windowpane.store import block_projection as blocks
 from windowpane.store.operations import Operations
 from windowpane.store.session_state import SEVERITIES, SessionState
 from windowpane.store.turn_projection import TurnDrafts
-from windowpane.vocabulary import ZONES
 
 ROUTINE: Final = frozenset(
     {

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane.store.base import EventFilter, SessionFilter
+from windowpane.core.vocabulary import Severity
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.operations import Value
-from windowpane.vocabulary import Severity
 
 _ORDERS: Final = {
     "pressure": "pressure DESC, last_at DESC, key DESC",

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from windowpane.core.protocols import Digester
+from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import OlderStoreError, StoreError
-from windowpane.protocols import Digester
 from windowpane.store import contents, export, migrations, registry, rows, search
 from windowpane.store import replays as stored_replays
-from windowpane.store.base import EventFilter, SessionFilter, Unreadable
 from windowpane.store.block_projection import IN_WINDOW
 from windowpane.store.connection import ReaderPool, reporting
+from windowpane.store.interface import EventFilter, SessionFilter, Unreadable
 from windowpane.store.queries import EventScope, alert_query, event_count, event_query, session_query
 from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, StoreSize, TurnRow
-from windowpane.vocabulary import Severity
 
 MAXIMUM_FOUND_SESSIONS: Final = 20
 

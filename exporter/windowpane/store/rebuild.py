@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from windowpane.codec import decode
+from windowpane.core.codec import decode
 from windowpane.store import session_state
 from windowpane.store.operations import Operations
 from windowpane.store.projection import Projection

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from windowpane.events import Event
-from windowpane.vocabulary import Component, ContentType, Severity, Zone
+from windowpane.core.events import Event
+from windowpane.core.vocabulary import Component, ContentType, Severity, Zone
 
 
 @dataclass(frozen=True, slots=True)

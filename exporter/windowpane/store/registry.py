@@ -7,8 +7,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
-from windowpane.digests import keyed_digester
-from windowpane.protocols import Digester
+from windowpane.core.digests import keyed_digester
+from windowpane.core.protocols import Digester
 from windowpane.store.records import StoreSize
 
 MAXIMUM_AGENTS: Final = 50

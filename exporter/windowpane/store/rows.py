@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.codec import decode
+from windowpane.core.codec import decode
+from windowpane.core.protocols import CountSource
+from windowpane.core.vocabulary import ContentType
 from windowpane.exceptions import EventFormatError
-from windowpane.protocols import CountSource
-from windowpane.store.base import Unreadable
+from windowpane.store.interface import Unreadable
 from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, TurnRow
 from windowpane.store.session_state import read_memory
-from windowpane.vocabulary import ContentType
 
 SESSION_COLUMNS: Final = (
     "session_id, revision, agent, model, source, parent_session_id, started_at, last_at, ended, incomplete, "

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.store.base import EventFilter
+from windowpane.store.interface import EventFilter
 from windowpane.store.queries import EventScope, Statement
 
 INDEX_BATCH: Final = 5_000

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from windowpane.vocabulary import ZONES, Severity, Zone
+from windowpane.core.vocabulary import ZONES, Severity, Zone
 
 SPARKLINE_POINTS: Final = 24
 SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "critical")

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from windowpane.codec import decode, encode
-from windowpane.events import Event
+from windowpane.core.codec import decode, encode
+from windowpane.core.events import Event
+from windowpane.core.protocols import Clock
 from windowpane.exceptions import ConfigurationError, StoreError
-from windowpane.protocols import Clock
 from windowpane.store import (
     audit,
     contents,

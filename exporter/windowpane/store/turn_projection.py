@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from windowpane.events import Event, PressureMeasured, TurnEnded
+from windowpane.core.events import Event, PressureMeasured, TurnEnded
+from windowpane.core.vocabulary import Component
 from windowpane.store.operations import Operations
-from windowpane.vocabulary import Component
 
 
 @dataclass(slots=True)

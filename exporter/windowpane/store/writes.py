@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from windowpane.codec import encode
-from windowpane.events import PAYLOADS, Event
+from windowpane.core.codec import encode
+from windowpane.core.events import PAYLOADS, Event
+from windowpane.core.protocols import Clock
 from windowpane.exceptions import StoreError
-from windowpane.protocols import Clock
 from windowpane.store import heads, session_state
 from windowpane.store.chain import UNKEYED, Link, genesis, key_id, link_with
 from windowpane.store.contents import ContentCapture

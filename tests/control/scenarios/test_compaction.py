@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from builders import is_valid, item, manager, snapshot, talk, tool_items, tool_turn, words
 
-from windowpane.control.compression.accept import Offer, reject
-from windowpane.control.compression.compaction import Shape, plan_compaction
-from windowpane.control.compression.sections import PREAMBLE
-from windowpane.control.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, newest, plan_oldest
-from windowpane.control.snapshot import Item
-from windowpane.events import (
+from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, newest, plan_oldest
+from windowpane.core.events import (
     BlocksEvicted,
     BreakerOpened,
     ContentCompressed,
     OverflowDetected,
 )
+from windowpane.core.window.window import Window
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowError
+from windowpane.manager.plans.acceptance import Offer, reject
+from windowpane.manager.plans.compaction import Shape, plan_compaction
+from windowpane.manager.plans.summary_sections import PREAMBLE
+from windowpane.manager.snapshot import Item
 from windowpane.testing import RecordingSink, chat_reply
-from windowpane.window.window import Window
 
 
 def exchange(n: int, tokens: int, *, turn: int = 1) -> list[Item]:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from builders import manager, words
 
-from windowpane.control.presets.picoclaw_budget import (
+from windowpane.contrib.presets.picoclaw_budget import (
     MEDIA_TOKENS,
     estimate_message_tokens,
     estimate_tool_definition_tokens,
 )
-from windowpane.control.presets.preset import CharacterEstimate
-from windowpane.control.render import openai_messages
-from windowpane.events import PressureMeasured, TurnEnded, UsageRejected
+from windowpane.core.events import PressureMeasured, TurnEnded, UsageRejected
+from windowpane.manager.messages import openai_messages
+from windowpane.manager.presets.preset import CharacterEstimate
 from windowpane.testing import RecordingSink, chat_reply
 
 PICTURE = "data:image/png;base64," + base64.b64encode(b"\x00" * 3_000_000).decode()

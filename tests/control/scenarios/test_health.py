@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from builders import manager, talk, tool_turn, words
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.events import AlertFired, AlertResolved, ContentCompressed, PressureMeasured
+from windowpane.core.events import AlertFired, AlertResolved, ContentCompressed, PressureMeasured
 from windowpane.testing import RecordingSink, chat_reply
 
 

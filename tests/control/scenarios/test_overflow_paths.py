@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from builders import is_valid, manager, sent, talk, tool_turn, words
 
-from windowpane.control.journal import SourceRecord
-from windowpane.control.presets import preset_named
-from windowpane.control.presets.picoclaw import COMPRESS_EVENT, SUMMARIZE_EVENT, levels, window
-from windowpane.events import ContentCompressed, OverflowDetected
-from windowpane.managing import AsyncContextWindowManager
+from windowpane.contrib.presets import preset_named
+from windowpane.contrib.presets.picoclaw import COMPRESS_EVENT, SUMMARIZE_EVENT, levels, window
+from windowpane.core.events import ContentCompressed, OverflowDetected
+from windowpane.manager.preset_log import SourceRecord
+from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
 
 OVERFLOW = "maximum context length exceeded"

@@ -11,16 +11,16 @@ from builders import is_valid, item, manager, sent, snapshot, talk, tool_items, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.control.compression.compaction import plan_compaction
-from windowpane.control.eviction.engine import plan_eviction
-from windowpane.control.eviction.policies import POLICIES
-from windowpane.control.protection import GRADES, never_removed
-from windowpane.control.snapshot import groups_of
-from windowpane.events import ContentCompressed
-from windowpane.managing import AsyncContextWindowManager
+from windowpane.core.events import ContentCompressed
+from windowpane.core.window.groups import ABORTED
+from windowpane.core.window.parts import repair_parts
+from windowpane.manager.plans.compaction import plan_compaction
+from windowpane.manager.plans.eviction import plan_eviction
+from windowpane.manager.plans.policies import POLICIES
+from windowpane.manager.plans.protection import GRADES, never_removed
+from windowpane.manager.snapshot import groups_of
+from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import CharacterCounter, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
-from windowpane.window.groups import ABORTED
-from windowpane.window.parts import repair_parts
 
 COUNTER = CharacterCounter()
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from builders import item, manager, snapshot, tool_items, tool_turn, words
 
-from windowpane.control.compression.truncation import clip_arguments, middle_out
-from windowpane.control.presets.baseagent import BASEAGENT
-from windowpane.control.presets.pruning import CLEARED, PrunePlan, Pruning, plan_prune
-from windowpane.control.snapshot import Item
+from windowpane.contrib.presets.baseagent import BASEAGENT
+from windowpane.contrib.presets.pruning import CLEARED, PrunePlan, Pruning, plan_prune
 from windowpane.exceptions import ConfigurationError
+from windowpane.manager.plans.truncation import clip_arguments, middle_out
+from windowpane.manager.snapshot import Item
 from windowpane.testing import CharacterCounter, RecordingSink
 
 COUNTER = CharacterCounter()

@@ -8,9 +8,9 @@ import threading
 import pytest
 from builders import is_valid, manager, sent, talk, words
 
-from windowpane.control.compression.accept import Offer, reject
-from windowpane.control.requests import Proposal
-from windowpane.events import ContentCompressed, PressureMeasured
+from windowpane.core.events import ContentCompressed, PressureMeasured
+from windowpane.effects.requests import Proposal
+from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
 
 TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from builders import manager, words
 
-from windowpane.control.decisions import due
-from windowpane.control.presets.picoclaw_budget import is_over_context_budget
-from windowpane.control.pressure import Levels
-from windowpane.events import BlocksEvicted, ContentCompressed
-from windowpane.settings import WindowLimits
+from windowpane.contrib.presets.picoclaw_budget import is_over_context_budget
+from windowpane.core.events import BlocksEvicted, ContentCompressed
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking.forecast import zone_of
+from windowpane.manager.levels import Levels
+from windowpane.manager.status import due
 from windowpane.testing import RecordingSink, chat_reply
-from windowpane.tracking.derive import zone_of
 
 
 def zone(used: int, limit: int, output: int = 0) -> str:

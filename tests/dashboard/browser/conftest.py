@@ -16,14 +16,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from windowpane.digests import keyed_digester
-from windowpane.limits import PriceCatalogue
-from windowpane.sources.importer import import_paths
+from windowpane.core.digests import keyed_digester
+from windowpane.ingest.importer import import_paths
+from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.tokens.counters import counter_for
 from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers
 from windowpane.store.sqlite import SqliteStore
-from windowpane.tokens.counters import counter_for
-from windowpane_dashboard.background import serving
+from windowpane_dashboard.server.background import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, WebSocket

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from windowpane.events import (
+from windowpane.core.events import (
     AlertFired,
     BlockAdded,
     BlocksEvicted,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from windowpane.store.base import SessionFilter
+from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.probing import status_of
+from windowpane.serve.probing import status_of
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect

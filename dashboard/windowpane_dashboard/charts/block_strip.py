@@ -1,0 +1,107 @@
+"""The window at one turn as a strip: every block in the order the model saw it, as wide as its tokens.
+
+Not a Plotly figure: it is drawn anew at every step of the turn slider, and a row of rectangles is there many
+times sooner. What is here is its data; `sections/block_strip.py` draws them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from windowpane.core.vocabulary import Component
+from windowpane.text.formats import tokens, tokens_short
+from windowpane_dashboard.style.theme import Palette
+
+MAXIMUM_BLOCKS: Final = 800
+"""Segments drawn; beyond, the smallest neighbours of one component are joined."""
+TICKS: Final = 8
+"""Ticks of the axis, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The rectangles of a strip, from left to right without gaps; sizes and places in tokens."""
+
+    sizes: list[int]
+    colours: list[str]
+    texts: list[str]
+    """What each is, in lines; an agent's text, so never markup."""
+    end: float
+    """Where the axis ends."""
+    limit_tokens: float | None
+    """Where the outline ends; None while the limit is unknown."""
+    ticks: list[tuple[float, str]]
+
+
+def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float | None) -> Strip:
+    """The strip of the blocks of `window_frame`; the room up to *limit_tokens* stays empty."""
+    shown = segments(blocks)
+    end = max(float(sum(segment.tokens for segment in shown)), limit_tokens or 0.0, 1.0)
+    return Strip(
+        sizes=[segment.tokens for segment in shown],
+        colours=[palette.components[segment.component] for segment in shown],
+        texts=[segment.text for segment in shown],
+        end=end,
+        limit_tokens=limit_tokens,
+        ticks=[(at, f"{tokens_short(at)} tokens") for at in ticks(end)],
+    )
+
+
+def ticks(end: float) -> list[float]:
+    """Round numbers from 0 to *end*, evenly spaced: steps of 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(end / TICKS))
+    step = next((size * power for size in (1, 2, 5) if end / (size * power) <= TICKS), 10 * power)
+    return [float(at) for at in np.arange(0, end + step / 1e6, max(step, 1.0))]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One block, or a run of small ones of one component."""
+
+    component: Component
+    tokens: int
+    text: str
+    blocks: int = 1
+
+
+def segments(blocks: pd.DataFrame) -> list[Segment]:
+    """The blocks of `window_frame` in order; runs of small ones joined until few enough are left."""
+    found = [
+        Segment(row["component"], int(row["tokens"]), _text(row)) for row in blocks.to_dict(orient="records")
+    ]
+    small, total = 1, sum(segment.tokens for segment in found)
+    while len(found) > MAXIMUM_BLOCKS and small <= 2 * total + 1:
+        small *= 4
+        found = _joined(found, small)
+    return found
+
+
+def _joined(found: list[Segment], small: int) -> list[Segment]:
+    merged = found[:1]
+    for segment in found[1:]:
+        before = merged[-1]
+        if before.component == segment.component and min(before.tokens, segment.tokens) < small:
+            size, number = before.tokens + segment.tokens, before.blocks + segment.blocks
+            merged[-1] = Segment(segment.component, size, f"{number} blocks, {tokens(size)} tokens", number)
+        else:
+            merged.append(segment)
+    return merged
+
+
+def _text(row: dict[Hashable, Any]) -> str:
+    lines = [
+        f"{row['what']}, {tokens(row['tokens'], estimated=row['count'] == 'estimate')} tokens",
+        f"from turn {row['from turn']}, {row['age']} turns old, last used: {row['last used']}",
+    ]
+    if pd.notna(row["score"]):
+        lines[-1] += f", score {row['score']:.2f}"
+    if row["pinned"]:
+        lines.append("pinned: never removed")
+    if row["preview"]:
+        lines.append(str(row["preview"]))
+    return "\n".join(lines)

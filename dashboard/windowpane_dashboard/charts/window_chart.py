@@ -1,0 +1,232 @@
+"""The picture of a session: what filled the window turn by turn, against its limit, with what happened below.
+
+Two panes share the turns as their horizontal axis. The upper one stacks the components under the limit, with the
+zones behind them and the forecast after the last turn; the lower one is the event lane. Only one trace of each
+pane can be hovered and selected, so that a click anywhere in a turn's column selects that turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from windowpane.core.vocabulary import Component
+from windowpane.text.formats import percent, tokens
+from windowpane.text.labels import COMPONENT_WORDS, zone_label
+from windowpane_dashboard.charts.downsample import kept_rows
+from windowpane_dashboard.charts.event_track import LANE_PIXELS, add_lane, lanes_of
+from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.charts.zone_bands import add_forecast, add_limits, forecast_turns
+from windowpane_dashboard.queries.filters import Scale
+from windowpane_dashboard.queries.sessions import LimitSpan
+from windowpane_dashboard.style.theme import Palette, translucent
+
+STACKING: Final[tuple[Component, ...]] = (
+    "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
+)  # fmt: skip
+"""Components from the bottom up: what stands first in every call is the ground."""
+AREA_PIXELS: Final = 300
+GAP_PIXELS: Final = 10
+SMALL_SHARE: Final = 0.25
+"""Below this share of the limit the content is too flat to read at the limit's scale."""
+MAXIMUM_DROPS: Final = 400
+TOUCH_POINTS: Final = 800
+"""Points that can be pointed at and clicked: about one a pixel of the picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The axes that several pictures share: turns and tokens."""
+
+    first: int
+    last: int
+    top: float
+
+    @classmethod
+    def around(cls, *several: pd.DataFrame) -> Frame:
+        """The frame in which all of the turns fit, at the scale of the one that is fullest."""
+        shown = [turns for turns in several if len(turns)]
+        content = any(natural_scale(turns) == "limit" for turns in shown)
+        return cls(
+            first=min(int(turns["turn"].iloc[0]) for turns in shown),
+            last=max(int(turns["turn"].iloc[-1]) for turns in shown),
+            top=max(_top(turns, "limit" if content else "content") for turns in shown),
+        )
+
+
+def natural_scale(turns: pd.DataFrame) -> Scale:
+    """The scale at which the picture is readable: the limit's, unless the content is small beside it."""
+    peak, limit = turns["used"].max(), _limit(turns)
+    return "limit" if np.isnan(limit) or peak >= SMALL_SHARE * limit else "content"
+
+
+def session_picture(
+    turns: pd.DataFrame,
+    spans: Sequence[LimitSpan],
+    marks: pd.DataFrame,
+    palette: Palette,
+    *,
+    selected: int | None,
+    scale: Scale = "limit",
+    frame: Frame | None = None,
+    regrets: pd.DataFrame | None = None,
+) -> go.Figure:
+    """The picture of one session; *turns* has at least one row, *selected* is the turn marked by a line.
+
+    A *frame* gives several pictures the same axes.
+    """
+    columns = ["used", "used_before", "limit_tokens", *STACKING]
+    shown = turns.iloc[kept_rows(turns[columns].to_numpy(dtype=float))]
+    last = int(turns["turn"].iloc[-1])
+    ahead = forecast_turns(turns)
+    x_range = (int(turns["turn"].iloc[0]) - 0.5, last + ahead + 0.5)
+    top = _top(turns, scale)
+    if frame is not None:
+        x_range, top = (frame.first - 0.5, max(frame.last, x_range[1]) + 0.5), frame.top
+    figure = go.Figure()
+    add_limits(figure, spans, palette, first=x_range[0], end=x_range[1], top=top)
+    _add_components(figure, shown, palette)
+    _add_drops(figure, turns, palette)
+    add_forecast(figure, turns.iloc[-1], palette, turns_ahead=ahead)
+    _add_touch(figure, shown, palette)
+    lanes = lanes_of(marks)
+    if lanes:
+        add_lane(figure, marks, lanes, palette, regrets)
+    if selected is not None:
+        _add_selected(figure, selected, palette, ground=_ground(len(lanes)))
+    return _arranged(figure, palette, lanes=len(lanes), x_range=x_range, top=top)
+
+
+def _inner_pixels(lanes: int) -> int:
+    return AREA_PIXELS + (GAP_PIXELS + LANE_PIXELS * lanes if lanes else 0)
+
+
+def _ground(lanes: int) -> float:
+    """Where the upper pane begins, as a share of the height."""
+    return (LANE_PIXELS * lanes + GAP_PIXELS) / _inner_pixels(lanes) if lanes else 0.0
+
+
+def _top(turns: pd.DataFrame, scale: Scale) -> float:
+    peak = float(np.nanmax(turns[["used", "used_before"]].to_numpy(dtype=float)))
+    limit = _limit(turns)
+    if scale == "content" or np.isnan(limit):
+        return max(peak * 1.12, 1.0)
+    return float(max(limit * 1.04, peak * 1.04))
+
+
+def _limit(turns: pd.DataFrame) -> float:
+    """The limit that the picture has room for: the last, or that of most turns where higher; NaN if unknown.
+
+    A few turns of a model with a larger window do not press down all the others.
+    """
+    known = turns["limit_tokens"].dropna()
+    return float(max(known.median(), known.iloc[-1])) if len(known) else float("nan")
+
+
+def _add_components(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
+    x = shown["turn"].to_numpy()
+    for component in STACKING:
+        values = shown[component].to_numpy()
+        if not values.any():
+            continue
+        colour = palette.components[component]
+        figure.add_scatter(
+            x=x, y=values, name=COMPONENT_WORDS[component], stackgroup="window", hoverinfo="skip",
+            mode="lines" if len(x) > 2 else "lines+markers", line={"width": 0.6, "color": colour},
+            fillcolor=translucent(colour, 0.82), legendgroup=component,
+        )  # fmt: skip
+
+
+def _add_drops(figure: go.Figure, turns: pd.DataFrame, palette: Palette) -> None:
+    """A thin line down from what a call would have sent to what was left after a reduction."""
+    reduced = turns[turns["used_after"].notna() & (turns["used_before"] > turns["used_after"])]
+    if reduced.empty:
+        return
+    depth = reduced["used_before"] - reduced["used_after"]
+    reduced = reduced.loc[depth.nlargest(MAXIMUM_DROPS).index].sort_values("turn")
+    gap = np.full(len(reduced), np.nan)
+    turn = reduced["turn"].to_numpy(dtype=float)
+    figure.add_scatter(
+        x=np.column_stack([turn, turn, gap]).ravel(),
+        y=np.column_stack([reduced["used_before"], reduced["used_after"], gap]).ravel(),
+        name="taken out in the turn", mode="lines", hoverinfo="skip",
+        line={"color": palette.text, "width": 1.2, "dash": "dot"},
+    )  # fmt: skip
+
+
+def _add_touch(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
+    """The points that carry the hover text and take the clicks of the upper pane; one alone is an element."""
+    unseen = {"marker": {"opacity": 0}}
+    shown = shown.iloc[kept_rows(shown[["used"]].to_numpy(dtype=float), TOUCH_POINTS)]
+    figure.add_scatter(
+        x=shown["turn"].to_numpy(), y=shown["used"].to_numpy(), mode="markers", name="turn", showlegend=False,
+        marker={"size": 9, "opacity": 0, "color": palette.text, "maxdisplayed": 1},
+        selected=unseen, unselected=unseen, hovertemplate="%{hovertext}<extra></extra>",
+        hovertext=[turn_text(turn) for turn in shown[_SAID].to_dict("records")],
+    )  # fmt: skip
+
+
+_SAID: Final = ["turn", "used", "count_source", "utilization", "zone", "added_tokens", *STACKING]
+
+
+def turn_text(turn: Mapping[Hashable, Any]) -> str:
+    """A turn in the lines of a hover box."""
+    size = tokens(turn["used"], estimated=turn["count_source"] == "estimate")
+    lines = [f"turn {turn['turn']}: {size} tokens"]
+    if not np.isnan(turn["utilization"]):
+        lines.append(f"{percent(turn['utilization'])} utilization, {zone_label(turn['zone'])}")
+    lines += [
+        f"{COMPONENT_WORDS[component]}: {tokens(turn[component])}"
+        for component in reversed(STACKING)
+        if turn[component]
+    ]
+    if turn["added_tokens"]:
+        lines.append(f"came in: {tokens(turn['added_tokens'])}")
+    return plain("\n".join(lines))
+
+
+def _add_selected(figure: go.Figure, selected: int, palette: Palette, *, ground: float) -> None:
+    """The line through the selected turn, behind the marks of the event lane."""
+    for low, high, layer in ((ground, 1, "above"), (0, ground, "below")):
+        figure.add_shape(
+            type="line", x0=selected, x1=selected, y0=low, y1=high, xref="x", yref="paper", layer=layer,
+            line={"color": palette.text, "width": 1.4},
+        )  # fmt: skip
+    figure.add_annotation(
+        x=selected, y=1, xref="x", yref="paper", text=f"turn {selected}", showarrow=False, yanchor="bottom",
+        font={"color": palette.text, "size": 11},
+    )  # fmt: skip
+
+
+def _arranged(
+    figure: go.Figure, palette: Palette, *, lanes: int, x_range: tuple[float, float], top: float
+) -> go.Figure:
+    margin_top, margin_bottom = 42, 36
+    inner, ground = _inner_pixels(lanes), _ground(lanes)
+    styled(
+        figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
+        margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
+        legend={"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom", "font": {"size": 11}},
+        clickmode="event",
+    )  # fmt: skip
+    figure.update_layout(
+        xaxis=axis(
+            palette, range=x_range, fixedrange=False, title=titled("turn", palette), showgrid=False,
+            anchor="y2" if lanes else "y", tickformat=",d", minallowed=x_range[0], maxallowed=x_range[1],
+        ),
+        yaxis=axis(
+            palette, range=(0, top), domain=(ground, 1.0), title=titled("tokens", palette), tickformat="~s"
+        ),
+    )  # fmt: skip
+    if x_range[1] - x_range[0] < 12:
+        figure.update_xaxes(dtick=1)
+    if lanes:
+        figure.update_layout(
+            yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, LANE_PIXELS * lanes / inner)}
+        )
+    return figure

@@ -1,0 +1,149 @@
+"""The limit, the zones behind the content, the room kept free, and the forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import Zone
+from windowpane.text.formats import tokens_short
+from windowpane.text.labels import ZONE_SHAPES
+from windowpane_dashboard.queries.sessions import LimitSpan
+from windowpane_dashboard.style.theme import Palette, translucent
+
+MAXIMUM_SPANS: Final = 100
+AHEAD_SHARE: Final = 0.25
+"""The forecast takes at most this share of the turns shown, and at least three turns."""
+LABEL_SHARE: Final = 0.045
+"""Labels beside the picture keep at least this share of its height apart."""
+
+
+def thresholds(limits: WindowLimits) -> dict[Zone, int]:
+    """Where each zone but green begins, in tokens."""
+    zones = limits.thresholds
+    return {
+        "yellow": limits.at(zones.yellow),
+        "orange": limits.at(zones.orange),
+        "red": limits.at(zones.red),
+        "overflow": limits.overflow_tokens,
+    }
+
+
+def add_limits(
+    figure: go.Figure, spans: Sequence[LimitSpan], palette: Palette, *, first: float, end: float, top: float
+) -> None:
+    """Zone bands, room kept free, red line and limit line, for as long as each limit held."""
+    shown = spans[-MAXIMUM_SPANS:]
+    for place, span in enumerate(shown):
+        start = max(first, span.first_turn - 0.5) if place else first
+        stop = shown[place + 1].first_turn - 0.5 if place + 1 < len(shown) else end
+        if span.limits is not None and stop > start:
+            _add_span(figure, span.limits, palette, start=start, stop=stop, top=top)
+    if shown and shown[-1].limits is not None:
+        _add_labels(figure, shown[-1].limits, palette, top=top)
+
+
+def _add_span(
+    figure: go.Figure, limits: WindowLimits, palette: Palette, *, start: float, stop: float, top: float
+) -> None:
+    begins = [*thresholds(limits).items()]
+    for (zone, low), high in zip(begins, [low for _, low in begins[1:]] + [limits.limit_tokens], strict=True):
+        if low < top:
+            figure.add_shape(
+                type="rect", x0=start, x1=stop, y0=low, y1=min(high, top), layer="below", line_width=0,
+                fillcolor=translucent(palette.zones[zone], 0.09), name=f"zone {zone}",
+            )  # fmt: skip
+    lines = (
+        ("limit", limits.limit_tokens, palette.outline, "solid", 1.6),
+        ("red", thresholds(limits)["red"], palette.zones["red"], "dot", 1.4),
+    )
+    for name, height, colour, dash, width in lines:
+        if height <= top:
+            figure.add_scatter(
+                x=np.array([start, stop]), y=np.array([height, height]), mode="lines", name=name,
+                showlegend=False, hoverinfo="skip", line={"color": colour, "dash": dash, "width": width},
+            )  # fmt: skip
+    if limits.usable_tokens < top:
+        _add_reserve(figure, limits, palette, start=start, stop=stop)
+
+
+def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, start: float, stop: float) -> None:
+    low, high = limits.usable_tokens, limits.limit_tokens
+    first = not any(trace.legendgroup == "reserve" for trace in figure.data)
+    figure.add_scatter(
+        x=np.array([start, stop, stop, start, start]), y=np.array([low, low, high, high, low]),
+        mode="lines", fill="toself", name="reserved and margin", legendgroup="reserve", showlegend=first,
+        hoverinfo="skip", line={"width": 0, "color": palette.outline}, fillcolor="rgba(0,0,0,0)",
+        fillpattern={
+            "shape": "/", "size": 7, "solidity": 0.12, "fgcolor": translucent(palette.outline, 0.7),
+            "bgcolor": "rgba(0,0,0,0)",
+        },
+    )  # fmt: skip
+
+
+def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, top: float) -> None:
+    """Names of the limit and the zones at the right edge, the more important where two would touch."""
+    begins = thresholds(limits)
+    wanted: list[tuple[float, str, str]] = [
+        (limits.limit_tokens, f"limit {tokens_short(limits.limit_tokens)}", palette.text)
+    ]
+    for zone in ("red", "overflow", "orange", "yellow"):
+        text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(begins[zone])}"
+        wanted.append((begins[zone], text, palette.zone_text[zone]))
+    taken: list[float] = []
+    for height, text, colour in wanted:
+        if height <= top and all(abs(height - other) >= LABEL_SHARE * top for other in taken):
+            taken.append(height)
+            figure.add_annotation(
+                x=1, y=height, xref="paper", yref="y", text=text, showarrow=False, xanchor="left", xshift=6,
+                font={"size": 11, "color": colour},
+            )  # fmt: skip
+
+
+def forecast_turns(turns: pd.DataFrame) -> int:
+    """How many turns after the last one the picture shows: 0 where there is no forecast to draw."""
+    last = turns.iloc[-1]
+    if np.isnan(last["red_tokens"]) or last["used"] >= last["red_tokens"]:
+        return 0
+    late, early = last["turns_until_red_p90"], last["turns_until_red_p10"]
+    if np.isnan(early) or np.isinf(early):
+        return 0
+    room = max(3, int(len(turns) * AHEAD_SHARE))
+    return int(min(room, np.ceil(late))) if np.isfinite(late) else room
+
+
+def add_forecast(figure: go.Figure, last: pd.Series, palette: Palette, *, turns_ahead: int) -> None:
+    """The 10–90 fan from the last turn towards red, and its median."""
+    if not turns_ahead:
+        return
+    here, size, red = float(last["turn"]), float(last["used"]), float(last["red_tokens"])
+    early = _towards(size, red, last["turns_until_red_p10"], turns_ahead)
+    late = _towards(size, red, last["turns_until_red_p90"], turns_ahead)
+    colour = palette.outline
+    figure.add_scatter(
+        x=np.array([here, *(here + early[0]), *(here + late[0][::-1]), here]),
+        y=np.array([size, *early[1], *late[1][::-1], size]),
+        mode="lines", fill="toself", line={"width": 0.8, "color": colour, "dash": "dot"},
+        fillcolor=translucent(colour, 0.22), name="forecast, 10–90%", hoverinfo="skip",
+    )  # fmt: skip
+    median = last["turns_until_red"]
+    if np.isfinite(median) and median > 0:
+        ahead, heights = _towards(size, red, median, turns_ahead)
+        figure.add_scatter(
+            x=np.array([here, *(here + ahead)]), y=np.array([size, *heights]), mode="lines", showlegend=False,
+            hoverinfo="skip", line={"width": 1.4, "color": colour, "dash": "dash"}, name="forecast",
+        )  # fmt: skip
+
+
+def _towards(size: float, red: float, turns: float, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """The straight way from *size* to *red* in *turns*, and along red after that, as far as *horizon*."""
+    if np.isinf(turns):
+        return np.array([float(horizon)]), np.array([size])
+    if turns >= horizon:
+        return np.array([float(horizon)]), np.array([size + (red - size) * horizon / turns])
+    return np.array([turns, float(horizon)]), np.array([red, red])

@@ -1,0 +1,65 @@
+"""Moments in the reader's own time zone, which is the browser's and not the server's, with UTC beside them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pandas as pd
+import streamlit as st
+
+from windowpane.text import formats
+
+FORMAT: Final = "YYYY-MM-DD HH:mm:ss"
+
+
+def reader_zone() -> tzinfo:
+    """The browser's time zone; this machine's where the browser has not told it."""
+    offset = st.context.timezone_offset
+    away = datetime.now(UTC).astimezone().tzinfo if offset is None else timezone(timedelta(minutes=-offset))
+    return _named(st.context.timezone) or away or UTC
+
+
+def _named(name: str | None) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (ZoneInfoNotFoundError, ValueError):
+        return None  # a name that this machine does not know; the present offset still holds
+
+
+def local(at: float | None) -> str:
+    """A moment in the reader's zone: `2026-03-02 12:04:05`."""
+    return formats.local(at, zone=reader_zone())
+
+
+def local_and_utc(at: float | None) -> str:
+    """Both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`."""
+    return formats.UNKNOWN if at is None else f"{local(at)} ({formats.utc(at)})"
+
+
+def offset_words(zone: tzinfo, at: datetime) -> str:
+    """A zone as its distance from UTC: `UTC+05:30`; `UTC` where there is none."""
+    passed = at.astimezone(zone).utcoffset() or timedelta()
+    minutes = round(passed.total_seconds() / 60)
+    if not minutes:
+        return "UTC"
+    return f"UTC{'+' if minutes > 0 else '−'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+
+
+def zone_words() -> str:
+    """The reader's zone: `America/New_York, UTC−05:00`."""
+    zone = reader_zone()
+    offset = offset_words(zone, datetime.now(UTC))
+    return f"{zone.key}, {offset}" if isinstance(zone, ZoneInfo) and zone.key != "UTC" else offset
+
+
+def shown_in_zone(at: pd.Series) -> pd.Series:
+    """Moments in UTC as a table shows them: in the reader's zone."""
+    shown: pd.Series = at.dt.tz_convert(reader_zone())
+    return shown
+
+
+def moment_column(label: str, *, width: int, form: str = FORMAT) -> Any:
+    """A table's column of moments from `shown_in_zone`; pointing at its head tells how far UTC is."""
+    return st.column_config.DatetimeColumn(label, format=form, width=width, help=f"Your time: {zone_words()}.")

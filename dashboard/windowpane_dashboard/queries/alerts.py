@@ -1,0 +1,278 @@
+"""What fired, for how long, how it ended and who was told: store reads to frames, without Streamlit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.alerts.wording import quantity
+from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
+from windowpane.core.vocabulary import Severity
+from windowpane.report.headline import is_live
+from windowpane.store.interface import EventFilter, EventReader, SessionFilter
+from windowpane.store.records import AlertRow, SessionRow, StoredEvent, readable
+from windowpane.text.formats import UNKNOWN, count, seconds, utc
+from windowpane.text.labels import severity_label
+from windowpane_dashboard.queries.filters import AlertFilters, SessionPlace, Told
+from windowpane_dashboard.queries.sessions import moments
+
+ALERT_ROWS: Final = 500
+"""Firings the page lists at most."""
+LOOKED_THROUGH: Final = 5_000
+"""Latest firings looked through where delivery is asked for, which the store does not order by."""
+TOLD: Final = 2_000
+"""Messages of one turn looked through for those of one firing."""
+LANE_SESSIONS: Final = 14
+"""Sessions with a lane of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Firings:
+    """The firings that match, latest first, with the sessions they belong to."""
+
+    rows: tuple[AlertRow, ...]
+    more: bool
+    """Whether there are more than are listed."""
+    sessions: dict[str, SessionRow]
+
+    def firing_now(self, now: float) -> tuple[AlertRow, ...]:
+        """Those without an end in sessions that are live."""
+        return tuple(row for row in self.rows if outcome_of(row, self.sessions.get(row.session_id), now).now)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a firing ended, in words and figures."""
+
+    words: str
+    short: str
+    """The same for tight places."""
+    now: bool
+    """Whether it fires at this moment."""
+    turns: int
+    """How long it lasted."""
+    seconds: float | None
+
+
+def firings(reader: EventReader, filters: AlertFilters) -> Firings:
+    """The firings that match: the last that were recorded, in the order of their times.
+
+    Recordings are imported one after another; their times are not.
+    """
+    limit = ALERT_ROWS + 1 if filters.told is None else LOOKED_THROUGH
+    found = reader.alerts(
+        session_id=filters.session,
+        alert=filters.alert,
+        severity=filters.severity,
+        firing=None if filters.state is None else filters.state == "firing",
+        limit=limit,
+    )
+    wanted = [row for row in found if filters.told is None or told(row) == filters.told]
+    rows = tuple(sorted(wanted[:ALERT_ROWS], key=lambda row: row.fired_at or 0.0, reverse=True))
+    named = dict.fromkeys(row.session_id for row in rows)
+    recent = {row.session_id: row for row in reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))}
+    sessions = {name: row for name in named if (row := recent.get(name) or reader.session(name)) is not None}
+    return Firings(rows, len(wanted) > ALERT_ROWS, sessions)
+
+
+def told(row: AlertRow) -> Told:
+    """Whether anybody was told, and whether it arrived; one failure outweighs what arrived elsewhere."""
+    if row.failed:
+        return "failed"
+    return "arrived" if row.delivered else "nobody"
+
+
+def told_words(row: AlertRow) -> str:
+    """Who was told: `arrived: log, json; failed: mailto`."""
+    parts = [
+        f"{word}: {', '.join(channels)}"
+        for word, channels in (("failed", row.failed), ("arrived", row.delivered))
+        if channels
+    ]
+    return "; ".join(parts) or "nobody"
+
+
+def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> Outcome:
+    """How a firing ended: resolved, with its session, or not yet."""
+    if row.resolved_turn is not None:
+        lasted = _passed(row.fired_at, row.resolved_at)
+        turns = row.resolved_turn - row.fired_turn
+        at = f"at turn {row.resolved_turn}"
+        return Outcome(f"resolved {at}", short=at, now=False, turns=turns, seconds=lasted)
+    last = row.fired_turn if session is None else max(session.turns, row.fired_turn)
+    turns = last - row.fired_turn
+    if session is not None and is_live(session, now):
+        passed = _passed(row.fired_at, now)
+        return Outcome("fires now", short="fires now", now=True, turns=turns, seconds=passed)
+    passed = _passed(row.fired_at, None if session is None else session.last_at)
+    if session is not None and session.ended:
+        return Outcome("until the session ended", short="session end", now=False, turns=turns, seconds=passed)
+    return Outcome("until the recording stops", short="never", now=False, turns=turns, seconds=passed)
+
+
+def _passed(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else max(0.0, end - start)
+
+
+def lasted_words(outcome: Outcome) -> str:
+    """How long a firing lasted: `3 turns, 2 min 5 s`."""
+    turns = count(outcome.turns, "turn") if outcome.turns else "within the turn"
+    return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
+
+
+def pick_of(row: AlertRow) -> str:
+    """What names a firing in an address."""
+    return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
+
+
+def title_of(alert: str) -> str:
+    """An alert's name for people."""
+    rule = RULES_BY_NAME.get(alert)
+    return rule.title if rule is not None else alert
+
+
+_NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "warning", "info": "notice"}
+
+
+def alerts_answer(listed: Firings, now: float) -> str:
+    """What fires now, else what fired, and what did not arrive, in one sentence."""
+    current = listed.firing_now(now)
+    failed = sum(bool(row.failed) for row in listed.rows)
+    lost = f"; {count(failed, 'message')} did not arrive" if failed else ""
+    several = f"{count(len(listed.rows), 'alert')}{' or more' if listed.more else ''}"
+    where = count(len({row.session_id for row in listed.rows}), "session")
+    if not current:
+        return f"Nothing fires now; {several} fired in {where}{lost}."
+    parts = [
+        count(number, noun)
+        for severity, noun in _NOUNS.items()
+        if (number := sum(row.severity == severity for row in current))
+    ]
+    live = count(len({row.session_id for row in current}), "live session")
+    return f"{', '.join(parts)} firing now in {live}; {several} listed{lost}."
+
+
+def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
+    """One row a firing, in the columns and words of the page's table."""
+    rows = listed.rows
+    outcomes = [outcome_of(row, listed.sessions.get(row.session_id), now) for row in rows]
+    return pd.DataFrame(
+        {
+            "severity": [severity_label(row.severity) for row in rows],
+            "alert": [title_of(row.alert) for row in rows],
+            "session": [SessionPlace(row.session_id, row.fired_turn).address() for row in rows],
+            "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
+            "fired": moments([row.fired_at for row in rows]),
+            "lasted": [lasted_words(outcome) for outcome in outcomes],
+            "ended": [outcome.short for outcome in outcomes],
+            "told": [told_words(row) for row in rows],
+            "what": [row.summary for row in rows],
+        }
+    )
+
+
+def lane_frame(listed: Firings, now: float) -> pd.DataFrame:
+    """One row a firing of the sessions with a lane: where it begins and ends, and its words."""
+    shown = list(dict.fromkeys(row.session_id for row in listed.rows))[:LANE_SESSIONS]
+    records = [
+        _lane_record(place, row, outcome_of(row, listed.sessions.get(row.session_id), now))
+        for place, row in enumerate(listed.rows)
+        if row.session_id in shown
+    ]
+    columns = [
+        "place", "session", "severity", "first_turn", "last_turn", "start", "end", "open", "text", "agent",
+    ]  # fmt: skip
+    return pd.DataFrame(records, columns=columns)
+
+
+def _lane_record(place: int, row: AlertRow, outcome: Outcome) -> tuple[object, ...]:
+    end = None if row.fired_at is None else row.fired_at + (outcome.seconds or 0.0)
+    text = (
+        f"{severity_label(row.severity)}, {title_of(row.alert)}: {row.summary}\n"
+        f"fired at turn {row.fired_turn}{_moment(row.fired_at)}, {outcome.words} ({lasted_words(outcome)})\n"
+        f"told: {told_words(row)}"
+    )
+    return (
+        place, row.session_id, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at, end,
+        outcome.now, text, row.agent,
+    )  # fmt: skip
+
+
+def _moment(at: float | None) -> str:
+    return "" if at is None else f", {utc(at)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message about a firing."""
+
+    channel: str
+    state: str
+    """`firing` or `resolved`."""
+    arrived: bool
+    attempts: int
+    at: float | None
+    reason: str
+
+
+def deliveries(reader: EventReader, row: AlertRow) -> tuple[Delivery, ...]:
+    """Every message about one firing and its resolution, in the order they were sent.
+
+    A message belongs to the turn of what it tells, however late it is sent.
+    """
+    turns = [row.fired_turn] if row.resolved_turn is None else [row.fired_turn, row.resolved_turn]
+    sent = {
+        one.seq: one.event
+        for turn in turns
+        for one in _at(reader, row, turn, "notification.delivered", "notification.failed")
+    }
+    found = []
+    for _seq, event in sorted(sent.items()):
+        data = event.data
+        if isinstance(data, NotificationDelivered | NotificationFailed) and (
+            data.alert == row.alert and data.crossing_turn == row.crossing_turn
+        ):
+            reason = data.reason if isinstance(data, NotificationFailed) else ""
+            arrived = isinstance(data, NotificationDelivered)
+            found.append(Delivery(data.channel, data.state, arrived, data.attempts, event.at, reason))
+    return tuple(found)
+
+
+def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[StoredEvent]:
+    query = EventFilter(session_id=row.session_id, types=types, turn_from=turn, turn_to=turn, limit=TOLD)
+    return readable(reader.record(query))
+
+
+def resolution(reader: EventReader, row: AlertRow) -> AlertResolved | None:
+    """The event that ended a firing, with the value it ended at."""
+    if row.resolved_turn is None:
+        return None
+    for stored in _at(reader, row, row.resolved_turn, "alert.resolved"):
+        data = stored.event.data
+        if (
+            isinstance(data, AlertResolved)
+            and data.alert == row.alert
+            and data.crossing_turn == row.crossing_turn
+        ):
+            return data
+    return None
+
+
+def quantity_words(alert: str, value: float | None) -> str:
+    """A value in the unit of its alert: `93%`, `18,600 tokens`, `2.5`."""
+    if value is None:
+        return UNKNOWN
+    rule = RULES_BY_NAME.get(alert)
+    return f"{value:,.2f}" if rule is None else quantity(value, rule.unit)
+
+
+def picked(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:
+    """The firing an address names, else the latest of the worst severity."""
+    named = next((row for row in rows if pick_of(row) == pick), None)
+    if named is not None or not rows:
+        return named
+    return max(rows, key=lambda row: ("info", "warning", "critical").index(row.severity))

@@ -1,0 +1,168 @@
+"""Stored replays as tables: one row a setup over all sessions, the best of each figure, and which setup wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from windowpane.store.replays import ReplayRow, ReplayRunRow
+from windowpane.text.formats import count, dollars, percent, tokens_short
+
+FIGURES: Final = {
+    "overflows": True, "tokens sent": True, "cost tokens": True, "dollars": True, "cached": False,
+    "evicted": None, "compressions": None, "fidelity": False, "regrets": True, "regret share": True, "peak": True,
+}  # fmt: skip
+"""Columns, and whether less is better; None where neither is."""
+SHOWN_DIGITS: Final = {"dollars": 2, "cached": 0, "fidelity": 2, "regret share": 1, "peak": 0}
+"""Decimals of a figure that are shown: what looks the same is equally good."""
+SHOWN_FIGURES: Final = {"tokens sent": 2, "cost tokens": 2}
+"""Significant figures, where a column is shown as `8.3M`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One setup over all its sessions."""
+
+    setup: str
+    kind: str
+    limit_tokens: int
+    config: str
+    runs: tuple[ReplayRunRow, ...]
+
+    def total(self, name: str) -> float:
+        """Sum over the sessions."""
+        return float(sum(run.measures.get(name) or 0 for run in self.runs))
+
+    def mean(self, name: str) -> float | None:
+        """Mean over the sessions that have it."""
+        known = [float(value) for run in self.runs if (value := run.measures.get(name)) is not None]
+        return sum(known) / len(known) if known else None
+
+    @property
+    def dollars(self) -> float | None:
+        """Price of what was sent; None unless every session's model has one."""
+        known = [run.measures.get("cost_dollars") for run in self.runs]
+        return None if None in known else float(sum(value for value in known if value is not None))
+
+
+def results_of(runs: Sequence[ReplayRunRow]) -> tuple[Result, ...]:
+    """One result a setup, in the order they were asked for."""
+    by_setup: dict[str, list[ReplayRunRow]] = {}
+    for run in runs:
+        by_setup.setdefault(run.setup, []).append(run)
+    return tuple(
+        Result(setup, own[0].kind, own[0].limit_tokens, own[0].config, tuple(own))
+        for setup, own in by_setup.items()
+    )
+
+
+def results_frame(results: Sequence[Result]) -> pd.DataFrame:
+    """One row a setup; figures are sums over its sessions, ratios means."""
+    return pd.DataFrame([_record(result) for result in results])
+
+
+def _record(result: Result) -> dict[str, Any]:
+    sent = result.total("tokens_sent")
+    fidelity, regret = result.mean("fidelity"), result.mean("regret_ratio")
+    return {
+        "under": result.setup,
+        "sessions": len(result.runs),
+        "overflows": int(result.total("overflows")),
+        "tokens sent": sent,
+        "cost tokens": result.total("cost_tokens"),
+        "dollars": result.dollars,
+        "cached": 100 * result.total("cached_tokens") / sent if sent else None,
+        "evicted": int(result.total("evicted_blocks")),
+        "compressions": int(result.total("compressions")),
+        "fidelity": fidelity,
+        "regrets": int(result.total("regrets")),
+        "regret share": None if regret is None else 100 * regret,
+        "peak": 100 * max((run.measures.get("peak_utilization") or 0.0 for run in result.runs), default=0.0),
+    }
+
+
+def best_cells(frame: pd.DataFrame) -> dict[str, set[int]]:
+    """Rows that are best in a column; none where all are equal."""
+    found: dict[str, set[int]] = {}
+    for name, lower in FIGURES.items():
+        values = pd.to_numeric(frame[name], errors="coerce").map(lambda value, name=name: _as_shown(value, name))
+        if lower is None or values.nunique(dropna=True) < 2:
+            continue
+        best = values.min() if lower else values.max()
+        found[name] = {int(place) for place in frame.index[values == best]}
+    return found
+
+
+def _as_shown(value: float, name: str) -> float:
+    if name in SHOWN_FIGURES and value > 0:
+        return float(f"{value:.{SHOWN_FIGURES[name]}g}")
+    return round(value, SHOWN_DIGITS.get(name, 0)) if value == value else value  # noqa: PLR0124  # NaN stays
+
+
+def winner(results: Sequence[Result]) -> Result | None:
+    """The managed setup with the fewest overflows; among those the least cost, then the best fidelity.
+
+    Only setups that every session went through are compared.
+    """
+    most = max((len(result.runs) for result in results), default=0)
+    whole = [result for result in results if len(result.runs) == most]
+    managed = [result for result in whole if result.kind == "managed"] or whole
+    return min(managed, key=_rank, default=None)
+
+
+def _rank(result: Result) -> tuple[float, float, float]:
+    return result.total("overflows"), result.total("cost_tokens"), -(result.mean("fidelity") or 0.0)
+
+
+def replay_answer(results: Sequence[Result]) -> str:
+    """Which setup wins and by what, in one sentence."""
+    best = winner(results)
+    if best is None:
+        return "Nothing could be replayed."
+    overflows = int(best.total("overflows"))
+    full = "no call overflows" if not overflows else f"{count(overflows, 'call')} overflow, the fewest"
+    fidelity = best.mean("fidelity")
+    kept = "" if fidelity is None else f", fidelity {fidelity:.2f}"
+    money = "" if best.dollars is None else f" ({dollars(best.dollars)})"
+    regrets = count(int(best.total("regrets")), "regret")
+    return (
+        f"{best.setup} comes out best: {full}, {tokens_short(best.total('cost_tokens'))} cost tokens{money}"
+        f"{kept}, {regrets}."
+    )
+
+
+def replay_label(row: ReplayRow, when: str) -> str:
+    """A stored replay in a list."""
+    return f"{row.name}  ·  {count(row.sessions, 'session')}, {count(row.runs, 'run')}  ·  {when}"
+
+
+def sessions_of(results: Sequence[Result]) -> list[str]:
+    """Every session that was replayed."""
+    return list(dict.fromkeys(run.session for result in results for run in result.runs))
+
+
+def timelines_of(results: Sequence[Result], session: str) -> list[ReplayRunRow]:
+    """The runs of one session, in the order of the setups."""
+    return [run for result in results for run in result.runs if run.session == session]
+
+
+def timelines_frame(runs: Sequence[ReplayRunRow]) -> pd.DataFrame:
+    """Tokens of each call under each setup, as far as they are kept; a row for each kept call."""
+    rows = max((len(run.timeline) for run in runs), default=0)
+    last = max((int(run.measures.get("turns") or len(run.timeline)) for run in runs), default=0)
+    calls = np.linspace(1, max(last, 1), rows).round().astype("int64")
+    columns = {
+        run.setup: pd.array([*run.timeline, *[None] * (rows - len(run.timeline))], dtype="Int64") for run in runs
+    }
+    return pd.DataFrame({"call": calls, **columns})
+
+
+def run_words(run: ReplayRunRow) -> str:
+    """One run's course in words."""
+    peak = run.measures.get("peak_utilization")
+    share = "" if peak is None else f", at most {percent(float(peak))} of the window"
+    return f"{run.setup}: {count(int(run.measures.get('turns') or 0), 'call')}{share}"

@@ -1,0 +1,349 @@
+"""Store reads to data frames: everything the pages show, without Streamlit.
+
+Each query reads only the range it shows. Missing figures stay missing (NaN or None) all the way to the page.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from windowpane.core.events import AlertFired, ContentRegretted, FidelityEvaluated, LimitChanged, SessionStarted
+from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.core.vocabulary import COMPONENTS, ZONES, Severity
+from windowpane.report.headline import FactTotals, is_live
+from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, readable
+from windowpane.text.events import describe, describe_damage
+from windowpane.text.formats import UNKNOWN, ago, turns_band, turns_until
+from windowpane.text.labels import MARK_OF, event_label, zone_label
+from windowpane_dashboard.queries.filters import SEVERITIES, FleetFilters, SessionPlace
+
+FLEET_ROWS: Final = 500
+"""Sessions the fleet page lists at most."""
+FIRINGS: Final = 2_000
+"""Unresolved alerts looked through, the latest ones."""
+LANE_EVENTS: Final = 5_000
+"""Marked events of one session that its event lane shows at most."""
+LANE_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
+
+
+# -- fleet ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The sessions that match, worst first."""
+
+    rows: tuple[SessionRow, ...]
+    more: bool
+    """Whether there are more than are listed."""
+    fired: dict[str, Counter[Severity]]
+    """How many alerts of each severity fire now, by session; sessions where nothing fires are not in it."""
+
+    @property
+    def firing(self) -> dict[str, Severity]:
+        """The worst severity that fires now, by session."""
+        return {session_id: worst_of(counts) for session_id, counts in self.fired.items()}
+
+    @property
+    def zone_counts(self) -> dict[str, int]:
+        """Sessions in each zone, worst zone first; those without a known limit under `–`."""
+        counts = {zone_label(zone): 0 for zone in reversed(ZONES)}
+        for row in self.rows:
+            label = zone_label(row.zone)
+            counts[label] = counts.get(label, 0) + 1
+        return counts
+
+    @property
+    def cost_dollars(self) -> float | None:
+        """What the sessions cost together; None where no price is known."""
+        known = [row.cost_dollars for row in self.rows if row.cost_dollars is not None]
+        return sum(known) if known else None
+
+    @property
+    def cache_ratio(self) -> float | None:
+        """Share of all input tokens that came from a prompt cache, 0 to 1."""
+        sent = sum(row.input_tokens for row in self.rows)
+        return sum(row.cache_read_tokens for row in self.rows) / sent if sent else None
+
+
+def fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
+    """The sessions that match, by pressure."""
+    rows = reader.sessions(filters.to_store(limit=FLEET_ROWS + 1))
+    return Fleet(
+        tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS, firing_now(reader.alerts(firing=True, limit=FIRINGS))
+    )
+
+
+def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
+    """The unresolved alerts of each session, counted by severity."""
+    fired: defaultdict[str, Counter[Severity]] = defaultdict(Counter)
+    for alert in alerts:
+        if alert.resolved_turn is None:
+            fired[alert.session_id][alert.severity] += 1
+    return dict(fired)
+
+
+def worst_of(fired: Counter[Severity]) -> Severity:
+    """The worst severity that fires."""
+    return max(fired, key=SEVERITIES.index)
+
+
+def firing_words(firing: int, fired: Counter[Severity] | None) -> str:
+    """How many of the *firing* alerts are of the worst severity, and how many others there are."""
+    if not firing or not fired:
+        return f"{firing} firing" if firing else ""
+    worst = worst_of(fired)
+    others = firing - fired[worst]
+    return f"{fired[worst]} {worst} +{others}" if others > 0 else f"{fired[worst]} {worst}"
+
+
+def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
+    """One row a session, in the fleet table's columns and words."""
+    records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
+    return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
+
+
+_FLEET_COLUMNS: Final = (
+    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "worst", "red in", "Δ/turn",
+    "turns", "cost", "last event", "alerts", "estimated", "firing",
+)  # fmt: skip
+
+
+def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) -> dict[str, Any]:
+    letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
+    return {
+        "zone": zone_label(row.zone),
+        "session": SessionPlace(row.session_id).address(),
+        "agent": row.agent or UNKNOWN,
+        "model": row.model or UNKNOWN,
+        "utilization over time": list(row.sparkline),
+        "now": None if row.utilization is None else 100 * row.utilization,
+        "tokens": row.used_tokens,
+        "worst": zone_label(row.worst_zone),
+        "red in": turns_until(row.turns_until_red) if is_live(row, now) else "not live",
+        "Δ/turn": row.velocity,
+        "turns": row.turns,
+        "cost": row.cost_dollars,
+        "last event": f"{letter} {ago(row.last_at, now)}".strip(),
+        "alerts": firing_words(row.firing, fired),
+        "estimated": row.is_estimated,
+        "firing": worst_of(fired) if row.firing and fired else None,
+    }
+
+
+# -- one session's timeline -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSpan:
+    """The window's size and where its zones begin, over a run of turns; tokens."""
+
+    first_turn: int
+    limits: WindowLimits | None
+    """None while the size is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All that the picture of one session needs."""
+
+    turns: pd.DataFrame
+    """Indexed by position; see `turns_frame`."""
+    spans: tuple[LimitSpan, ...]
+    marks: pd.DataFrame
+    """`letter`, `turn`, `number`, `text`, `severity`: one row for each letter and turn."""
+    marks_cut: bool
+    """Whether there are more marked events than are shown."""
+    facts: FactTotals | None
+    """None where no compression was evaluated."""
+    regrets: pd.DataFrame
+    """`turn`, `turn_left`, `cause`, `tokens`, `block`: what was needed again, and when and how it had left."""
+
+    @property
+    def worst_turn(self) -> int | None:
+        """The first turn in the worst zone of the session."""
+        zones = self.turns["zone"]
+        for zone in reversed(ZONES):
+            at = self.turns.loc[zones == zone, "turn"]
+            if len(at):
+                return int(at.iloc[0])
+        return None
+
+
+def timeline(reader: EventReader, session_id: str) -> Timeline:
+    """The whole course of one session."""
+
+    def record(*types: str, limit: int = LANE_EVENTS) -> Sequence[StoredEvent | DamagedEvent]:
+        return reader.record(EventFilter(session_id=session_id, types=types, limit=limit))
+
+    marked = record(*LANE_TYPES, limit=LANE_EVENTS + 1)
+    return Timeline(
+        turns=turns_frame(reader.turns(session_id)),
+        spans=limit_spans(readable(record("session.started", "limit.changed", limit=500))),
+        marks=marks_frame(marked[:LANE_EVENTS]),
+        marks_cut=len(marked) > LANE_EVENTS,
+        facts=fact_totals(readable(record("fidelity.evaluated"))),
+        regrets=regrets_frame(readable(marked[:LANE_EVENTS])),
+    )
+
+
+def regrets_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
+    """From each re-fetch back to what had made it necessary."""
+    found = [
+        (stored.event.context.turn, data.turn_left, data.cause, data.tokens, data.block_id)
+        for stored in events
+        if isinstance(data := stored.event.data, ContentRegretted)
+    ]
+    return pd.DataFrame(found, columns=["turn", "turn_left", "cause", "tokens", "block"])
+
+
+_TURN_FIGURES: Final = (
+    "limit_tokens", "usable_tokens", "red_tokens", "utilization", "velocity", "turns_until_red",
+    "turns_until_red_p10", "turns_until_red_p90", "burn_rate", "input_tokens", "output_tokens",
+    "cache_read_tokens", "cache_write_tokens", "cost_dollars", "latency_seconds", "estimate_error", "at",
+    "used_before", "used_after",
+)  # fmt: skip
+_TURN_WORDS: Final = ("model", "count_source", "zone")
+
+
+def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
+    """One row a measured turn: figures as floats, missing as NaN, words as text or None.
+
+    `used` is the final size, else the latest known; `input_tokens` is all that a call sent, `fresh_tokens` the
+    part that was neither read from nor written to the prompt cache.
+    """
+    rows = [row for row in rows if _used(row) is not None]
+    data: dict[str, Any] = {"turn": pd.array([row.turn for row in rows], dtype="int64")}
+    data["window_id"] = pd.array([row.window_id for row in rows], dtype="int64")
+    data["used"] = pd.array([_used(row) for row in rows], dtype="float64")
+    for component in COMPONENTS:
+        data[component] = pd.array([row.components.get(component, 0) for row in rows], dtype="float64")
+    for name in _TURN_FIGURES:
+        values = [getattr(row, name) for row in rows]
+        data[name] = pd.array([float("nan") if v is None else float(v) for v in values], dtype="float64")
+    for name in ("added_tokens", "stale_tokens", "duplicate_tokens"):
+        data[name] = pd.array([getattr(row, name) for row in rows], dtype="float64")
+    for name in _TURN_WORDS:
+        data[name] = pd.Series([getattr(row, name) for row in rows], dtype="object")
+    frame = pd.DataFrame(data)
+    cached = frame["cache_read_tokens"].fillna(0) + frame["cache_write_tokens"].fillna(0)
+    return frame.assign(fresh_tokens=(frame["input_tokens"] - cached).clip(lower=0))
+
+
+def _used(row: TurnRow) -> int | None:
+    known = (value for value in (row.used_final, row.used_after, row.used_before) if value is not None)
+    return next(known, None)
+
+
+def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:
+    """The sizes the window had, in the order of turns, from the events that state them."""
+    spans: dict[int, WindowLimits | None] = {}
+    for stored in events:
+        data = stored.event.data
+        if isinstance(data, SessionStarted | LimitChanged):
+            spans[stored.event.context.turn] = _limits(data)
+    return tuple(LimitSpan(turn, spans[turn]) for turn in sorted(spans))
+
+
+def _limits(data: SessionStarted | LimitChanged) -> WindowLimits | None:
+    if data.limit_tokens is None or data.limit_source is None:
+        return None
+    try:
+        thresholds = Thresholds(data.yellow_ratio, data.orange_ratio, data.red_ratio, hysteresis=0.0)
+        return WindowLimits(
+            data.limit_tokens, data.limit_source, data.reserved_tokens, data.margin_tokens, thresholds
+        )
+    except ValueError:  # a recording may state a window that cannot be; then none is drawn
+        return None
+
+
+def marks_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
+    """The marks of an event lane, those of one kind and turn gathered into one; damaged events have theirs."""
+    gathered: dict[tuple[str, int], list[str]] = {}
+    severities: dict[tuple[str, int], str] = {}
+    for one in record:
+        line = line_of(one)
+        place = (MARK_OF[line.type].letter, line.turn)
+        gathered.setdefault(place, []).append(line.what)
+        if isinstance(one, StoredEvent) and isinstance(data := one.event.data, AlertFired):
+            severities[place] = "critical" if severities.get(place) == "critical" else data.severity
+    records = [
+        (letter, turn, len(texts), _gathered_text(texts), severities.get((letter, turn), ""))
+        for (letter, turn), texts in gathered.items()
+    ]
+    return pd.DataFrame(records, columns=["letter", "turn", "number", "text", "severity"])
+
+
+def _gathered_text(texts: list[str], shown: int = 4) -> str:
+    lines = texts[:shown] + ([f"and {len(texts) - shown} more"] if len(texts) > shown else [])
+    return "\n".join(lines)
+
+
+def fact_totals(events: Sequence[StoredEvent]) -> FactTotals | None:
+    """Facts over all evaluations by probe; None where there were none."""
+    found = [stored.event.data for stored in events]
+    seen = [data for data in found if isinstance(data, FidelityEvaluated) and data.facts_total]
+    if not seen:
+        return None
+    return FactTotals(
+        total=sum(data.facts_total for data in seen),
+        kept=sum(data.facts_kept for data in seen),
+        recoverable=sum(data.facts_recoverable for data in seen),
+        lost=sum(data.facts_lost for data in seen),
+        contradicted=sum(data.facts_contradicted for data in seen),
+    )
+
+
+def red_in(turn: pd.Series) -> str:
+    """A turn's forecast as `4 (3–7)`."""
+    band = turns_band(turn["turns_until_red_p10"], turn["turns_until_red_p90"])
+    median = turns_until(turn["turns_until_red"])
+    return f"{median} ({band})" if band else median
+
+
+# -- events ---------------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """An event in words, or what stands in its place where it is damaged."""
+
+    at: float | None
+    session_id: str
+    turn: int
+    type: str
+    what: str
+
+
+def line_of(one: StoredEvent | DamagedEvent) -> Line:
+    """The words of one event."""
+    if isinstance(one, DamagedEvent):
+        return Line(one.at, one.session_id, one.turn, one.type, describe_damage(one.problem))
+    context = one.event.context
+    return Line(one.event.at, context.session_id, context.turn, one.event.type, describe(one.event))
+
+
+def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
+    """Events as rows of words; `at` in UTC, NaT where a recording has no times."""
+    lines = [line_of(one) for one in record]
+    data = {
+        "seq": [one.seq for one in record],
+        "at": moments([line.at for line in lines]),
+        "session": [line.session_id for line in lines],
+        "turn": [line.turn for line in lines],
+        "event": [event_label(line.type) for line in lines],
+        "what": [line.what for line in lines],
+        "hash": [one.hash[:12] for one in record],
+    }
+    return pd.DataFrame(data)
+
+
+def moments(at: Sequence[float | None]) -> pd.Series:
+    """Moments in UTC; NaT where unknown."""
+    known = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
+    return pd.to_datetime(known, unit="s", utc=True)

@@ -1,0 +1,330 @@
+"""The window at one turn, what had left by then, and what became of a compression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from windowpane.core.events import (
+    BlocksEvicted,
+    ContentCompressed,
+    FidelityEvaluated,
+    SubagentDelegated,
+    SubagentReturned,
+)
+from windowpane.core.vocabulary import COMPONENT_OF, FATES, Fate
+from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.records import BlockRow, SessionRow, StoredEvent, readable
+from windowpane.text.formats import UNKNOWN, count
+from windowpane.text.labels import CONTENT_WORDS
+from windowpane_dashboard.queries.filters import SessionPlace
+
+LEFT_ROWS: Final = 200
+"""Departed blocks shown at most."""
+EVICTIONS: Final = 8
+"""Evictions of one turn whose candidates are looked at."""
+COMPRESSIONS: Final = 500
+"""Compressions of one session offered at most."""
+
+
+def window_at(
+    reader: EventReader, session_id: str, turn: int, *, evicted_turn: int | None = None
+) -> pd.DataFrame:
+    """The exact window at the call of *turn*, one row a block, in the order the model saw them.
+
+    Scores are those of the eviction in *evicted_turn*, the last up to here.
+    """
+    scores = {} if evicted_turn is None else scores_of(reader, session_id, evicted_turn)
+    return window_frame(reader.blocks_at(session_id, turn), turn, scores)
+
+
+def scores_of(reader: EventReader, session_id: str, turn: int) -> dict[str, float]:
+    """What the evictions of *turn* gave to those blocks which would have been next."""
+    wanted = EventFilter(
+        session_id, ("blocks.evicted",), turn_from=turn, turn_to=turn, limit=EVICTIONS, newest_first=True
+    )
+    return {
+        candidate.block_id: candidate.score
+        for stored in reversed(readable(reader.record(wanted)))
+        if isinstance(data := stored.event.data, BlocksEvicted)
+        for candidate in data.candidates
+    }
+
+
+def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float] | None = None) -> pd.DataFrame:
+    """Blocks in order, with their age and use in words, and their *scores* where they have one."""
+    scores = scores or {}
+    return pd.DataFrame(
+        {
+            "what": [_named(row) for row in rows],
+            "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
+            "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
+            "last used": [_last_used(row, turn) for row in rows],
+            "score": pd.array([scores.get(row.block_id) for row in rows], dtype="Float64"),
+            "pinned": [row.pinned for row in rows],
+            "preview": [row.preview or "" for row in rows],
+            "stands for": [row.replaces or "" for row in rows],
+            "block": [row.block_id for row in rows],
+            "component": [COMPONENT_OF[row.content_type] for row in rows],
+            "count": [row.count_source for row in rows],
+        }
+    )
+
+
+def _last_used(row: BlockRow, turn: int) -> str:
+    """The last turn it was used in; seen from an earlier one that is still to come, and said so."""
+    if row.last_referenced is None:
+        return UNKNOWN
+    return f"turn {row.last_referenced}" if row.last_referenced <= turn else f"later: {row.last_referenced}"
+
+
+def left_by(reader: EventReader, session_id: str, turn: int, window: pd.DataFrame | None = None) -> pd.DataFrame:
+    """What had left the window by the call of *turn*, latest departure first, and why.
+
+    The `window_frame` of the same turn gives names to what stands for them there.
+    """
+    return left_frame(reader.blocks_left(session_id, turn, limit=LEFT_ROWS), window)
+
+
+_CAUSES: Final = {
+    "eviction": "evicted",
+    "compression": "compressed",
+    "roll": "window rolled",
+    "replaced": "replaced",
+}
+
+
+def left_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Departed blocks with the reason in the policy's words, what replaced them and whether they came back."""
+    names = {row.block_id: _sized(_named(row), row.tokens) for row in rows}
+    if window is not None:
+        named = zip(window["block"], window["what"], window["tokens"], strict=True)
+        names |= {block: _sized(what, size) for block, what, size in named}
+    return pd.DataFrame(
+        {
+            "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "what": [_named(row) for row in rows],
+            "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "why": [_why(row) for row in rows],
+            "in its place": [
+                names.get(row.replaced_by, row.replaced_by) if row.replaced_by else "nothing" for row in rows
+            ],
+            "needed again": [_again(row) for row in rows],
+            "score": pd.array([row.score for row in rows], dtype="Float64"),
+            "block": [row.block_id for row in rows],
+        }
+    )
+
+
+def _named(row: BlockRow) -> str:
+    name = CONTENT_WORDS[row.content_type]
+    return f"{name} of {row.tool_name}" if row.tool_name else name
+
+
+def _sized(what: str, size: int) -> str:
+    return f"{what.partition(' of ')[0]}, {count(size, 'token')}"
+
+
+def _why(row: BlockRow) -> str:
+    cause = _CAUSES.get(row.removed_by or "", row.removed_by or UNKNOWN)
+    return f"{cause}: {row.reason}" if row.reason else cause
+
+
+def _again(row: BlockRow) -> str:
+    if row.regretted_turn is None:
+        return ""
+    return f"turn {row.regretted_turn} ({row.tokens:,} tokens)"
+
+
+# -- compressions ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """One compression, with its evaluation where there was one."""
+
+    seq: int
+    turn: int
+    data: ContentCompressed
+    fidelity: FidelityEvaluated | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSide:
+    """One side of a compression: its blocks, and their texts as far as they were captured."""
+
+    blocks: tuple[BlockRow, ...]
+    texts: tuple[str | None, ...]
+
+    @property
+    def captured(self) -> bool:
+        """Whether any text is there to show."""
+        return any(text is not None for text in self.texts)
+
+
+def compressions(reader: EventReader, session_id: str) -> tuple[Compression, ...]:
+    """Every compression of a session, oldest first."""
+    record = reader.record(
+        EventFilter(
+            session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
+        )
+    )
+    return pair_compressions(readable(record))
+
+
+def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[Compression, ...]:
+    """Compressions with their evaluation: the one that names it, else the next within the turn.
+
+    A name that no compression has counts as none: ids are made anew where a recording is played with other times.
+    """
+    places = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
+    evaluated: dict[int, FidelityEvaluated] = {}
+    latest: dict[int, int] = {}
+    for one in stored:
+        data, turn = one.event.data, one.event.context.turn
+        if isinstance(data, ContentCompressed):
+            latest[turn] = one.seq
+        elif isinstance(data, FidelityEvaluated):
+            place = places.get(data.of or "", latest.get(turn))
+            if place is not None:
+                evaluated.setdefault(place, data)
+    return tuple(
+        Compression(one.seq, one.event.context.turn, data, evaluated.get(one.seq))
+        for one in stored
+        if isinstance(data := one.event.data, ContentCompressed)
+    )
+
+
+def compression_label(compression: Compression) -> str:
+    """A compression by turn and strategy: `turn 37: compaction, accepted`."""
+    data = compression.data
+    return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}, {data.outcome}"
+
+
+def sides(reader: EventReader, session_id: str, compression: Compression) -> tuple[ContentSide, ContentSide]:
+    """The blocks before and after a compression, with what was captured of their texts."""
+    removed, results = set(compression.data.removed), set(compression.data.results)
+    left = reader.blocks_left(session_id, compression.turn + 1, limit=len(removed | results) + LEFT_ROWS)
+    before = tuple(sorted((row for row in left if row.block_id in removed), key=lambda row: row.position))
+    here = [*reader.blocks_at(session_id, compression.turn), *reader.blocks_at(session_id, compression.turn + 1)]
+    after = tuple({row.block_id: row for row in (*here, *left) if row.block_id in results}.values())
+    return _side(reader, before), _side(reader, after)
+
+
+def _side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentSide:
+    return ContentSide(blocks, tuple(reader.content(row.digest) if row.digest else None for row in blocks))
+
+
+def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
+    """Facts of a compression, the worst first; `text` is None where content was not captured."""
+    order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
+    facts = sorted(fidelity.facts, key=lambda fact: (order[fact.outcome], fact.kind))
+    return pd.DataFrame(
+        {
+            "outcome": [fact.outcome for fact in facts],
+            "kind": [fact.kind.replace("_", " ") for fact in facts],
+            "text": [reader.content(fact.digest) if fact.digest else None for fact in facts],
+            "digest": [fact.digest[:12] for fact in facts],
+        }
+    )
+
+
+def fact_texts(reader: EventReader, fidelity: FidelityEvaluated | None) -> dict[str, str]:
+    """Captured texts of facts with what became of each; the worst outcome where facts share a text."""
+    known: dict[str, str] = {}
+    for fact in () if fidelity is None else fidelity.facts:
+        text = reader.content(fact.digest) if fact.digest else None
+        if text and text.strip():
+            known[text] = max(known.get(text, fact.outcome), fact.outcome, key=FATES.index)
+    return known
+
+
+def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
+    """How many facts had each outcome."""
+    return {
+        "kept": fidelity.facts_kept,
+        "recoverable": fidelity.facts_recoverable,
+        "lost": fidelity.facts_lost,
+        "contradicted": fidelity.facts_contradicted,
+    }
+
+
+def facts_sentence(fidelity: FidelityEvaluated) -> str:
+    """What a compression kept and lost, in words."""
+    if not fidelity.facts_total:
+        why = f": {fidelity.reason}" if fidelity.reason else ""
+        return f"What it kept is unknown{why}."
+    counts = fact_counts(fidelity)
+    parts = [f"{number:,} {outcome}" for outcome, number in counts.items() if number]
+    return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."
+
+
+# -- needed again, and sub-agents -----------------------------------------------------------------------------
+
+REGRET_ROWS: Final = 200
+"""Regrets listed at most."""
+
+
+def needed_again(reader: EventReader, session_id: str, turns: pd.DataFrame) -> pd.DataFrame:
+    """Blocks that had left and were needed again, with what that cost, the dearest first.
+
+    `dollars` is the block's share, by tokens, of the input of the call that read it again.
+    """
+    last = int(turns["turn"].iloc[-1]) + 1 if len(turns) else 1
+    rows = reader.blocks_left(session_id, last, limit=REGRET_ROWS, regretted=True)
+    price = (turns["cost_dollars"] / turns["input_tokens"].where(turns["input_tokens"] > 0)).to_numpy()
+    a_token = dict(zip(turns["turn"], price, strict=True))
+    again = [row.regretted_turn or 0 for row in rows]
+    frame = pd.DataFrame(
+        {
+            "what": [_named(row) for row in rows],
+            "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "why": [_why(row) for row in rows],
+            "again": pd.array(again, dtype="int64"),
+            "turns between": pd.array(
+                [back - (row.turn_removed or back) for row, back in zip(rows, again, strict=True)], dtype="int64"
+            ),
+            "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "dollars": pd.array(
+                [a_token.get(back, float("nan")) * row.tokens for row, back in zip(rows, again, strict=True)],
+                dtype="float64",
+            ),
+            "preview": [row.preview or "" for row in rows],
+            "block": [row.block_id for row in rows],
+            "session_turn": [row.turn_removed or row.turn_added for row in rows],
+        }
+    )
+    empty = [name for name in ("preview",) if not frame[name].any()]
+    return frame.drop(columns=empty).sort_values("tokens", ascending=False, ignore_index=True)
+
+
+def children_frame(reader: EventReader, session_id: str, children: Sequence[SessionRow]) -> pd.DataFrame:
+    """Sub-agents in the order of *children*, with when their task was given and came back."""
+    given: dict[str, int] = {}
+    back: dict[str, tuple[int, int]] = {}
+    query = EventFilter(
+        session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=COMPRESSIONS
+    )
+    for stored in readable(reader.record(query)):
+        data, turn = stored.event.data, stored.event.context.turn
+        if isinstance(data, SubagentDelegated):
+            given[data.child_session_id] = turn
+        elif isinstance(data, SubagentReturned):
+            back[data.child_session_id] = (turn, data.result_tokens)
+    names = [child.session_id for child in children]
+    return pd.DataFrame(
+        {
+            "session": [SessionPlace(name).address() for name in names],
+            "agent": [child.agent or UNKNOWN for child in children],
+            "delegated": pd.array([given.get(name) for name in names], dtype="Int64"),
+            "returned": pd.array([back[name][0] if name in back else None for name in names], dtype="Int64"),
+            "result": pd.array([back[name][1] if name in back else None for name in names], dtype="Int64"),
+            "turns": [child.turns for child in children],
+            "peak": [child.peak_used_tokens for child in children],
+            "dollars": pd.array([child.cost_dollars for child in children], dtype="Float64"),
+        }
+    )

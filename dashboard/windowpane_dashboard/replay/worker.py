@@ -1,0 +1,100 @@
+"""Simulates in its own process, so that pages stay quick: `python -m windowpane_dashboard.replay.worker`.
+
+Reads one request as JSON from standard input; writes one JSON object a line: `{"session", "done", "total"}` for
+each step, at the end `{"replay"}` with the id of what was stored, or `{"error"}`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from windowpane.exceptions import ConfigurationError, WindowpaneError
+from windowpane.replay import Setup, StoreSource, replay_of, run_matrix, setups_of, thresholds_of, window_of
+from windowpane.store.sqlite import SqliteStore
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to simulate, as the form has it."""
+
+    store: str
+    sessions: tuple[str, ...]
+    policies: tuple[str, ...]
+    presets: tuple[str, ...]
+    windows: tuple[str, ...]
+    thresholds: str = ""
+    """Comma-separated, such as `0.6, 0.5/0.75/0.9`; empty for those of the window."""
+    baselines: bool = False
+    name: str = ""
+
+    def setups(self) -> list[Setup]:
+        """Every combination. Raises `ConfigurationError`."""
+        if not self.sessions:
+            raise ConfigurationError("sessions", "none is chosen", expected="at least one session")
+        if not (self.policies or self.presets or self.baselines):
+            raise ConfigurationError("policies", "none is chosen", expected="a policy, a preset or the baselines")
+        if not self.windows:
+            raise ConfigurationError("windows", "none is chosen", expected="a size such as 32k")
+        zones = [part.strip() for part in self.thresholds.split(",") if part.strip()]
+        return setups_of(
+            limits=[window_of(text) for text in self.windows],
+            policies=self.policies,
+            presets=self.presets,
+            thresholds=[thresholds_of(text) for text in zones] or [None],
+            baselines=self.baselines,
+        )
+
+    def title(self) -> str:
+        """What to call the result."""
+        more = f" and {len(self.sessions) - 1} more" if len(self.sessions) > 1 else ""
+        return self.name or f"{self.sessions[0]}{more}"
+
+    def to_json(self) -> str:
+        """As `from_json` reads it."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        """The request that `to_json` wrote."""
+        return msgspec.json.decode(text, type=cls)
+
+
+def main() -> None:
+    """Simulate what standard input asks for, store it and say so."""
+    request = Request.from_json(sys.stdin.read())
+    try:
+        _say(replay=_simulate(request))
+    except WindowpaneError as error:
+        _say(error=str(error))
+
+
+def _simulate(request: Request) -> str:
+    sources = [StoreSource(Path(request.store), session) for session in request.sessions]
+    matrix = run_matrix(
+        sources,
+        request.setups(),
+        progress=lambda session, done, total: _say(session=session, done=done, total=total),
+    )
+    stored = replay_of(matrix, name=request.title(), at=time.time())
+    if not matrix.runs:
+        raise ConfigurationError("sessions", "; ".join(stored.row.notes[:3]) or "nothing could be replayed")
+    with closing(SqliteStore(Path(request.store))) as store:
+        store.save_replay(stored)
+        store.flush()
+    return stored.row.id
+
+
+def _say(**what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What happened: the events of the selected turn, or the noteworthy ones of the whole session."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.records import SessionRow
+from windowpane.text.formats import count
+from windowpane.text.labels import NOTEWORTHY
+from windowpane_dashboard.page import address, times
+from windowpane_dashboard.page import widget_state as moved
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.filters import SessionPlace
+from windowpane_dashboard.queries.sessions import events_frame
+from windowpane_dashboard.sections.timeline import PAGE
+
+SHOWN = 500
+SCOPE = "happenings_scope"
+SCOPES = {"turn": "this turn", "noteworthy": "noteworthy, whole session"}
+
+
+def _take_scope(scope: str) -> None:
+    address.change(PAGE, events=None if scope == "turn" else scope)
+
+
+def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
+    """Draw the list of events."""
+    st.subheader("What happened", anchor=False, divider="grey")
+    asked = SessionPlace.from_query(st.query_params.to_dict()).events or "turn"
+    key = moved.fresh_key(SCOPE, asked)
+    scope = st.segmented_control(
+        "Which events",
+        list(SCOPES),
+        format_func=lambda name: SCOPES[name],
+        key=key,
+        on_change=lambda: moved.take(SCOPE, key, _take_scope),
+        label_visibility="collapsed",
+        required=True,
+    )
+    if scope == "noteworthy":
+        query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=SHOWN)
+    else:
+        query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=SHOWN)
+    frame = events_frame(store.record(query)).drop(columns=["session", "hash"])
+    if frame.empty:
+        st.text("No events.")
+        return
+    if frame["at"].isna().all():
+        frame = frame.drop(columns="at")
+    else:
+        frame["at"] = times.shown_in_zone(frame["at"])
+    elements.table(
+        frame,
+        key="happenings",
+        alt="Events with what happened",
+        height="content" if len(frame) <= 12 else 460,
+        column_config={
+            "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
+            "turn": st.column_config.NumberColumn(width=48),
+            "at": times.moment_column("time (local)", width=140),
+            "event": st.column_config.TextColumn(width=170),
+            "what": st.column_config.TextColumn(width=640),
+        },
+    )
+    cut = f", the first {SHOWN}" if len(frame) == SHOWN else ""
+    st.caption(f"{count(len(frame), 'event')}{cut}. All events, with search and export, are on the audit page.")

@@ -1,0 +1,94 @@
+"""Who the session is, and its figures at the last turn."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from windowpane.report.headline import is_live
+from windowpane.store.records import SessionRow
+from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
+from windowpane.text.labels import COUNT_WORDS, LIMIT_WORDS, zone_label
+from windowpane_dashboard.page import times
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.sessions import Timeline, red_in
+
+
+def identity_line(row: SessionRow, timeline: Timeline) -> None:
+    """Agent, model, where it was read from, when, and where the limit comes from."""
+    now = time.time()
+    state = "live" if is_live(row, now) else "ended" if row.ended else "no longer live"
+    if row.limit_tokens is None:
+        limit = "limit unknown"
+    else:
+        origin = LIMIT_WORDS.get(row.limit_source or "", "")
+        limit = f"limit {tokens(row.limit_tokens)} {origin}".strip()
+    parts = [
+        f"model {row.model or 'unknown'}",
+        f"source {row.source}",
+        count(row.turns, "turn"),
+        limit,
+        state if row.last_at is None else f"{state}, last event {ago(row.last_at, now)}",
+    ]
+    if row.revision > 1:
+        parts.append(f"revision {row.revision}")
+    sources = set(timeline.turns["count_source"].dropna())
+    help_text = "Counts: " + ", ".join(COUNT_WORDS.get(source, source) for source in sorted(sources)) + "."
+    if row.started_at is not None:
+        help_text += f" From {times.local_and_utc(row.started_at)}"
+        help_text += f" to {times.local_and_utc(row.last_at)}."
+    st.caption(elements.escaped("  ·  ".join(parts)), help=elements.escaped(help_text) if sources else None)
+    if row.limit_tokens is None:
+        st.caption(
+            "The size of this model's window is not known, so there is no utilization, zone or forecast; "
+            "tokens are shown all the same."
+        )
+
+
+def figures_row(row: SessionRow, timeline: Timeline) -> None:
+    """The nine figures of a session, as of its last turn."""
+    last = timeline.turns.iloc[-1] if len(timeline.turns) else None
+    places = st.columns(9, gap="small")
+    for place, (label, value, help_text) in zip(places, _figures(row, last), strict=True):
+        place.metric(label, value, help=help_text)
+
+
+def _figures(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, str]]:
+    used = tokens(row.used_tokens, estimated=row.is_estimated)
+    share = (
+        percent(row.utilization, estimated=row.is_estimated)
+        if row.utilization is not None
+        else tokens_short(row.used_tokens, estimated=row.is_estimated)
+    )
+    cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
+    burn = None if last is None else _known(last["burn_rate"])
+    return [
+        (
+            "Utilization" if row.utilization is not None else "Used tokens",
+            share,
+            f"Used tokens / limit at the last turn: {used} tokens of {tokens(row.limit_tokens)}.",
+        ),
+        ("Zone", zone_label(row.zone), f"Zone at the last turn; the worst was {zone_label(row.worst_zone)}."),
+        ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added a turn, mean of the last 5 turns."),
+        (
+            "Red in",
+            UNKNOWN if last is None else red_in(last),
+            "Turns until red from the last turn on: median (10–90 band). Unknown until 3 turns.",
+        ),
+        ("Burn", tokens_short(burn, signed=True), "Tokens added a turn, mean of the last 20 turns."),
+        ("Regret", f"{row.regrets:,}", "Blocks that had left and were needed again within 20 turns."),
+        (
+            "Fidelity",
+            UNKNOWN if row.fidelity is None else f"{row.fidelity:.2f}",
+            "Share of decision-critical information visible after the last compression, 0 to 1; – if unknown.",
+        ),
+        ("Cost", dollars(row.cost_dollars), "Cost of all model calls so far."),
+        ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
+    ]
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

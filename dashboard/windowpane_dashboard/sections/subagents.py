@@ -1,0 +1,58 @@
+"""Sub-agents: sessions of their own, linked from parent to child and back."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.store.interface import EventReader, SessionFilter
+from windowpane.store.records import SessionRow
+from windowpane.text.formats import count, dollars, tokens
+from windowpane.text.labels import zone_label
+from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.queries.filters import SessionPlace
+from windowpane_dashboard.queries.window import children_frame
+
+CHILDREN = 200
+
+
+def parent_link(row: SessionRow) -> None:
+    """Say whose sub-agent this session is; nothing where it is nobody's."""
+    if row.parent_session_id:
+        st.page_link(
+            "views/session.py",
+            label=f"Sub-agent of {elements.escaped(row.parent_session_id)}",
+            icon=":material/arrow_upward:",
+            query_params=SessionPlace(row.parent_session_id).to_query(),
+        )
+
+
+def children_section(store: EventReader, row: SessionRow) -> None:
+    """Draw the table of sub-agents; nothing where there are none."""
+    children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
+    if not children:
+        return
+    st.subheader("Sub-agents", anchor=False, divider="grey")
+    known = [child.cost_dollars for child in children if child.cost_dollars is not None]
+    sent = sum(child.input_tokens for child in children)
+    cost = f" and cost {dollars(sum(known))}" if known else ""
+    worst = [child for child in children if child.worst_zone in ("red", "overflow")]
+    st.text(
+        f"{count(len(children), 'sub-agent')} worked in windows of their own; their calls sent {tokens(sent)} "
+        f"tokens{cost}. {count(len(worst), 'of them', 'of them')} reached red."
+    )
+    frame = children_frame(store, row.session_id, children)
+    frame["worst zone"] = [zone_label(child.worst_zone) for child in children]
+    elements.table(
+        frame,
+        key="children",
+        alt="Sub-agents of this session",
+        height="content" if len(frame) <= 10 else 380,
+        column_config={
+            "session": st.column_config.LinkColumn(width=260, display_text=r"session=([^&]+)", alignment="left"),
+            "delegated": st.column_config.NumberColumn("delegated at turn", width=110),
+            "returned": st.column_config.NumberColumn("returned at turn", width=110),
+            "result": st.column_config.NumberColumn("result tokens", format="localized", width=90),
+            "peak": st.column_config.NumberColumn("peak tokens", format="localized", width=90),
+            "dollars": st.column_config.NumberColumn("cost", format="dollar", width=80),
+        },
+    )

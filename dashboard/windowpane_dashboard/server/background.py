@@ -1,0 +1,83 @@
+"""The dashboard in a process of its own, for whoever looks at it from outside: pictures and benchmarks."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from windowpane.serve.probing import status_of
+from windowpane_dashboard.server.launch import APP, DEFAULT_ADDRESS, DashboardError
+
+START_SECONDS: Final = 120.0
+POLL_SECONDS: Final = 0.1
+STOP_SECONDS: Final = 15.0
+SHOWN_BYTES: Final = 2_000
+"""Of what a server that did not start has said."""
+
+_SERVE: Final = """
+import sys
+from pathlib import Path
+import streamlit as st
+from windowpane_dashboard.server.launch import APP, run, server_config
+app, store, port, address = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+if app == APP:
+    run(store, port, address)
+else:
+    st.App(app).run(config=server_config(port, address))
+"""
+"""Another program than the dashboard is served as it is."""
+
+
+@contextmanager
+def serving(store: Path, *, app: Path = APP, start_seconds: float = START_SECONDS) -> Iterator[str]:
+    """The address of *app* on *store*, on a free port of loopback, while the block runs.
+
+    Raises `DashboardError`, with the server's last words, when it does not answer within *start_seconds*.
+    """
+    port = _free_port()
+    url = f"http://{DEFAULT_ADDRESS}:{port}"
+    command = [sys.executable, "-c", _SERVE, str(app), str(store), str(port), DEFAULT_ADDRESS]
+    environment = {**os.environ, "WINDOWPANE_STORE": str(store)}
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment
+        )
+        try:
+            deadline = time.monotonic() + start_seconds
+            while not _answers(url):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    said.seek(max(0, said.seek(0, os.SEEK_END) - SHOWN_BYTES))
+                    raise DashboardError(f"the dashboard did not start:\n{said.read().decode(errors='replace')}")
+                time.sleep(POLL_SECONDS)
+            yield url
+        finally:
+            _end(process)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((DEFAULT_ADDRESS, 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(url: str) -> bool:
+    return status_of(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, then insist."""
+    process.terminate()
+    try:
+        process.wait(timeout=STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(timeout=STOP_SECONDS)

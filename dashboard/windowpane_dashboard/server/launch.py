@@ -1,0 +1,113 @@
+"""Starts the dashboard's server; `windowpane dashboard` and `windowpane demo` call `run`."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import socket
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from windowpane.exceptions import WindowpaneError
+
+if TYPE_CHECKING:
+    from starlette.routing import Route
+
+APP: Final = Path(__file__).parents[1] / "app.py"
+CONFIGURATION: Final = Path(__file__).parents[1] / ".streamlit" / "config.toml"
+WARM: Final = (
+    "pandas.io.formats.style",
+    "plotly.tools",
+    "pyarrow.pandas_compat",
+    "streamlit.material_icon_names",
+    "windowpane.alerts.wording",
+    "windowpane.store.sqlite",
+    "windowpane_dashboard.charts",
+    "windowpane_dashboard.queries.retention",
+    "windowpane_dashboard.queries.window",
+)
+"""Modules that the first page would load while somebody waits."""
+DEFAULT_PORT: Final = 8501
+DEFAULT_ADDRESS: Final = "127.0.0.1"
+
+
+class DashboardError(WindowpaneError):
+    """The dashboard cannot be started; the message says why and what to do."""
+
+
+def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRESS) -> None:
+    """Serve the dashboard of *store_path* and block until stopped. Raises `DashboardError`.
+
+    Listens on loopback unless told otherwise: the dashboard has no authentication of its own. Nothing is sent
+    anywhere, no browser is opened, nothing is asked.
+    """
+    try:
+        import streamlit as st
+    except ImportError as error:
+        raise DashboardError(
+            "the dashboard is not installed; run: pip install 'windowpane[dashboard]'"
+        ) from error
+    check_port(port, address)
+    from windowpane_dashboard.server.error_page import show_unforeseen
+
+    os.environ["WINDOWPANE_STORE"] = str(store_path)
+    warm_up()
+    app = st.App(APP, routes=routes(), on_script_error=show_unforeseen)
+    app.run(config=server_config(port, address))
+
+
+def routes() -> tuple[Route, ...]:
+    """The addresses that this package answers itself, before Streamlit's."""
+    from windowpane_dashboard.server import downloads
+    from windowpane_dashboard.server import index_page as front
+
+    return (*downloads.ROUTES, *front.ROUTES)
+
+
+def warm_up() -> None:
+    """Load what the pages need before the first page is asked for, and keep it out of garbage collection.
+
+    Streamlit collects all garbage after every script run, which takes longer than drawing a small page as long as
+    the libraries' own objects are looked through each time.
+    """
+    for name in WARM:
+        importlib.import_module(name)
+    charts = importlib.import_module("windowpane_dashboard.charts")
+    charts.facts_bar({"kept": 1}, importlib.import_module("windowpane_dashboard.style.theme").LIGHT).to_json()
+    gc.collect()
+    gc.freeze()
+
+
+def server_config(port: int, address: str) -> dict[str, object]:
+    """Streamlit's settings from the package's own file, whatever the user's configuration says.
+
+    Streamlit looks for a configuration beside the program that was started, which is the command and not this
+    package, so the file is read here.
+    """
+    settings = tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))
+    return {**dict(_dotted(settings)), "server.port": port, "server.address": address}
+
+
+def _dotted(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def check_port(port: int, address: str) -> None:
+    """Fail early where the port cannot be had. Raises `DashboardError`."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            raise DashboardError(
+                f"port {port} on {address} cannot be used ({error.strerror}); "
+                f"choose another with: windowpane dashboard --port {port + 1}"
+            ) from error

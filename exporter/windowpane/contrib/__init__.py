@@ -1,0 +1,1 @@
+"""What others contribute: presets in the words and numbers of other systems."""

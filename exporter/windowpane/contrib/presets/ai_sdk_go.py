@@ -1,0 +1,227 @@
+"""ai-sdk-go's interceptor: at 85% of the model's input one chosen strategy acts, and a status event says so.
+
+Strategies: keep the newest messages, drop the oldest, summarise all but the newest, or a function of the user's.
+A cut never splits a group here, and the task, the current message and the open tool cycle stay whatever the
+strategy says. A tool result over its cap is replaced by a structured error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windowpane.contrib.presets.history import drop_plan, from_message, history_of
+from windowpane.core.limits import WindowLimits
+from windowpane.core.protocols import LimitSource, TokenCounter
+from windowpane.effects.requests import Program
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import TARGET_SHARE, Levels
+from windowpane.manager.messages import openai_messages
+from windowpane.manager.plans.compaction import Shape
+from windowpane.manager.plans.eviction import EvictionPlan
+from windowpane.manager.plans.protection import never_removed
+from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
+from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.snapshot import Group, Snapshot, groups_of
+from windowpane.manager.steps.eviction import Outcome, evict_by
+from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
+
+MAX_TOKEN_RATIO: Final = 0.85
+WINDOW_MESSAGES: Final = 20
+KEPT_MESSAGES: Final = 10
+"""That a summary leaves."""
+MAX_RESPONSE_TOKENS: Final = 25_000
+CHARACTERS_PER_TOKEN: Final = 4
+STATUS_EVENT: Final = "StatusEvent"
+STAGE_TURN_STARTED: Final = "turn_started"
+
+Trim = Callable[[list[dict[str, Any]], int], Sequence[dict[str, Any]]]
+"""A user's strategy: the messages and the token budget in, those of the messages that stay out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    """Keep the *messages* newest messages, and no group in part."""
+
+    messages: int = WINDOW_MESSAGES
+
+
+@dataclass(frozen=True, slots=True)
+class DropOldest:
+    """Drop the oldest messages until a fifth below the threshold is reached; the system prompt stays."""
+
+    keep_system: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize:
+    """Replace all but the *keep* newest messages by a summary."""
+
+    keep: int = KEPT_MESSAGES
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """Whatever *trim* leaves out goes, as far as it may; messages it changes or adds are not taken over."""
+
+    trim: Trim
+
+
+Strategy = SlidingWindow | DropOldest | Summarize | Custom
+
+
+def ai_sdk_go(
+    *,
+    max_token_ratio: float = MAX_TOKEN_RATIO,
+    strategy: Strategy = SlidingWindow(),
+    max_response_tokens: int = MAX_RESPONSE_TOKENS,
+) -> Preset:
+    """The preset with another threshold, strategy or cap of a tool's response; a cap of 0 is none.
+
+    Raises `ConfigurationError` for what the source refuses, and for a strategy that would drop the system prompt.
+    """
+    if not 0 < max_token_ratio <= 1:
+        raise ConfigurationError("max_token_ratio", f"{max_token_ratio} is no share", expected="above 0 to 1")
+    if max_response_tokens < 0:
+        raise ConfigurationError("max_response_tokens", f"{max_response_tokens} is negative", expected=">= 0")
+    _check(strategy)
+
+    def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
+        act = max(1, int(max_token_ratio * limits.limit_tokens))
+        return acting_at(limits, act, target=int(TARGET_SHARE * act), checkpoint_ratio=checkpoint_ratio)
+
+    return Preset(
+        name="ai_sdk_go",
+        window=window,
+        control=ControlSettings(
+            ladder=(_rung(strategy), *SAFETY_NET),
+            levels_of=levels,
+            shorten=too_large,
+            result_tokens=max_response_tokens or 10**9,
+            result_ratio=1.0 if not max_response_tokens else 0.5,
+        ),
+        counter=CharacterEstimate(CHARACTERS_PER_TOKEN),
+        fixed={
+            "compression.cascade": "one strategy acts; choose it with ai_sdk_go(strategy=…)",
+            "compression.compaction_utilization_threshold": "choose it with ai_sdk_go(max_token_ratio=…)",
+            "compression.background": "it acts before a call, never between turns",
+            "compression.summarization_threshold_tokens": "it summarises no single result",
+            "embedder": "it merges nothing",
+        },
+    )
+
+
+def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
+    """The limit is the model's largest input: nothing of it is kept for output unless the agent asks for it."""
+    return reserving(limit_tokens, source, requested_output_tokens)
+
+
+def too_large(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
+    """The error that stands for a response over its cap, as JSON; says where the original is."""
+    error: dict[str, Any] = {
+        "error": "response_too_large",
+        "message": "The response was too large for the context window. Ask for less of it.",
+        "details": {"estimated_tokens": counter.count(text), "max_tokens": max_tokens},
+    }
+    if handle:
+        error["details"]["original"] = handle
+    return json.dumps(error)
+
+
+def newest(messages: int) -> Callable[[Snapshot, Sequence[Group]], set[str]]:
+    """Keeps the groups that hold one of the newest *messages*."""
+
+    def keeps(_snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
+        said = history_of(groups)
+        return from_message(said, max(0, len(said) - messages))
+
+    return keeps
+
+
+def plan_window(snapshot: Snapshot, messages: int) -> EvictionPlan:
+    """Drops every message before the newest *messages*."""
+    groups = groups_of(snapshot.items)
+    kept = never_removed(snapshot, groups) | newest(messages)(snapshot, groups)
+    gone = [group for group in groups if group.id not in kept]
+    return drop_plan(snapshot, gone, policy="ai_sdk_go.sliding_window", reason="before the window")
+
+
+def plan_oldest(snapshot: Snapshot, needed_tokens: int) -> EvictionPlan:
+    """Drops the oldest messages until *needed_tokens* are freed."""
+    groups = groups_of(snapshot.items)
+    kept = never_removed(snapshot, groups)
+    gone: list[Group] = []
+    for group in groups:
+        if sum(one.tokens for one in gone) >= needed_tokens:
+            break
+        if group.id not in kept:
+            gone.append(group)
+    return drop_plan(snapshot, gone, policy="ai_sdk_go.drop_oldest", reason="oldest")
+
+
+def plan_custom(core: Core, snapshot: Snapshot, trim: Trim, budget_tokens: int) -> EvictionPlan:
+    """Drops the groups of which *trim* returned no message."""
+    groups = groups_of(snapshot.items)
+    kept = never_removed(snapshot, groups)
+    shown: list[tuple[dict[str, Any], str]] = []
+    for group in groups:
+        blocks = [item.block for item in group.items]
+        shown.extend((message, group.id) for message in openai_messages(blocks, core.payloads))
+    try:
+        left = trim([message for message, _ in shown], budget_tokens)
+    except Exception as error:  # noqa: BLE001 (the strategy is the user's code)
+        core.journal.note(STATUS_EVENT, f"the custom strategy failed: {type(error).__name__}", error=repr(error))
+        left = [message for message, _ in shown]
+    identities = {id(message) for message in left}
+    kept |= {name for message, name in shown if id(message) in identities or message in left}
+    visible = {name for _, name in shown}
+    gone = [group for group in groups if group.id in visible and group.id not in kept]
+    return drop_plan(snapshot, gone, policy="ai_sdk_go.custom", reason="left out by the custom strategy")
+
+
+def _check(strategy: Strategy) -> None:
+    if isinstance(strategy, SlidingWindow) and strategy.messages < 1:
+        raise ConfigurationError("strategy.messages", f"{strategy.messages} is no window", expected=">= 1")
+    if isinstance(strategy, Summarize) and strategy.keep < 0:
+        raise ConfigurationError("strategy.keep", f"{strategy.keep} is negative", expected=">= 0")
+    if isinstance(strategy, DropOldest) and not strategy.keep_system:
+        raise ConfigurationError("strategy.keep_system", "the system prompt never leaves", expected="true")
+
+
+def _rung(strategy: Strategy) -> Rung:
+    """The strategy as a rung that reports the status event, whatever it achieved."""
+
+    def run(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+        used = core.used()
+        outcome = yield from _act(strategy, core, limits, levels)
+        applied = "compaction applied" if outcome else "nothing could be compacted"
+        details = (
+            f"context window at {used / limits.limit_tokens:.0%} capacity "
+            f"({used:,}/{limits.limit_tokens:,} tokens), {applied}"
+        )
+        core.journal.note(STATUS_EVENT, details, Stage=STAGE_TURN_STARTED, Details=details)
+        return outcome
+
+    action: Any = "compact" if isinstance(strategy, Summarize) else "evict"
+    return Rung(action, lambda core, levels: core.used() >= levels.evict, run)
+
+
+def _act(strategy: Strategy, core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    if isinstance(strategy, Summarize):
+        shape = Shape(keeps=newest(strategy.keep), user_tokens=0, user_ratio=0.0)
+        return compact_unless_stopped(core, limits, levels, trigger="max_token_ratio", shape=shape)
+
+    def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: ARG001, FBT001 (the seam's shape)
+        if isinstance(strategy, SlidingWindow):
+            return plan_window(snapshot, strategy.messages)
+        if isinstance(strategy, DropOldest):
+            return plan_oldest(snapshot, core.raw(max(0, core.used() - levels.target)))
+        return plan_custom(core, snapshot, strategy.trim, levels.evict)
+
+    return evict_by(core, limits, plan_of, lambda _plan: 1)
+
+
+AI_SDK_GO: Final = ai_sdk_go()

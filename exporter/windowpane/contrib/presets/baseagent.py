@@ -1,0 +1,197 @@
+"""BaseAgent: prune old tool results at 85% of what is usable, then compact; cap every result middle-out.
+
+Of a window of 200,000 tokens 32,000 are kept for output. Pruning protects the newest 40,000 tokens of results and
+clears the older ones if more than 20,000 would go; what is still too full becomes one summary. In other windows
+these numbers hold as the same shares. Two faults of the source are mended: a run with a single instruction is
+pruned too, and the instruction and the open tool cycle survive a compaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.contrib.presets.pruning import Pruning, plan_prune
+from windowpane.core.limits import WindowLimits
+from windowpane.core.protocols import LimitSource, TokenCounter
+from windowpane.effects.requests import Program
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.compaction import Shape
+from windowpane.manager.plans.eviction import EvictionPlan
+from windowpane.manager.plans.truncation import middle_out
+from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
+from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.snapshot import Snapshot
+from windowpane.manager.steps.eviction import NOTHING, Outcome, evict_by
+from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
+
+SUMMARY_TOKENS: Final = 4_096
+IMAGE_TOKENS: Final = 1_000
+MESSAGE_TOKENS: Final = 4
+"""For role and structure of each message."""
+CHARACTERS_PER_TOKEN: Final = 4
+PREFIX: Final = "[compaction]"
+"""How its log lines begin."""
+TRUNCATED: Final = "[...truncated...]"
+"""Stands for the middle of a result that was too large."""
+MARKER_CHARACTERS: Final = 50
+"""Left free for that on each side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Its settings under the source's names. Raises `ConfigurationError` for one that is out of range."""
+
+    model_context_limit: int = 200_000
+    """The window that all numbers are made for."""
+    output_token_max: int = 32_000
+    auto_compact_threshold: float = 0.85
+    """Of usable; acted on strictly above it."""
+    prune_protect: int = 40_000
+    prune_minimum: int = 20_000
+    max_output_tokens: int = 2_500
+    """Of one tool result."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.auto_compact_threshold <= 1:
+            problem = f"{self.auto_compact_threshold} is no share"
+            raise ConfigurationError("auto_compact_threshold", problem, expected="above 0 to 1")
+        for name in ("prune_protect", "prune_minimum", "output_token_max"):
+            if getattr(self, name) < 0:
+                raise ConfigurationError(name, f"{getattr(self, name)} is negative", expected=">= 0")
+        if self.max_output_tokens < 1:
+            raise ConfigurationError("max_output_tokens", f"{self.max_output_tokens}", expected=">= 1")
+        if self.model_context_limit <= self.output_token_max:
+            problem = f"{self.model_context_limit} leaves nothing beside the output"
+            raise ConfigurationError("model_context_limit", problem, expected="more than output_token_max")
+
+    def window(self, limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
+        """32,000 of 200,000 tokens for output, the same share of another window, or what is asked for."""
+        share = self.output_token_max * limit_tokens // self.model_context_limit
+        return reserving(limit_tokens, source, requested_output_tokens or min(self.output_token_max, share))
+
+    def levels(self, limits: WindowLimits, checkpoint_ratio: float) -> Levels:
+        """Everything begins above the threshold, and getting below it is enough."""
+        most = int(self.auto_compact_threshold * limits.usable_tokens)
+        return acting_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
+
+    def pruning_of(self, limits: WindowLimits) -> Pruning:
+        """Its bounds, in a smaller window as the same shares."""
+        share = min(1.0, limits.limit_tokens / self.model_context_limit)
+        return Pruning(int(self.prune_protect * share), int(self.prune_minimum * share), policy="baseagent.prune")
+
+    def prune(self, core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+        """Clear old results, and tell about it as the source does."""
+        pruning = self.pruning_of(limits)
+        before = core.used()
+        core.journal.note(PREFIX, f"{PREFIX} Context overflow detected, managing...")
+        scan = plan_prune(core.snapshot(limits), pruning, counter=core.counter)
+        core.journal.note(
+            PREFIX,
+            f"{PREFIX} Prune scan: {scan.scanned_tokens} total tokens, {scan.prunable_tokens} prunable",
+            total_tokens=scan.scanned_tokens,
+            prunable=scan.prunable_tokens,
+        )
+
+        def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan | None:  # noqa: FBT001 (the seam's shape)
+            return plan_prune(snapshot, pruning, counter=core.counter, handles=handles).plan
+
+        outcome = yield from evict_by(core, limits, plan_of, lambda _plan: 1)
+        if not outcome:
+            return NOTHING
+        after = core.used()
+        core.journal.note(
+            PREFIX,
+            f"{PREFIX} Pruning {scan.results} tool outputs, recovering ~{scan.prunable_tokens} tokens",
+            outputs=scan.results,
+            recovered=scan.prunable_tokens,
+        )
+        if after < levels.evict:
+            core.journal.note(
+                PREFIX, f"{PREFIX} Pruning sufficient: {before} -> {after} tokens", before=before, after=after
+            )
+        return outcome
+
+
+def truncated(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
+    """Head and tail of a result around the source's marker; under a tiny cap whatever fits."""
+    keep = max_tokens * CHARACTERS_PER_TOKEN // 2 - MARKER_CHARACTERS
+    marker = f"{TRUNCATED} {handle}" if handle else TRUNCATED
+    short = f"{text[:keep]}\n\n{marker}\n\n{text[-keep:]}" if keep > 0 else ""
+    if short and len(short) < len(text) and counter.count(short) <= max_tokens:
+        return short
+    return middle_out(text, max_tokens, counter, note=f", original: {handle}" if handle else "")
+
+
+def log_context(core: Core) -> None:
+    """The status line of every turn."""
+    if core.limits is None:
+        return
+    used, usable = core.used(), core.limits.usable_tokens
+    core.journal.note(
+        PREFIX,
+        f"{PREFIX} Context: {used} tokens ({used / usable:.1%} of {usable})",
+        tokens=used,
+        usable=usable,
+        percent=round(100 * used / usable, 1),
+    )
+
+
+def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    before = core.used()
+    outcome = yield from compact_unless_stopped(core, limits, levels, trigger="overflow", shape=SHAPE)
+    if outcome:
+        after = core.used()
+        core.journal.note(PREFIX, f"{PREFIX} Compacted: {before} -> {after} tokens", before=before, after=after)
+    return outcome
+
+
+def _over(core: Core, levels: Levels) -> bool:
+    return core.used() >= levels.evict
+
+
+SHAPE: Final = Shape(tail_tokens=0, tail_ratio=0.0, user_tokens=0, user_ratio=0.0, summary_tokens=SUMMARY_TOKENS)
+"""System prompt and summary are all that stays, beside what never leaves."""
+
+
+def baseagent(
+    *,
+    model_context_limit: int = 200_000,
+    output_token_max: int = 32_000,
+    auto_compact_threshold: float = 0.85,
+    prune_protect: int = 40_000,
+    prune_minimum: int = 20_000,
+    max_output_tokens: int = 2_500,
+) -> Preset:
+    """The preset with other numbers, under the source's names. Raises `ConfigurationError`."""
+    numbers = Numbers(
+        model_context_limit, output_token_max, auto_compact_threshold, prune_protect, prune_minimum,
+        max_output_tokens,
+    )  # fmt: skip
+    return Preset(
+        name="baseagent",
+        window=numbers.window,
+        control=ControlSettings(
+            ladder=(Rung("evict", _over, numbers.prune), Rung("compact", _over, _compact), *SAFETY_NET),
+            levels_of=numbers.levels,
+            watch=log_context,
+            shorten=truncated,
+            result_tokens=max_output_tokens,
+            image_tokens=IMAGE_TOKENS,
+        ),
+        counter=CharacterEstimate(
+            CHARACTERS_PER_TOKEN, overhead_characters=CHARACTERS_PER_TOKEN * MESSAGE_TOKENS
+        ),
+        fixed={
+            "compression.cascade": "it prunes, then compacts",
+            "compression.compaction_utilization_threshold": "choose it with baseagent(auto_compact_threshold=…)",
+            "compression.background": "it compacts before a call, never between turns",
+            "compression.summarization_threshold_tokens": "choose it with baseagent(max_output_tokens=…)",
+            "embedder": "it merges nothing",
+        },
+    )
+
+
+BASEAGENT: Final = baseagent()

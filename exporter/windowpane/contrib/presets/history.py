@@ -1,0 +1,70 @@
+"""The conversation of a snapshot as a list of messages, which is how the other systems see a window.
+
+System prompt, tool definitions, memory and summaries are no messages of it. A reply is one message whatever it
+consists of, and each of its results is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from windowpane.core.vocabulary import REPLY_TYPES
+from windowpane.core.window.boundaries import Message
+from windowpane.manager.plans.eviction import EvictionPlan, Step
+from windowpane.manager.snapshot import Group, Snapshot
+
+Role = Literal["user", "assistant", "tool"]
+
+
+class Said(NamedTuple):
+    """One message, and the group it belongs to."""
+
+    role: Role
+    group: str
+
+
+def history_of(groups: Sequence[Group]) -> list[Said]:
+    """The messages in order."""
+    said: list[Said] = []
+    for group in groups:
+        replied = False
+        for item in group.items:
+            kind = item.block.content_type
+            if kind == "user_message":
+                said.append(Said("user", group.id))
+            elif kind in REPLY_TYPES:
+                if not replied:
+                    said.append(Said("assistant", group.id))
+                replied = True
+            elif kind in ("tool_result", "placeholder"):
+                said.append(Said("tool", group.id))
+    return said
+
+
+def as_messages(said: Iterable[Said]) -> list[Message]:
+    """The messages as far as the pure functions over boundaries look at them."""
+    return [{"role": message.role} for message in said]
+
+
+def from_message(said: Sequence[Said], first: int) -> set[str]:
+    """The groups that hold a message from index *first* on."""
+    return {message.group for message in said[first:]}
+
+
+def drop_plan(snapshot: Snapshot, gone: Iterable[Group], *, policy: str, reason: str) -> EvictionPlan:
+    """A plan that drops these groups whole, oldest first."""
+    steps = [
+        Step("drop", tuple(item.block for item in group.items), 0.0, {}, reason)
+        for group in sorted(gone, key=lambda group: group.position)
+    ]
+    taken = {block.id for step in steps for block in step.blocks}
+    first = next((at for at, item in enumerate(snapshot.items) if item.block.id in taken), len(snapshot.items))
+    return EvictionPlan(
+        version=snapshot.version,
+        policy=policy,
+        grade="open_cycle",
+        needed_tokens=sum(step.freed for step in steps),
+        steps=tuple(steps),
+        cache_cost_tokens=sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken),
+    )

@@ -1,0 +1,183 @@
+"""Picoclaw: three paths that keep turns (our exchanges) whole.
+
+After a turn, in the background, the older messages become a summary when there are more than 20 or they exceed
+three quarters of the window. Before a call, and again after the provider refused one, the older half of the turns
+goes without a model call and leaves a note in the summary. What is mended of the source: the previous summary is
+merged and never dropped, messages that come while a summary is written stay, tool results are summarised too, and
+a history of one turn is reduced inside instead of losing all but its request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from windowpane.contrib.presets.history import Said, as_messages, from_message, history_of
+from windowpane.contrib.presets.picoclaw_budget import (
+    CHARACTERS,
+    MEDIA_TOKENS,
+    MESSAGE_CHARACTERS,
+    TOKENS,
+    find_safe_boundary,
+    parse_turn_boundaries,
+)
+from windowpane.core.limits import WindowLimits
+from windowpane.core.protocols import LimitSource
+from windowpane.effects.requests import Program
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.compaction import Shape
+from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
+from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.snapshot import Group, Snapshot, groups_of
+from windowpane.manager.steps.compaction import compact
+from windowpane.manager.steps.eviction import Outcome
+from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
+
+SUMMARIZE_MESSAGES: Final = 20
+SUMMARIZE_PERCENT: Final = 75
+"""Of the window; a summary is due above either, strictly."""
+KEPT_MESSAGES: Final = 4
+"""The newest messages that a summary leaves, back to the beginning of their turn."""
+WINDOWS_PER_OUTPUT: Final = 4
+"""Where only the output's size is known the window is four times it; so a quarter of a window is its output."""
+
+COMPRESS_EVENT: Final = "context_compress"
+SUMMARIZE_EVENT: Final = "session_summarize"
+
+
+def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
+    """All but the output is usable, which is a quarter of the window unless the agent asks for less or more."""
+    return reserving(limit_tokens, source, requested_output_tokens or limit_tokens // WINDOWS_PER_OUTPUT)
+
+
+def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
+    """Over budget is: messages, tool definitions and output exceed the window, strictly."""
+    most = limits.overflow_tokens
+    return acting_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
+
+
+def newer_half(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
+    """The newer half of the turns, or fewer until they fit what is usable; all of a single turn."""
+    said = history_of(groups)
+    starts = parse_turn_boundaries(as_messages(said))
+    if len(starts) < 2:
+        return {group.id for group in groups}
+    tokens = {group.id: group.tokens for group in groups}
+    history = sum(tokens[name] for name in from_message(said, 0))
+    room = snapshot.limits.usable_tokens - (snapshot.tokens - history)
+    for start in starts[len(starts) // 2 :]:
+        kept = from_message(said, start)
+        if sum(tokens[name] for name in kept) <= room or start == starts[-1]:
+            break
+    return kept
+
+
+def newest_messages(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
+    """The last four messages, from the beginning of their turn on."""
+    del snapshot
+    said = history_of(groups)
+    return from_message(said, find_safe_boundary(as_messages(said), len(said) - KEPT_MESSAGES))
+
+
+FORCED: Final = Shape(
+    keeps=newer_half, by_model=False, user_tokens=0, user_ratio=0.0, summary_tokens=1_200, summary_ratio=0.04
+)
+SUMMARY: Final = Shape(keeps=newest_messages, user_tokens=0, user_ratio=0.0)
+
+
+def _said(core: Core, limits: WindowLimits) -> list[Said]:
+    return history_of(groups_of(core.snapshot(limits).items))
+
+
+def _forced(reason: str) -> Rung:
+    def run(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+        before = len(_said(core, limits))
+        outcome = yield from compact(core, limits, levels, trigger=reason, shape=FORCED)
+        if outcome:
+            remaining = len(_said(core, limits))
+            core.journal.note(
+                COMPRESS_EVENT,
+                f"{COMPRESS_EVENT} reason={reason} dropped_messages={before - remaining} "
+                f"remaining_messages={remaining}",
+                reason=reason,
+                dropped_messages=before - remaining,
+                remaining_messages=remaining,
+            )
+        return outcome
+
+    return Rung("compact", (lambda _core, _levels: True) if reason == "llm_retry" else _over, run)
+
+
+def _over(core: Core, levels: Levels) -> bool:
+    return core.used() >= levels.evict
+
+
+def _summary_due(messages: int, percent: int) -> Callable[[Core, Levels], bool]:
+    """The turn is complete and there are too many messages, or too much in them."""
+
+    def due(core: Core, levels: Levels) -> bool:
+        del levels
+        limits = core.limits
+        if limits is None or core.open_calls:
+            return False
+        history = core.used() - core.standing()
+        if history * 100 > limits.limit_tokens * percent:
+            return True
+        return len(core.tracker.window) > messages and len(_said(core, limits)) > messages
+
+    return due
+
+
+def _summarize(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    before = len(_said(core, limits))
+    outcome = yield from compact_unless_stopped(core, limits, levels, trigger="summarize", shape=SUMMARY)
+    if outcome:
+        kept = len(_said(core, limits))
+        length = sum(block.chars for block in core.tracker.window if block.content_type == "summary")
+        core.journal.note(
+            SUMMARIZE_EVENT,
+            f"{SUMMARIZE_EVENT} summarized_messages={before - kept} kept_messages={kept} summary_len={length}",
+            summarized_messages=before - kept,
+            kept_messages=kept,
+            summary_len=length,
+            omitted_oversized=False,
+        )
+    return outcome
+
+
+def picoclaw(
+    *,
+    summarize_message_threshold: int = SUMMARIZE_MESSAGES,
+    summarize_token_percent: int = SUMMARIZE_PERCENT,
+) -> Preset:
+    """The preset with other bounds, under the source's names. Raises `ConfigurationError`."""
+    if summarize_message_threshold < 1:
+        problem = f"{summarize_message_threshold} messages"
+        raise ConfigurationError("summarize_message_threshold", problem, expected=">= 1")
+    if not 0 < summarize_token_percent <= 100:
+        problem = f"{summarize_token_percent} percent"
+        raise ConfigurationError("summarize_token_percent", problem, expected="above 0 to 100")
+    due = _summary_due(summarize_message_threshold, summarize_token_percent)
+    return Preset(
+        name="picoclaw",
+        window=window,
+        control=ControlSettings(
+            ladder=(_forced("proactive_budget"), *SAFETY_NET),
+            after_turn=(Rung("compact", due, _summarize),),
+            after_overflow=(_forced("llm_retry"),),
+            levels_of=levels,
+            image_tokens=MEDIA_TOKENS,
+        ),
+        counter=CharacterEstimate(CHARACTERS, TOKENS, MESSAGE_CHARACTERS),
+        fixed={
+            "compression.cascade": "its three paths are after a turn, before a call, and after an overflow",
+            "compression.compaction_utilization_threshold": "choose it with picoclaw(summarize_token_percent=…)",
+            "compression.summarization_threshold_tokens": "it summarises no single result",
+            "embedder": "it merges nothing",
+        },
+    )
+
+
+PICOCLAW: Final = picoclaw()

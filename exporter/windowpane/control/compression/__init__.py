@@ -1,1 +1,0 @@
-"""Compression: strategies that replace content by less."""

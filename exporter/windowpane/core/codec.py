@@ -1,0 +1,229 @@
+"""Events to JSON and back, exactly.
+
+One event is one JSON object: the context's fields, `n`, `at`, `type`, `event_id`, `schema`, and the payload under
+`data`. Absent values are left out; block and fact texts never appear. Bytes written here are what the audit chain
+hashes, so the order of keys is fixed by the field order of the types. Reading validates every field and says
+which one is wrong; events of an older schema pass through `UPCASTERS` first, unknown fields are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass, replace
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from windowpane.core.events import (
+    PAYLOADS,
+    SCHEMA,
+    BlockAdded,
+    Event,
+    EventContext,
+    FidelityEvaluated,
+    Payload,
+    PressureMeasured,
+    event_id,
+)
+from windowpane.core.events.content import FactOutcome
+from windowpane.core.window.blocks import Block
+from windowpane.exceptions import EventFormatError
+
+Document = dict[str, Any]
+
+UPCASTERS: Final[dict[int, Callable[[Document], Document]]] = {}
+"""Schema version to a function that lifts a document of it to the next."""
+
+_INFINITE: Final = ("turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted")
+"""Fields that may be infinite, which JSON cannot say: written as the string `inf`."""
+
+_read_infinite: Final = attrgetter(*_INFINITE)
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+def _reader(
+    cls: type, *, without: tuple[str, ...] = ()
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(field.name for field in fields(cls) if field.name not in without)
+    if len(names) < 2:
+        return names, lambda value: tuple(getattr(value, name) for name in names)
+    return names, attrgetter(*names)
+
+
+_CONTEXT: Final = _reader(EventContext)
+_BLOCK: Final = _reader(Block, without=("text",))
+_FACT: Final = _reader(FactOutcome, without=("text",))
+_PAYLOADS: Final = {name: _reader(cls) for name, cls in PAYLOADS.items()}
+
+_REQUIRED: Final = {
+    name: tuple(
+        field.name for field in fields(cls) if field.default is MISSING and field.default_factory is MISSING
+    )
+    for name, cls in PAYLOADS.items()
+}
+"""Fields without a default: written only where they have a value, so read as None where they are absent."""
+
+
+def _present(reader: tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]], value: object) -> Document:
+    names, read = reader
+    return {name: item for name, item in zip(names, read(value), strict=True) if item is not None}
+
+
+def _mirror(name: str, names: tuple[str, ...]) -> type[msgspec.Struct]:
+    """A structure of these fields that is written without those that are None."""
+    fields_without_values = [(field, Any, None) for field in names]
+    return msgspec.defstruct(name, fields_without_values, omit_defaults=True)
+
+
+class _Plan(NamedTuple):
+    """How `encode` writes a payload."""
+
+    timed: bytes
+    """The whole event, with places for context, number, time, id and payload."""
+    untimed: bytes
+    mirror: type[msgspec.Struct]
+    read: Callable[[Any], tuple[Any, ...]]
+
+
+def _plan(cls: type[Payload]) -> _Plan:
+    names, read = _BLOCK if cls is BlockAdded else _PAYLOADS[cls.type]
+    tail = f',"type":"{cls.type}","event_id":"%b","schema":{SCHEMA},"data":%b}}'.encode()
+    return _Plan(b'%b,"n":%d,"at":%b' + tail, b'%b,"n":%d' + tail, _mirror(cls.__name__, names), read)
+
+
+_PLANS: Final = {name: _plan(cls) for name, cls in PAYLOADS.items()}
+_CONTEXT_MIRROR: Final = _mirror("EventContext", _CONTEXT[0])
+_read_context: Final = _CONTEXT[1]
+_FACT_MIRROR: Final = _mirror("FactOutcome", _FACT[0])
+_read_fact: Final = _FACT[1]
+
+
+def to_document(event: Event) -> Document:
+    """The event as plain JSON types."""
+    data = event.data
+    document = _present(_CONTEXT, event.context)
+    document["n"] = event.n
+    if event.at is not None:
+        document["at"] = event.at
+    document["type"] = data.type
+    document["event_id"] = event.event_id
+    document["schema"] = SCHEMA
+    document["data"] = _payload_document(data)
+    return document
+
+
+def _payload_document(data: Payload) -> Document:
+    if isinstance(data, BlockAdded):
+        return _present(_BLOCK, data.block)
+    document = _present(_PAYLOADS[data.type], data)
+    if isinstance(data, FidelityEvaluated):
+        document["facts"] = [_present(_FACT, fact) for fact in data.facts]
+    for name in _INFINITE:
+        if document.get(name) == math.inf:
+            document[name] = "inf"
+    return document
+
+
+def encode(event: Event) -> bytes:
+    """The event as the JSON bytes that are stored and hashed: those of `to_document`, made without it.
+
+    Halves of surrogate pairs, which a model can write into a tool's name, are no UTF-8 and become `?`.
+    """
+    try:
+        return _encode(event)
+    except UnicodeEncodeError:
+        return _encoder.encode(_encodable(to_document(event)))
+
+
+def _encodable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: _encodable(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def _encode(event: Event) -> bytes:
+    context, n, at, data = event
+    timed, untimed, mirror, read = _PLANS[data.type]
+    payload: object = data
+    if type(data) is BlockAdded:
+        payload = data.block
+    elif type(data) is FidelityEvaluated:
+        facts = tuple(_FACT_MIRROR(*_read_fact(fact)) for fact in data.facts)
+        payload = replace(data, facts=facts)  # type: ignore[arg-type]  # the same fields, without the text
+    values = read(payload)
+    if type(data) is PressureMeasured and math.inf in _read_infinite(data):
+        named = zip(mirror.__struct_fields__, values, strict=True)
+        values = tuple("inf" if value == math.inf and name in _INFINITE else value for name, value in named)
+    raw = _encoder.encode(mirror(*values))
+    known, head = _last_context
+    if known is not context:
+        head = _remember(context)
+    identity = event_id(context.stream_id, n, at).encode()
+    if at is None:
+        return untimed % (head, n, identity, raw)
+    return timed % (head, n, _encoder.encode(at), identity, raw)
+
+
+def _remember(context: EventContext) -> bytes:
+    """The context's fields, open at the end; the last is remembered, for the events of a turn share theirs."""
+    global _last_context  # noqa: PLW0603  # replaced whole, so that threads see one pair or another
+    head = _encoder.encode(_CONTEXT_MIRROR(*_read_context(context)))[:-1]
+    _last_context = (context, head)
+    return head
+
+
+_last_context: tuple[EventContext | None, bytes] = (None, b"")
+
+
+def decode(raw: bytes | str) -> Event:
+    """The event that *raw* encodes. Raises `EventFormatError` naming the field that is wrong."""
+    try:
+        document = _decoder.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:  # a database may hold other than text
+        raise EventFormatError(f"not a JSON object: {error}") from error
+    return from_document(document)
+
+
+def from_document(document: Document) -> Event:
+    """The event that a JSON object describes. Raises `EventFormatError` naming the field that is wrong."""
+    schema = document.get("schema")
+    if not isinstance(schema, int) or schema > SCHEMA or schema < 1:
+        raise EventFormatError(f"schema: expected an integer from 1 to {SCHEMA}, got {schema!r}")
+    while schema < SCHEMA:
+        document = UPCASTERS[schema](document)
+        schema += 1
+    kind = document.get("type")
+    cls = PAYLOADS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise EventFormatError(f"type: expected one of the {len(PAYLOADS)} event names, got {kind!r}")
+    at, n, data = document.get("at"), document.get("n"), document.get("data")
+    if at is not None and not isinstance(at, int | float):
+        raise EventFormatError(f"at: expected seconds since the epoch, got {at!r}")
+    if not isinstance(n, int):
+        raise EventFormatError(f"n: expected an integer, got {n!r}")
+    if not isinstance(data, dict):
+        raise EventFormatError(f"data: expected an object, got {data!r}")
+    try:
+        context = msgspec.convert(document, type=EventContext)
+        return Event(context, n, at, _read_payload(cls, data))
+    except msgspec.ValidationError as error:
+        raise EventFormatError(f"{kind}: {error}") from error
+
+
+def _read_payload(cls: type[Payload], data: Document) -> Payload:
+    if cls is BlockAdded:
+        return BlockAdded(msgspec.convert(data, type=Block))
+    for name in _REQUIRED[cls.type]:
+        data.setdefault(name, None)
+    if any(name in data for name in _INFINITE):
+        data = {name: math.inf if value == "inf" else value for name, value in data.items()}
+    return msgspec.convert(data, type=cls)

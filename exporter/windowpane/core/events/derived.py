@@ -1,0 +1,156 @@
+"""Derived events: what follows from the facts. Only the session tracker and the alert engine emit them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from windowpane.core.protocols import CountSource, LimitSource
+from windowpane.core.records import record
+from windowpane.core.vocabulary import Component, Phase, Severity, Zone
+
+
+@record
+class PressureMeasured:
+    """Every gauge of the window at one moment. None is unknown, never zero and never healthy."""
+
+    type: ClassVar[str] = "pressure.measured"
+    phase: Phase
+    used_tokens: int
+    """What the next call would send; at `final` the provider's input total."""
+    used_by_component: dict[Component, int]
+    """Sums to `used_tokens`."""
+    count_source: CountSource
+    limit_tokens: int | None = None
+    limit_source: LimitSource | None = None
+    usable_tokens: int | None = None
+    """Limit minus reserve minus safety margin."""
+    utilization: float | None = None
+    """used / limit."""
+    usable_utilization: float | None = None
+    """used / usable."""
+    zone: Zone | None = None
+    red_tokens: int | None = None
+    """Where red begins."""
+    added_tokens: int = 0
+    """Added in this turn so far, before any reduction."""
+    added_by_component: dict[Component, int] = field(default_factory=dict)
+    velocity: float | None = None
+    """Tokens a turn, mean of the last 5; None before the second turn."""
+    turns_until_red: float | None = None
+    """Median forecast; 0 in red, infinite when flat, None when unknown."""
+    turns_until_red_p10: float | None = None
+    """Early end of the 10–90 band."""
+    turns_until_red_p90: float | None = None
+    """Late end of the 10–90 band."""
+    burn_rate: float | None = None
+    """Tokens a turn, mean of the last 20."""
+    turns_until_exhausted: float | None = None
+    """Turns until used reaches limit minus reserve at the burn rate."""
+    budget_utilization: dict[Component, float] = field(default_factory=dict)
+    tool_result_ratio: float | None = None
+    duplicate_ratio: float | None = None
+    stale_ratio: float | None = None
+    duplicate_tokens: int = 0
+    stale_tokens: int = 0
+    """Stale and not duplicate; the rest of the used tokens is fresh."""
+    eviction_rate: float = 0.0
+    """Blocks a turn over the last 5 turns."""
+    estimate_error: float | None = None
+    """(estimated - reported) / reported of the last call, signed."""
+    cache_hit_ratio: float | None = None
+    """Cache read / input total of the last call."""
+    blocks: int = 0
+    """Blocks in the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneChanged:
+    """The window entered another zone."""
+
+    type: ClassVar[str] = "zone.changed"
+    from_zone: Zone
+    to_zone: Zone
+    used_tokens: int
+    utilization: float
+
+
+@dataclass(frozen=True, slots=True)
+class VelocitySpiked:
+    """A turn added far more than the turns before it."""
+
+    type: ClassVar[str] = "velocity.spiked"
+    added_tokens: int
+    baseline_tokens: float
+    """Clipped mean of the turns before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentRegretted:
+    """Content that had left was needed again within the regret window."""
+
+    type: ClassVar[str] = "content.regretted"
+    cause: Literal["eviction", "compression"]
+    match: Literal["same_call", "same_digest", "identifier"]
+    block_id: str
+    """The block that had left."""
+    by: str
+    """The block that fetched it again."""
+    tokens: int
+    """What the block that had left held."""
+    turn_left: int
+    cause_event_id: str
+    """The eviction or compression."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFired:
+    """An alert's condition held for long enough."""
+
+    type: ClassVar[str] = "alert.fired"
+    alert: str
+    severity: Severity
+    crossing_turn: int
+    """Turn at which the condition first held; with session and alert the identity of this firing."""
+    value: float | None
+    threshold: float | None
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertResolved:
+    """A firing alert's condition no longer holds."""
+
+    type: ClassVar[str] = "alert.resolved"
+    alert: str
+    severity: Severity
+    crossing_turn: int
+    value: float | None
+    threshold: float | None
+    fired_turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationDelivered:
+    """A channel took a message about an alert."""
+
+    type: ClassVar[str] = "notification.delivered"
+    alert: str
+    crossing_turn: int
+    channel: str
+    """The channel's kind, such as `json` or `mailto`; never its address."""
+    state: Literal["firing", "resolved"]
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationFailed:
+    """A channel refused a message about an alert, after every retry."""
+
+    type: ClassVar[str] = "notification.failed"
+    alert: str
+    crossing_turn: int
+    channel: str
+    state: Literal["firing", "resolved"]
+    attempts: int
+    reason: str = ""

@@ -1,0 +1,144 @@
+"""What the tracker is told: the window's size, where its zones begin, and how long things stay relevant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from windowpane.core.protocols import LimitSource
+from windowpane.core.vocabulary import Component, ContentType
+
+SMALL_WINDOW_TOKENS: Final = 32_768
+LARGE_WINDOW_TOKENS: Final = 200_000
+MINIMUM_OUTPUT_TOKENS: Final = 4_096
+RESERVE_RATIO: Final = 0.05
+MAXIMUM_RESERVE_RATIO: Final = 0.25
+MARGIN_RATIO: Final = 0.05
+LIVE_SECONDS: Final = 15 * 60.0
+"""A session without an end is live while its last event is at most this old."""
+
+DEFAULT_LIFETIMES: Final[dict[ContentType, int]] = {
+    "tool_result": 8,
+    "thinking": 2,
+    "memory_injection": 20,
+    "assistant_response": 30,
+}
+"""Turns without a reference after which a type of content is stale; types not named never are."""
+
+DEFAULT_BUDGET: Final[dict[Component, float]] = {
+    "system_prompt": 0.06,
+    "tool_definitions": 0.04,
+    "message_history": 0.60,
+    "tool_results": 0.12,
+    "memory_injection": 0.08,
+}
+"""Shares of the limit; output takes 5% and the safety margin 5%, which makes 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where the zones begin, as shares of the limit; `hysteresis` is what it takes to leave one downwards."""
+
+    yellow: float = 0.50
+    orange: float = 0.75
+    red: float = 0.90
+    hysteresis: float = 0.03
+
+    def __post_init__(self) -> None:
+        if not 0 < self.yellow < self.orange < self.red <= 1:
+            raise ValueError(
+                f"zone thresholds must rise within 0 to 1, got yellow {self.yellow}, orange {self.orange}, "
+                f"red {self.red}"
+            )
+        if not 0 <= self.hysteresis < self.yellow:
+            raise ValueError(f"hysteresis must be 0 or more and below yellow, got {self.hysteresis}")
+
+    @classmethod
+    def for_limit(cls, limit_tokens: int) -> Thresholds:
+        """The default profile of a window: earlier below 32K, later before red from 200K."""
+        if limit_tokens < SMALL_WINDOW_TOKENS:
+            return cls(0.40, 0.65, 0.85)
+        if limit_tokens >= LARGE_WINDOW_TOKENS:
+            return cls(0.60, 0.80, 0.90)
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLimits:
+    """The size of a window and what of it can be used, in tokens."""
+
+    limit_tokens: int
+    source: LimitSource
+    reserved_tokens: int
+    """Kept free for output."""
+    margin_tokens: int
+    """Kept free for what client-side counting misses."""
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    usable_tokens: int = field(init=False)
+    """limit − reserved − margin: the only definition of usable."""
+    overflow_tokens: int = field(init=False)
+    """Above this the output reserve is gone: usable plus margin."""
+    yellow_tokens: int = field(init=False)
+    """Where yellow begins; likewise orange and red."""
+    orange_tokens: int = field(init=False)
+    red_tokens: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        usable = self.limit_tokens - self.reserved_tokens - self.margin_tokens
+        object.__setattr__(self, "usable_tokens", usable)
+        object.__setattr__(self, "overflow_tokens", usable + self.margin_tokens)
+        for zone in ("yellow", "orange", "red"):
+            object.__setattr__(self, f"{zone}_tokens", self.at(getattr(self.thresholds, zone)))
+        if self.limit_tokens < 1:
+            raise ValueError(f"limit_tokens must be at least 1, got {self.limit_tokens}")
+        if self.reserved_tokens < 0 or self.margin_tokens < 0 or self.usable_tokens < 1:
+            raise ValueError(
+                f"reserve {self.reserved_tokens} and margin {self.margin_tokens} leave no usable tokens "
+                f"of {self.limit_tokens}"
+            )
+
+    @property
+    def has_usual_zones(self) -> bool:
+        """Whether the zones are those of its size, and not chosen ones."""
+        return self.thresholds == Thresholds.for_limit(self.limit_tokens)
+
+    @classmethod
+    def of(
+        cls,
+        limit_tokens: int,
+        source: LimitSource,
+        *,
+        requested_output_tokens: int = 0,
+        thresholds: Thresholds | None = None,
+    ) -> WindowLimits:
+        """Default reserve and margin: `min(max(4096, requested, 5%), 25%)` and 5% of the limit."""
+        wanted = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(limit_tokens * RESERVE_RATIO))
+        return cls(
+            limit_tokens=limit_tokens,
+            source=source,
+            reserved_tokens=min(wanted, int(limit_tokens * MAXIMUM_RESERVE_RATIO)),
+            margin_tokens=int(limit_tokens * MARGIN_RATIO),
+            thresholds=thresholds or Thresholds.for_limit(limit_tokens),
+        )
+
+    def at(self, ratio: float) -> int:
+        """Tokens at which the threshold *ratio* acts: min(z × limit, z / 0.90 × usable)."""
+        return int(min(ratio * self.limit_tokens, ratio / 0.90 * self.usable_tokens) + 1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerSettings:
+    """How the tracker derives events from facts; turns and ratios."""
+
+    velocity_turns: int = 5
+    burn_turns: int = 20
+    regret_turns: int = 20
+    regret_minimum_tokens: int = 32
+    """Smaller content is too common to call its return a regret."""
+    spike_multiple: float = 3.0
+    spike_minimum_tokens: int = 2_000
+    spike_minimum_turns: int = 5
+    lifetimes: dict[ContentType, int] = field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
+    budget: dict[Component, float] = field(default_factory=lambda: dict(DEFAULT_BUDGET))
+    remembered_departures: int = 5_000
+    """Blocks that left and are watched for their return; the oldest are forgotten first."""

@@ -1,0 +1,39 @@
+"""A block: one piece of content in the window."""
+
+from __future__ import annotations
+
+from windowpane.core.protocols import CountSource
+from windowpane.core.records import record
+from windowpane.core.vocabulary import ContentType
+
+
+@record
+class Block:
+    """One piece of content in the window, with its text or only its digest."""
+
+    id: str
+    """Unique in its session."""
+    content_type: ContentType
+    tokens: int
+    """At ingest, for the session's model."""
+    turn: int
+    """Turn it was created in."""
+    group: str
+    """The atomic unit it belongs to: reasoning, a tool call and all its results, or a single message."""
+    exchange: int
+    """Exchange it belongs to, from 1; 0 before the first user message."""
+    digest: str
+    """Keyed digest of the text; for a tool call, of tool name and arguments."""
+    chars: int
+    """Length of the text in characters."""
+    count_source: CountSource
+    text: str | None = None
+    """None where the source did not record it. Never serialised with an event."""
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    pinned: bool = False
+    """Never removed."""
+    replaces: str | None = None
+    """Id of the (first) block whose place this placeholder or summary takes."""
+    handle: str | None = None
+    """Where the original of a placeholder can be retrieved."""

@@ -1,0 +1,231 @@
+"""The window itself: ordered blocks with running totals, every edit in constant time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component, ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.exceptions import WindowError
+
+
+@dataclass(slots=True)
+class Slot:
+    """A block's place in the window and what happened to it there."""
+
+    block: Block
+    position: int
+    """Order in the window; a replacement takes the position of what it replaces."""
+    expires: int | None
+    """Turn after which it is stale unless referenced; None for never."""
+    referenced_turn: int | None = None
+    references: int = 0
+    stale: bool = False
+    duplicate: bool = False
+    """The same digest stands earlier in the window."""
+
+
+class Window:
+    """What the model can see: ordered blocks, totals by component, duplicates and staleness.
+
+    Totals are kept as blocks come and go, never recomputed, so no operation depends on how many there are
+    (only iteration does). Not thread-safe: one owner a session.
+    """
+
+    def __init__(self, lifetimes: dict[ContentType, int]) -> None:
+        self._lifetimes = lifetimes
+        self._slots: dict[str, Slot] = {}
+        self._groups: dict[str, list[str]] = {}
+        """Groups of more than one block; a block alone is its own group and needs no entry."""
+        self._by_digest: dict[str, str | dict[str, None]] = {}
+        """The only block of a digest, or all of them in order: most digests occur once."""
+        self._expiring: dict[int, list[str]] = {}
+        self._next_position = 0
+        self._ordered = True
+        self.tokens = 0
+        """Sum of the blocks' tokens."""
+        self.tokens_by_component: dict[Component, int] = dict.fromkeys(COMPONENTS, 0)
+        self.duplicate_tokens = 0
+        self.stale_tokens = 0
+        """Stale and not duplicate."""
+        self.version = 0
+        """Changes with every edit; a plan made for another version is out of date."""
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, block_id: object) -> bool:
+        return block_id in self._slots
+
+    def __iter__(self) -> Iterator[Block]:
+        """The blocks in the order the model sees them."""
+        return (slot.block for slot in self.slots())
+
+    def slots(self) -> Iterable[Slot]:
+        """The slots in the order the model sees them; sorts once after a replacement."""
+        if not self._ordered:
+            self._slots = dict(sorted(self._slots.items(), key=lambda item: item[1].position))
+            self._ordered = True
+        return self._slots.values()
+
+    def slot(self, block_id: str) -> Slot:
+        """The slot of a block. Raises `WindowError` when it is not in the window."""
+        try:
+            return self._slots[block_id]
+        except KeyError:
+            raise WindowError(f"block {block_id} is not in the window") from None
+
+    def group(self, group_id: str) -> tuple[str, ...]:
+        """Ids of the blocks of a group, in the order they came; empty when none is left."""
+        if group_id in self._groups:
+            return tuple(self._groups[group_id])
+        alone = self._slots.get(group_id)
+        return (group_id,) if alone is not None and alone.block.group == group_id else ()
+
+    def add(self, block: Block) -> None:
+        """Append a block, or put it in the place of the block it `replaces` when that has just left.
+
+        Raises `WindowError` for an id that is already there.
+        """
+        position = self._next_position
+        self._insert(block, position)
+        self._next_position = position + 1
+
+    def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
+        """Take *removed* out and put *results* where the first of them stood; returns what left.
+
+        Ids that are not in the window are skipped: a recording may remove what it never showed. Without any the
+        results are appended. Raises `WindowError` for a result whose id is already there, and changes nothing.
+        """
+        left = {block_id: self._slots[block_id] for block_id in removed if block_id in self._slots}
+        results = tuple(results)
+        ids = [block.id for block in results]
+        for index, block_id in enumerate(ids):
+            if (block_id in self._slots and block_id not in left) or block_id in ids[:index]:
+                raise WindowError(f"block {block_id} is already in the window")
+        position = self._make_room(left.values(), len(results))
+        for slot in left.values():
+            self._remove(slot)
+        for offset, block in enumerate(results):
+            self._insert(block, position + offset)
+        self._ordered = self._ordered and not results
+        return [slot.block for slot in left.values()]
+
+    def _make_room(self, left: Iterable[Slot], count: int) -> int:
+        """The position of the first of *count* results; what stands behind them moves where one is not enough."""
+        position = min((slot.position for slot in left), default=None)
+        if position is None:
+            position, self._next_position = self._next_position, self._next_position + count
+        elif count > 1:
+            for slot in self._slots.values():
+                if slot.position > position:
+                    slot.position += count - 1
+            self._next_position += count - 1
+        return position
+
+    def refer(self, block_id: str, turn: int) -> bool:
+        """Note that *turn* used a block, which renews its lifetime; False when it is not in the window."""
+        slot = self._slots.get(block_id)
+        if slot is None:
+            return False
+        slot.referenced_turn = turn
+        slot.references += 1
+        lifetime = self._lifetimes.get(slot.block.content_type)
+        if lifetime is not None and not slot.block.pinned:
+            slot.expires = turn + lifetime
+            if slot.stale:
+                slot.stale = False
+                if not slot.duplicate:
+                    self.stale_tokens -= slot.block.tokens
+                self._expiring.setdefault(slot.expires, []).append(block_id)
+        return True
+
+    def enter_turn(self, turn: int) -> None:
+        """Let expire what was not referenced for its lifetime before *turn* (called for every turn once)."""
+        for block_id in self._expiring.pop(turn - 1, ()):
+            slot = self._slots.get(block_id)
+            if slot is None or slot.stale or slot.expires is None:
+                continue
+            if slot.expires >= turn:
+                self._expiring.setdefault(slot.expires, []).append(block_id)
+                continue
+            slot.stale = True
+            if not slot.duplicate:
+                self.stale_tokens += slot.block.tokens
+
+    def clear(self) -> None:
+        """Empty the window for a new one; positions and version go on."""
+        for slot in list(self._slots.values()):
+            self._remove(slot)
+        self._expiring.clear()
+
+    def _insert(self, block: Block, position: int) -> None:
+        if block.id in self._slots:
+            raise WindowError(f"block {block.id} is already in the window")
+        block_id, tokens, group, digest = block.id, block.tokens, block.group, block.digest
+        lifetime = None if block.pinned else self._lifetimes.get(block.content_type)
+        expires = None if lifetime is None else block.turn + lifetime
+        self._slots[block_id] = slot = Slot(block, position, expires)
+        if group != block_id:
+            self._join_group(group, block_id)
+        self.tokens += tokens
+        self.tokens_by_component[COMPONENT_OF[block.content_type]] += tokens
+        if expires is not None:
+            if expires in self._expiring:
+                self._expiring[expires].append(block_id)
+            else:
+                self._expiring[expires] = [block_id]
+        if digest and self._by_digest.setdefault(digest, block_id) is not block_id:
+            self._note_duplicate(slot)
+        self.version += 1
+
+    def _join_group(self, group: str, block_id: str) -> None:
+        members = self._groups.get(group)
+        if members is None:
+            self._groups[group] = members = [group] if group in self._slots else []
+        members.append(block_id)
+
+    def _note_duplicate(self, slot: Slot) -> None:
+        digest = slot.block.digest
+        same = self._by_digest[digest]
+        if isinstance(same, str):
+            self._by_digest[digest] = same = {same: None}
+        same[slot.block.id] = None
+        slot.duplicate = True
+        self.duplicate_tokens += slot.block.tokens
+
+    def _remove(self, slot: Slot) -> None:
+        block = slot.block
+        del self._slots[block.id]
+        group = self._groups.get(block.group)
+        if group is not None:
+            group.remove(block.id)
+            if not group:
+                del self._groups[block.group]
+        self.tokens -= block.tokens
+        self.tokens_by_component[COMPONENT_OF[block.content_type]] -= block.tokens
+        if slot.duplicate:
+            self.duplicate_tokens -= block.tokens
+        elif slot.stale:
+            self.stale_tokens -= block.tokens
+        self._forget_digest(slot)
+        self.version += 1
+
+    def _forget_digest(self, slot: Slot) -> None:
+        """Where the first of equal blocks leaves, the next is no longer a duplicate."""
+        digest = slot.block.digest
+        same = self._by_digest.get(digest)
+        if same is None:
+            return
+        if isinstance(same, str) or len(same) == 1:
+            del self._by_digest[digest]
+            return
+        del same[slot.block.id]
+        if not slot.duplicate:
+            heir = self._slots[next(iter(same))]
+            if heir.duplicate:
+                heir.duplicate = False
+                self.duplicate_tokens -= heir.block.tokens
+                if heir.stale:
+                    self.stale_tokens += heir.block.tokens

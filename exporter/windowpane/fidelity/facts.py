@@ -1,0 +1,278 @@
+"""Decision-critical facts of a conversation: what a summary has to keep and what fidelity is measured by.
+
+Found without a model, in one pass of one regular expression: identifiers, numbers with their key, paths,
+errors, decisions, constraints, open work and the goal. Every distinct token is classified once. Tool output
+is full of names that nobody needs again, so a name counts as critical when a person or the model said it, or
+when it turns up in more than one block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+
+FactKind = Literal[
+    "identifier", "number", "path", "error", "decision", "constraint", "open_work", "goal"
+]  # fmt: skip
+
+MAXIMUM_NAMES: Final = 120
+"""Identifiers, numbers, paths and errors considered at most; the most critical first."""
+MAXIMUM_SENTENCES: Final = 40
+"""Decisions at most; likewise constraints, open work and the goal together."""
+SENTENCE_CHARS: Final = 240
+"""A sentence is cut here: a fact is a line, not a page."""
+MAXIMUM_CLASSIFIED: Final = 50_000
+"""Distinct tokens whose class is remembered within one pass."""
+
+TOKEN: Final = re.compile(r"[.\-/@~$+]{0,32}[\w%](?:[\w.\-/@~$%+]*[\w%])?|[=:]")
+"""Words, names, paths and numbers whole, without the punctuation that ends them; `=` and `:` for keys.
+
+No more than so many signs before a word are read as its beginning: a line of a million dots costs no more than
+any other.
+"""
+
+_CLASS: Final = re.compile(
+    r"(?P<number>[-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3}))"
+    r"|(?P<error>\w*(?:Error|Exception|Failure)|error|ERROR|failed|FAILED|Traceback|panic|fatal|FATAL)"
+    r"|(?P<path>(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]+|/[\w.@+-]{2,}"
+    r"|[\w-]+\.(?:py|ts|tsx|js|jsx|go|rs|c|h|cpp|java|rb|php|sh|sql|md|txt|json|jsonl|ya?ml|toml|cfg|ini|lock"
+    r"|html|css|csv|xml|log|db|proto|ipynb))"
+    r"|(?P<identifier>[A-Za-z$_][\w$]*(?:_[\w$]+|(?<=[a-z0-9])[A-Z][\w$]*)|(?:[A-Za-z_]\w+\.)+[A-Za-z_]\w+"
+    r"|[A-Z]{2,}-\d+|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})"
+)
+_ALTERNATIVES: Final = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+")
+"""Words with slashes between them: in prose `and/or`, in a call or an output a path."""
+_KINDS: Final[dict[str | None, FactKind]] = {
+    "number": "number",
+    "error": "error",
+    "path": "path",
+    "identifier": "identifier",
+}
+
+_CUES: Final[dict[str, FactKind]] = {
+    **dict.fromkeys(
+        (
+            "decided",
+            "decision",
+            "chose",
+            "choose",
+            "chosen",
+            "opted",
+            "instead",
+            "because",
+            "rationale",
+            "agreed",
+        ),
+        "decision",
+    ),
+    **dict.fromkeys(
+        ("must", "never", "always", "cannot", "forbidden", "required", "constraint", "mustn", "shall", "avoid"),
+        "constraint",
+    ),
+    **dict.fromkeys(
+        ("todo", "fixme", "remaining", "pending", "next", "unresolved", "blocked", "blocker", "outstanding"),
+        "open_work",
+    ),
+}
+
+SPOKEN: Final[frozenset[ContentType]] = frozenset(
+    {"user_message", "assistant_response", "thinking", "summary", "memory_injection"}
+)
+"""Content that a person or the model wrote as prose."""
+_WEIGHT: Final[dict[ContentType, int]] = {"user_message": 4, "summary": 3, "assistant_response": 2, "thinking": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that a later decision may rest on."""
+
+    kind: FactKind
+    text: str
+    """As it stood; for a number `key=value`."""
+    words: tuple[str, ...] = ()
+    """Significant words of a sentence, in lower case."""
+    block: int = 0
+    """Index of the block that said it last."""
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whether it is a line of prose instead of a name."""
+        return bool(self.words)
+
+
+@dataclass(slots=True)
+class _Name:
+    kind: FactKind
+    salience: int = 0
+    blocks: int = 0
+    last: int = -1
+
+
+def extract(blocks: Sequence[Block]) -> tuple[Fact, ...]:
+    """The critical facts of *blocks*, most critical first within each kind; blocks without text have none."""
+    finder = _Finder()
+    for index, block in enumerate(blocks):
+        if block.text:
+            finder.read(index, block.content_type, block.text)
+    return finder.facts()
+
+
+class Tokens:
+    """Splits text into classified tokens; remembers the class of each distinct token."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, FactKind | None] = {}
+
+    def kind(self, token: str) -> FactKind | None:
+        """What *token* is by itself: a name, a number, a cue for the sentence it is in, or nothing."""
+        try:
+            return self._classes[token]
+        except KeyError:
+            return self._learn(token)
+
+    def _learn(self, token: str) -> FactKind | None:
+        if len(self._classes) >= MAXIMUM_CLASSIFIED:
+            self._classes.clear()
+        kind = self._classes[token] = _classify(token)
+        return kind
+
+
+def _classify(token: str) -> FactKind | None:
+    if len(token) > 200:
+        return None
+    cue = _CUES.get(token.lower())
+    if cue is not None:
+        return cue
+    match = _CLASS.fullmatch(token)
+    if match is None:
+        return None
+    kind = _KINDS[match.lastgroup]
+    return kind if kind != "identifier" or len(token) > 3 else None
+
+
+class _Finder:
+    """Collects facts block by block."""
+
+    def __init__(self) -> None:
+        self._tokens = Tokens()
+        self._names: dict[str, _Name] = {}
+        self._numbers: dict[str, dict[str, int]] = {}
+        self._sentences: dict[tuple[FactKind, str], Fact] = {}
+        self._goal_seen = False
+
+    def read(self, index: int, content_type: ContentType, text: str) -> None:
+        spoken = content_type in SPOKEN
+        weight = _WEIGHT.get(content_type, 1)
+        if content_type == "tool_call":
+            text = text.replace("\\n", "\n")
+        if content_type == "user_message" and not self._goal_seen:
+            self._goal_seen = True
+            self._keep_sentence("goal", text.strip().split("\n", 1)[0], index)
+        classify = self._tokens.kind
+        for line in text.split("\n"):
+            if content_type == "summary" and line.startswith("## "):
+                continue
+            tokens = TOKEN.findall(line)
+            cues: dict[FactKind, None] = {}
+            for place, token in enumerate(tokens):
+                kind = classify(token)
+                if kind is None:
+                    continue
+                if kind == "number":
+                    self._number(tokens, place, index, weight)
+                elif kind == "path" and spoken and _ALTERNATIVES.fullmatch(token):
+                    continue
+                elif kind in ("path", "identifier"):
+                    self._name(token, kind, index, weight)
+                elif spoken or kind == "error":
+                    cues[kind] = None
+            if cues:
+                self._cued(line, cues, index, spoken=spoken)
+
+    def _name(self, name: str, kind: FactKind, index: int, weight: int) -> None:
+        seen = self._names.get(name)
+        if seen is None:
+            seen = self._names[name] = _Name(kind)
+        if seen.last != index:
+            seen.last = index
+            seen.blocks += 1
+            seen.salience += weight
+
+    def _number(self, tokens: list[str], place: int, index: int, weight: int) -> None:
+        """A number is a fact under the key that names it: `port: 8080`, `timeout = 30s`."""
+        if place < 2 or tokens[place - 1] not in "=:":
+            return
+        key, value = tokens[place - 2], tokens[place]
+        if len(key) < 3 or key[0].isdigit():
+            return
+        values = self._numbers.setdefault(key, {})
+        values[value] = index
+        self._name(f"{key}={value}", "number", index, weight)
+
+    def _cued(self, line: str, cues: Iterable[FactKind], index: int, *, spoken: bool) -> None:
+        if "error" in cues and (not spoken or ":" in line):
+            self._keep_sentence("error", line.strip(), index)
+        if not spoken:
+            return
+        for sentence in line.split(". "):
+            kinds = {_CUES.get(token.lower()) for token in TOKEN.findall(sentence)}
+            for kind in cues:
+                if kind in kinds:
+                    self._keep_sentence(kind, sentence.strip(" \t-*#>."), index)
+
+    def _keep_sentence(self, kind: FactKind, sentence: str, index: int) -> None:
+        sentence = sentence[:SENTENCE_CHARS]
+        words = significant(TOKEN.findall(sentence))
+        if len(words) >= 2:
+            self._sentences.pop((kind, sentence), None)
+            self._sentences[kind, sentence] = Fact(kind, sentence, words, index)
+
+    def facts(self) -> tuple[Fact, ...]:
+        names = [
+            Fact(name.kind, text, block=name.last)
+            for text, name in sorted(
+                self._names.items(), key=lambda item: (-item[1].salience, -item[1].last, item[0])
+            )
+            if (name.salience > 1 or name.blocks > 1) and self._stands(text, name)
+        ]
+        if not names:
+            names = [
+                Fact(name.kind, text, block=name.last)
+                for text, name in self._names.items()
+                if self._stands(text, name)
+            ]
+        newest = list(self._sentences.values())[::-1]
+        errors = [fact for fact in newest if fact.kind == "error"][: MAXIMUM_NAMES // 4]
+        decisions = [fact for fact in newest if fact.kind == "decision"][:MAXIMUM_SENTENCES]
+        goal = [fact for fact in newest if fact.kind == "goal"]
+        state = goal + [fact for fact in newest if fact.kind in ("constraint", "open_work")]
+        return (*errors, *names[: MAXIMUM_NAMES - len(errors)], *decisions, *state[:MAXIMUM_SENTENCES])
+
+    def _stands(self, text: str, name: _Name) -> bool:
+        """A number whose key took several values counters or timestamps rather than states something."""
+        return name.kind != "number" or len(self._numbers[text.split("=", 1)[0]]) == 1
+
+
+_COMMON: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "about after also been before both does each else from have here into just like make more most need only"
+        " other over same should some such than that their them then there these they this those through under"
+        " very want were what when where which while will with would your",
+    )
+)
+
+
+def significant(tokens: Iterable[str]) -> tuple[str, ...]:
+    """The words that carry a sentence: four letters or more or with a digit, no function words, each once."""
+    words: dict[str, None] = {}
+    for token in tokens:
+        word = token.lower()
+        if (len(word) > 3 and word not in _COMMON) or any(char.isdigit() for char in word):
+            words[word] = None
+    return tuple(words)

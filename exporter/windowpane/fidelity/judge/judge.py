@@ -1,0 +1,249 @@
+"""The judge: asks each question of what a compression left, and compares the answers with the original's.
+
+Sans-I/O: `judge` and `judge_chain` are programs that yield model requests; `control.asking` runs them. The key
+to a question comes from the original alone, and a question that the original does not answer is dropped. What
+was left is asked several times, because one answer of a model is an anecdote; each answer is compared with the
+key in a blind order. Not knowing is never agreement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from windowpane.core.vocabulary import Fate
+from windowpane.effects.requests import AskModel, Program
+from windowpane.exceptions import ConfigurationError
+from windowpane.fidelity.judge.answers import Verdict, read_answer, read_verdict
+from windowpane.fidelity.judge.prompts import CHUNK_CHARS, answer_prompt, chunks, compare_prompt
+from windowpane.fidelity.judge.questions import Dimension, Question
+from windowpane.fidelity.probe import CREDIT, WEIGHTS
+
+MINIMUM_REPLICATES: Final = 3
+MINIMUM_READ: Final = 0.5
+"""Share of the questions that must have a readable outcome for a score."""
+FAILURES_IN_A_ROW: Final = 3
+"""A model that fails this often is not asked again."""
+LITERAL_CHARS: Final = 4
+"""A key this long that stands in the original word for word needs no model to be found there."""
+DIMENSIONS: Final[tuple[Dimension, ...]] = ("key_facts", "continuity", "decisions")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """How a judgement is made. Raises `ConfigurationError` for too few replicates or too small a chunk."""
+
+    replicates: int = MINIMUM_REPLICATES
+    chunk_chars: int = CHUNK_CHARS
+    recoverable: bool = False
+    """The originals can be fetched by a handle that the model can see: not knowing then counts half."""
+
+    def __post_init__(self) -> None:
+        if self.replicates < MINIMUM_REPLICATES:
+            raise ConfigurationError("replicates", f"{self.replicates}", expected=f">= {MINIMUM_REPLICATES}")
+        if self.chunk_chars < 200:
+            raise ConfigurationError("chunk_chars", f"{self.chunk_chars}", expected=">= 200")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One question's outcome."""
+
+    question: Question
+    key: str
+    """The original's answer."""
+    fates: tuple[Fate, ...]
+    """Of the replicates that could be read."""
+    answers: tuple[str, ...]
+    """What was answered from what was left; empty for not knowing."""
+
+    @property
+    def credit(self) -> float:
+        """Mean over the replicates, 0 to 1."""
+        return sum(CREDIT[fate] for fate in self.fates) / len(self.fates)
+
+    @property
+    def fate(self) -> Fate:
+        """What more than half of the replicates say; kept needs that, a tie is the worst of the others."""
+        counts = {fate: self.fates.count(fate) for fate in ("contradicted", "lost", "recoverable", "kept")}
+        if 2 * counts["kept"] > len(self.fates):
+            return "kept"
+        rest: tuple[Fate, ...] = ("contradicted", "lost", "recoverable")
+        return max(rest, key=lambda fate: counts[fate])
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What of the original is still known after one compression; ratios 0 to 1, None where nothing was asked."""
+
+    score: float | None
+    key_facts: float | None = None
+    continuity: float | None = None
+    decisions: float | None = None
+    judged: tuple[Judged, ...] = ()
+    dropped: tuple[Question, ...] = ()
+    """Questions that the original does not answer."""
+    unread: tuple[Question, ...] = ()
+    """Questions with no readable outcome."""
+    calls: int = 0
+    """Of the model, for the whole chain so far."""
+    reason: str = ""
+    """Why there is no score."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    question: Question
+    key: str
+
+
+class _Stopped(Exception):  # noqa: N818 (control flow: the model failed too often)
+    """Ends a judgement early."""
+
+
+def judge(
+    original: str, compressed: str, questions: Sequence[Question], *, settings: JudgeSettings | None = None
+) -> Program[Judgement]:
+    """How much of what *questions* ask of *original* can still be answered from *compressed*."""
+    (judgement,) = yield from judge_chain(original, [compressed], questions, settings=settings)
+    return judgement
+
+
+def judge_chain(
+    original: str, stages: Sequence[str], questions: Sequence[Question], *, settings: JudgeSettings | None = None
+) -> Program[tuple[Judgement, ...]]:
+    """A judgement of each stage of a chain of compressions, every one against the first original."""
+    asker = _Asker(settings or JudgeSettings())
+    if not questions:
+        return tuple(Judgement(None, reason="there are no questions") for _ in stages)
+    keyed: list[_Keyed] = []
+    dropped: list[Question] = []
+    try:
+        for question in questions:
+            key = yield from _key(asker, original, question)
+            if key is None:
+                dropped.append(question)
+            else:
+                keyed.append(_Keyed(question, key))
+        judgements = []
+        for stage in stages:
+            judged = yield from _judge_stage(asker, stage, keyed)
+            judgements.append(_summed(judged, dropped, asker.calls))
+        return tuple(judgements)
+    except _Stopped as stopped:
+        failed = Judgement(None, dropped=tuple(dropped), calls=asker.calls, reason=f"the judge failed: {stopped}")
+        return tuple(failed for _ in stages)
+
+
+def _key(asker: _Asker, original: str, question: Question) -> Program[str | None]:
+    """The original's answer; None where it has none, or another than the one that was expected."""
+    expected = read_answer(question.expected) if question.expected else None
+    if question.expected and expected is None:
+        return None
+    if expected is not None and len(expected) >= LITERAL_CHARS and _plain(expected) in _plain(original):
+        return expected
+    found = yield from asker.answer(question.text, original)
+    if expected is None or not found:
+        return found or None
+    agreed = yield from asker.agree(question.text, expected, found, replicate=0)
+    return expected if agreed == "yes" else None
+
+
+def _judge_stage(asker: _Asker, stage: str, keyed: Sequence[_Keyed]) -> Program[list[Judged]]:
+    judged: list[Judged] = []
+    for item in keyed:
+        one = yield from _judge_one(asker, stage, item)
+        judged.append(one)
+    return judged
+
+
+def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Program[Judged]:
+    fates: list[Fate] = []
+    answers: list[str] = []
+    for replicate in range(asker.settings.replicates):
+        answer = yield from asker.answer(item.question.text, stage)
+        if answer is None:
+            continue
+        if not answer:
+            fates.append("recoverable" if asker.settings.recoverable else "lost")
+            answers.append("")
+            continue
+        agreed = yield from asker.agree(item.question.text, item.key, answer, replicate=replicate)
+        if agreed is not None:
+            fates.append("kept" if agreed == "yes" else "contradicted")
+            answers.append(answer)
+    return Judged(item.question, item.key, tuple(fates), tuple(answers))
+
+
+class _Asker:
+    """Asks one question a prompt and reads the answers strictly."""
+
+    def __init__(self, settings: JudgeSettings) -> None:
+        self.settings = settings
+        self.calls = 0
+        self._failures = 0
+
+    def answer(self, question: str, text: str) -> Program[str | None]:
+        """The answer of *text*, of its last part that has one; empty for not knowing, None for no reply."""
+        heard = False
+        for part in reversed(list(chunks(text, self.settings.chunk_chars))):
+            said = yield from self._ask(*answer_prompt(question, part))
+            if said is None:
+                continue
+            heard = True
+            answer = read_answer(said)
+            if answer is not None:
+                return answer
+        return "" if heard else None
+
+    def agree(self, question: str, key: str, answer: str, *, replicate: int) -> Program[Verdict | None]:
+        """Whether *answer* says what *key* says; which of them is shown first is drawn from the content."""
+        drawn = blake2b(f"{question}\0{key}\0{replicate}".encode("utf-8", "surrogatepass"), digest_size=1)
+        first, second = (key, answer) if drawn.digest()[0] % 2 else (answer, key)
+        said = yield from self._ask(*compare_prompt(question, first, second))
+        return None if said is None else read_verdict(said)
+
+    def _ask(self, system: str, user: str) -> Program[str | None]:
+        self.calls += 1
+        answer = yield AskModel(system, user)
+        if not answer.failed:
+            self._failures = 0
+            return str(answer.value or "").strip() or None  # silence is no answer, not even that it does not know
+        self._failures += 1
+        if self._failures >= FAILURES_IN_A_ROW:
+            raise _Stopped(f"{type(answer.error).__name__}: {answer.error}"[:200])
+        return None
+
+
+def _summed(judged: Sequence[Judged], dropped: Sequence[Question], calls: int) -> Judgement:
+    read = [item for item in judged if item.fates]
+    unread = tuple(item.question for item in judged if not item.fates)
+    if not judged:
+        reason = "the original answers none of the questions"
+        return Judgement(None, dropped=tuple(dropped), calls=calls, reason=reason)
+    key_facts, continuity, decisions = (_share(read, dimension) for dimension in DIMENSIONS)
+    score = weighted((key_facts, continuity, decisions))
+    reason = ""
+    if len(read) < MINIMUM_READ * len(judged):
+        score, reason = None, f"only {len(read)} of {len(judged)} questions had a readable verdict"
+    return Judgement(
+        score, key_facts, continuity, decisions, tuple(read), tuple(dropped), unread, calls=calls, reason=reason
+    )
+
+
+def weighted(shares: Iterable[float | None]) -> float | None:
+    """The weighted mean of key facts, continuity and decisions; one without questions gives its weight up."""
+    present = [(weight, share) for weight, share in zip(WEIGHTS, shares, strict=True) if share is not None]
+    total = sum(weight for weight, _ in present)
+    return sum(weight * share for weight, share in present) / total if present else None
+
+
+def _share(judged: Sequence[Judged], dimension: Dimension) -> float | None:
+    credit = [item.credit for item in judged if item.question.measures == dimension]
+    return sum(credit) / len(credit) if credit else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

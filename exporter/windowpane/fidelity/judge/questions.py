@@ -1,0 +1,161 @@
+"""Questions about a text, made without a model from the facts it states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, Literal, get_args
+
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.facts import SPOKEN, TOKEN, Fact, FactKind, extract, significant
+
+QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
+"""A single fact; a file or name the work is about; where the work stands; what was decided and why."""
+Dimension = Literal["key_facts", "continuity", "decisions"]
+"""The part of fidelity that a question measures."""
+
+KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
+DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
+    "recall": "key_facts",
+    "artifact": "key_facts",
+    "continuation": "continuity",
+    "decision": "decisions",
+}
+MAXIMUM_QUESTIONS: Final = 12
+LINE_CHARS: Final = 200
+"""Of the line around a blank that a question shows."""
+CONTEXT_WORDS: Final = 3
+"""A line with fewer words beside the blank asks nothing."""
+
+_KIND_OF: Final[dict[FactKind, QuestionKind]] = {
+    "number": "recall",
+    "error": "recall",
+    "identifier": "artifact",
+    "path": "artifact",
+    "goal": "continuation",
+    "constraint": "continuation",
+    "open_work": "continuation",
+    "decision": "decision",
+}
+_WORDING: Final[dict[FactKind, str]] = {
+    "error": "Which error or failure was seen that concerns {subject}? Give its message.",
+    "goal": "What is the task about? It concerns {subject}.",
+    "constraint": "Which rule has to be kept that concerns {subject}?",
+    "open_work": "What still has to be done, or is open, that concerns {subject}?",
+    "decision": "What was decided about {subject}, and why?",
+}
+_BLANK: Final = "____"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question, and the key to it where somebody wrote one."""
+
+    text: str
+    kind: QuestionKind
+    expected: str = ""
+    """What the right answer says; empty where the original is to be asked."""
+    dimension: Dimension | None = None
+    """Where it is not the one of its kind."""
+
+    @property
+    def measures(self) -> Dimension:
+        """The dimension its outcome counts towards."""
+        return self.dimension or DIMENSION_OF[self.kind]
+
+
+def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -> tuple[Question, ...]:
+    """At most *limit* questions about what *blocks* state, the kinds in turn; the same for the same text.
+
+    Within a kind they are spread over the whole length, so that what was said late is asked for as well.
+    """
+    pools: dict[QuestionKind, list[Question]] = {kind: [] for kind in KINDS}
+    for fact in sorted(extract(blocks), key=lambda fact: fact.block):
+        question = _question(fact, _source(fact, blocks))
+        if question is not None and question.text not in {known.text for known in pools[question.kind]}:
+            pools[question.kind].append(question)
+    queues = {kind: _spread(pool) for kind, pool in pools.items()}
+    chosen: list[Question] = []
+    while len(chosen) < limit and any(queues.values()):
+        for queue in queues.values():
+            if queue and len(chosen) < limit:
+                chosen.append(queue.pop(0))
+    return tuple(chosen)
+
+
+def blocks_of(text: str) -> tuple[Block, ...]:
+    """A text without structure as blocks, a paragraph each, in the way that facts are read from."""
+    return tuple(_block(index, part) for index, part in enumerate(re.split(r"\n\s*\n", text)) if part.strip())
+
+
+def _block(index: int, text: str) -> Block:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    tokens = max(1, len(text) // 4)
+    return Block(
+        f"b{index}", "assistant_response", tokens, 1, f"b{index}", 1, digest, len(text), "estimate", text
+    )
+
+
+def _spread(pool: list[Question]) -> list[Question]:
+    """The last, the first, the middle, then the rest: any beginning of it reaches over the whole text."""
+    order: list[Question] = []
+    stretches = [pool]
+    if pool:
+        order.append(pool[-1])
+        stretches = [pool[:-1]]
+    while stretches:
+        stretch = stretches.pop(0)
+        if stretch:
+            middle = len(stretch) // 2 if len(order) > 1 else 0
+            order.append(stretch[middle])
+            stretches += [stretch[middle + 1 :], stretch[:middle]]
+    return order
+
+
+def _source(fact: Fact, blocks: Sequence[Block]) -> str:
+    """The text a name is asked from: the last in which a person or the model spoke of it.
+
+    A name that only tools printed is asked for where it is a path; the others nobody may ever need again.
+    """
+    if fact.is_sentence or fact.kind == "number":
+        return ""
+    for block in reversed(blocks):
+        if block.content_type in SPOKEN and fact.text in (block.text or ""):
+            return block.text or ""
+    return blocks[fact.block].text or "" if fact.kind == "path" else ""
+
+
+def _question(fact: Fact, text: str) -> Question | None:
+    kind = _KIND_OF[fact.kind]
+    if fact.kind == "number":
+        key, value = fact.text.split("=", 1)
+        return Question(f"Which value does `{key}` have?", kind, value)
+    if not fact.is_sentence:
+        return _cloze(fact, text, kind)
+    subject = _subject(fact)
+    return Question(_WORDING[fact.kind].format(subject=subject), kind, fact.text) if subject else None
+
+
+def _subject(fact: Fact) -> str:
+    """The most telling words of a sentence, at most two: names first, then long words; never all of them."""
+    cues = set(_WORDING) | {"decided", "must", "because", "never", "always", "next", "instead", "remaining"}
+    words = [word for word in fact.words if word not in cues]
+    if len(words) < 3:
+        return ""
+    telling = sorted(words, key=lambda word: (word.isalpha(), -len(word)))[:2]
+    return " and ".join(f"`{word}`" for word in words if word in telling)
+
+
+def _cloze(fact: Fact, text: str, kind: QuestionKind) -> Question | None:
+    """The last line that names the fact, with a blank in its place."""
+    lines = [line.strip() for line in text.replace("\\n", "\n").split("\n") if fact.text in line]
+    for line in reversed(lines):
+        at = line.index(fact.text)
+        start = max(0, at - LINE_CHARS // 2)
+        shown = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
+        if len(significant(TOKEN.findall(shown.replace(_BLANK, " ")))) >= CONTEXT_WORDS:
+            asked = f"Which name or path belongs in the blank of this line from the work: “{shown}”"
+            return Question(asked, kind, fact.text)
+    return None

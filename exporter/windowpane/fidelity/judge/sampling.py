@@ -1,0 +1,175 @@
+"""Judges a sample of a process's compressions off the agent's path: a bounded queue and one thread.
+
+A judgement may take minutes and many calls of a model. So only a share of the compressions is judged, chosen by
+their ids; what does not fit the queue, or the calls that may be made, is dropped and counted; and a session that
+ended before its judgement came is left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final
+
+from windowpane.core.events import FidelityEvaluated
+from windowpane.core.protocols import Digester
+from windowpane.core.window.blocks import Block
+from windowpane.effects.run import MODEL_TIMEOUT_SECONDS, Model, name_of, run
+from windowpane.exceptions import ConfigurationError
+from windowpane.fidelity.judge.evaluation import Compression, Evaluation, evaluate_compression, text_of
+from windowpane.fidelity.judge.judge import JudgeSettings
+from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question
+
+CAPACITY: Final = 4
+"""Compressions that wait at most; each holds the texts it is judged by."""
+EARLIER_CHARS: Final = 400_000
+"""Of what earlier compressions of a session took away, for the questions about it; the newest."""
+
+_log = logging.getLogger(__name__)
+
+Deliver = Callable[[FidelityEvaluated], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How compressions are sampled and judged. Raises `ConfigurationError` for what is out of range."""
+
+    rate: float = 0.1
+    """Share of the compressions that are judged, 0 to 1."""
+    questions: int = MAXIMUM_QUESTIONS
+    writes_questions: bool = False
+    """Whether the judge writes the questions; else they are made from facts."""
+    capacity: int = CAPACITY
+    timeout_seconds: float = MODEL_TIMEOUT_SECONDS
+    """Of one call."""
+    max_calls: int | None = None
+    """Calls of the model, for all sessions together; None for no bound."""
+    judging: JudgeSettings | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.rate <= 1.0:
+            raise ConfigurationError("rate", f"{self.rate}", expected="0 to 1")
+        if self.questions < 1:
+            raise ConfigurationError("questions", f"{self.questions}", expected=">= 1")
+        if self.capacity < 1:
+            raise ConfigurationError("capacity", f"{self.capacity}", expected=">= 1")
+        if self.max_calls is not None and self.max_calls < 1:
+            raise ConfigurationError("max_calls", f"{self.max_calls}", expected=">= 1, or None for no bound")
+
+
+class CallsSpentError(Exception):
+    """The judge's calls are used up; no model was asked."""
+
+
+class SampledJudge:
+    """A judge for any number of sessions; make one for the process and hand it to their managers."""
+
+    def __init__(self, judge: Model, sample: Sample | None = None) -> None:
+        self.sample = sample or Sample()
+        self.name = name_of(judge)
+        self.dropped = 0
+        """Chosen compressions that found the queue full, or no calls left."""
+        self.calls = 0
+        """Of the model, so far."""
+        self._judge = judge
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._changed = threading.Condition()
+        """Guards the queue, the thread and the counts."""
+        self._thread: threading.Thread | None = None
+
+    def chooses(self, event_id: str) -> bool:
+        """Whether the compression of that event is in the sample; the same for the same id."""
+        drawn = blake2b(event_id.encode(), digest_size=8).digest()
+        return int.from_bytes(drawn, "big") < self.sample.rate * 2**64
+
+    def submit(self, job: Callable[[], object]) -> bool:
+        """Queue *job*; False when the queue is full or no calls are left. Never blocks."""
+        with self._changed:
+            if self._is_spent() or len(self._waiting) >= self.sample.capacity:
+                self.dropped += 1
+                return False
+            self._waiting.append(job)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._work, name="windowpane-judge", daemon=True)
+                self._thread.start()
+            return True
+
+    def drain(self, timeout_seconds: float) -> bool:
+        """Wait until everything queued is judged; False when that took too long."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._thread is None, timeout_seconds)
+
+    def evaluate(self, compression: Compression, digest: Digester) -> Evaluation:
+        """Judge one compression on this thread."""
+        program = evaluate_compression(
+            compression,
+            judge_name=self.name,
+            digest=digest,
+            settings=self.sample.judging,
+            limit=self.sample.questions,
+            write=self.sample.writes_questions,
+        )
+        return run(program, self._ask, timeout_seconds=self.sample.timeout_seconds)
+
+    def _is_spent(self) -> bool:
+        return self.sample.max_calls is not None and self.calls >= self.sample.max_calls
+
+    def _ask(self, system: str, user: str) -> Any:
+        """Call the model, if that is still allowed; a judgement that runs out of calls says so."""
+        with self._changed:
+            if self._is_spent():
+                raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
+            self.calls += 1
+            if self._is_spent():
+                _log.warning("the %d calls of the judge are used up; nothing more is judged", self.calls)
+        return self._judge(system, user)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._thread = None
+                    self._changed.notify_all()
+                    return
+                job = self._waiting.popleft()
+            try:
+                job()
+            except Exception:  # noqa: BLE001 (telemetry never harms the agent)
+                _log.exception("a judgement failed")
+
+
+class JudgedSession:
+    """One session's compressions: which are judged, and what the next of them is still asked about the first."""
+
+    def __init__(self, judge: SampledJudge, digest: Digester, deliver: Deliver) -> None:
+        self._judge = judge
+        self._digest = digest
+        self._deliver = deliver
+        self._earlier = ""
+        self._carried: tuple[Question, ...] = ()
+
+    def offer(self, event_id: str, removed: Iterable[Block], window: Iterable[Block]) -> None:
+        """Queue a compression if it is in the sample; called with the session's lock held. Never raises."""
+        try:
+            if self._judge.chooses(event_id):
+                self._offer(event_id, tuple(removed), tuple(window))
+        except Exception:  # noqa: BLE001 (telemetry never harms the agent)
+            _log.exception("a compression could not be offered to the judge")
+
+    def _offer(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> None:
+        gone = {block.id for block in removed}
+        recoverable = any(block.handle is not None and block.replaces in gone for block in window)
+        compression = Compression(event_id, removed, window, recoverable, self._earlier)
+        text = text_of([block for block in removed if block.content_type != "summary"])
+        self._earlier = f"{self._earlier}\n\n{text}".strip()[-EARLIER_CHARS:]
+        self._judge.submit(lambda: self._evaluate(compression))
+
+    def _evaluate(self, compression: Compression) -> None:
+        """On the judge's thread, one after the other, so that questions pass from one to the next."""
+        found = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
+        self._carried = (*self._carried, *found.keyed)[-MAXIMUM_QUESTIONS:]
+        self._deliver(found.event)

@@ -1,0 +1,199 @@
+"""Runs a fidelity suite: compresses each case's text, asks the judge, and decides whether the gate is passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.window.blocks import Block
+from windowpane.effects.run import Model, ask, name_of, run
+from windowpane.exceptions import WindowpaneError
+from windowpane.fidelity.facts import extract
+from windowpane.fidelity.judge.evaluation import text_of
+from windowpane.fidelity.judge.judge import (
+    DIMENSIONS,
+    Judged,
+    Judgement,
+    JudgeSettings,
+    judge,
+    weighted,
+)
+from windowpane.fidelity.judge.questions import Dimension, Question, blocks_of, questions_from
+from windowpane.fidelity.probe import evaluate
+from windowpane.fidelity.suite.document import CaseEntry, Suite
+from windowpane.fidelity.suite.matching import string_match
+from windowpane.fidelity.suite.texts import original_of
+from windowpane.manager.plans.extractive import summarize
+from windowpane.manager.plans.prompts import COMPACTION, SHORTER, fenced, transcript
+
+EXTRACTIVE = "extractive (no model)"
+MODEL_TIMEOUT_SECONDS = 300.0
+"""Of one call: nothing waits for it but the terminal, and the text may be long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Who compresses and who judges."""
+
+    counter: TokenCounter
+    judge: Model = string_match
+    compressor: Model | None = None
+    """None takes the embedded extractive summarizer."""
+    prompt: str = ""
+    """System prompt for the compressor; empty takes the one the manager uses."""
+    settings: JudgeSettings = field(default_factory=JudgeSettings)
+    minimum_score: float | None = None
+    """Overrides the suite's."""
+
+    @property
+    def compressor_name(self) -> str:
+        """What made the summaries."""
+        return EXTRACTIVE if self.compressor is None else name_of(self.compressor)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    """What became of one case; tokens of the original and of its summary."""
+
+    name: str
+    minimum_score: float
+    judgement: Judgement
+    probe: float | None = None
+    """Share of facts still in sight, found without a model: a floor, no recall."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    summary: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether its score is known and high enough."""
+        return self.judgement.score is not None and self.judgement.score >= self.minimum_score
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteReport:
+    """What became of a suite; ratios 0 to 1, over the questions of all cases."""
+
+    suite: str
+    judge: str
+    compressor: str
+    cases: tuple[CaseReport, ...]
+    minimum_score: float
+    minimums: dict[Dimension, float]
+
+    @property
+    def dimensions(self) -> dict[Dimension, float | None]:
+        """Mean credit of the questions of each dimension."""
+        return {dimension: _mean(self._judged(dimension)) for dimension in DIMENSIONS}
+
+    @property
+    def score(self) -> float | None:
+        """Weighted mean of the dimensions; None where nothing could be judged."""
+        return weighted(self.dimensions[dimension] for dimension in DIMENSIONS)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Why the gate is not passed; empty when it is. What is unknown has not passed."""
+        found = (
+            [] if _reaches(self.score, self.minimum_score) else [_below("score", self.score, self.minimum_score)]
+        )
+        for dimension, minimum in self.minimums.items():
+            if not _reaches(self.dimensions[dimension], minimum):
+                found.append(_below(dimension, self.dimensions[dimension], minimum))
+        for case in self.cases:
+            if case.judgement.score is None:
+                found.append(f"case {case.name}: {case.judgement.reason}")
+            elif not case.passed:
+                found.append(_below(f"case {case.name}", case.judgement.score, case.minimum_score))
+            if case.tokens_after >= case.tokens_before > 0:
+                found.append(f"case {case.name}: the summary is not smaller than the original")
+        return tuple(found)
+
+    def _judged(self, dimension: Dimension) -> list[Judged]:
+        return [
+            item for case in self.cases for item in case.judgement.judged if item.question.measures == dimension
+        ]
+
+
+def run_suite(
+    suite: Suite, folder: Path, setup: Setup, *, progress: Callable[[str], object] | None = None
+) -> SuiteReport:
+    """Run every case; one that cannot be run is reported with the reason and does not stop the rest."""
+    minimum = suite.minimum_score if setup.minimum_score is None else setup.minimum_score
+    reports = []
+    for case in suite.cases:
+        if progress is not None:
+            progress(case.name)
+        floor = 0.0 if case.minimum_score is None else case.minimum_score
+        try:
+            reports.append(_run_case(case, suite, folder, setup, floor=floor))
+        except WindowpaneError as error:
+            reports.append(CaseReport(case.name, floor, Judgement(None, reason=str(error))))
+    return SuiteReport(
+        suite.name, name_of(setup.judge), setup.compressor_name, tuple(reports), minimum, dict(suite.dimensions)
+    )
+
+
+def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: Setup, *, floor: float) -> CaseReport:
+    blocks = original_of(case, folder, setup.counter)
+    original = text_of(blocks)
+    summary = ""
+    for stretch in _stretches(blocks, suite.rounds):
+        summary = _compress(stretch, summary, case.goal, suite.summary_tokens, setup)
+    questions: Sequence[Question] = [entry.question() for entry in case.questions] or questions_from(blocks)
+    judgement = run(
+        judge(original, summary, questions, settings=setup.settings),
+        setup.judge,
+        timeout_seconds=MODEL_TIMEOUT_SECONDS,
+    )
+    return CaseReport(
+        name=case.name,
+        minimum_score=floor,
+        judgement=judgement,
+        probe=evaluate(blocks, blocks_of(summary), digest=str).score,
+        tokens_before=setup.counter.count(original),
+        tokens_after=setup.counter.count(summary),
+        summary=summary,
+    )
+
+
+def _compress(blocks: Sequence[Block], previous: str, goal: str, max_tokens: int, setup: Setup) -> str:
+    """One compression of the summary so far and the next stretch."""
+    if setup.compressor is None:
+        earlier = [previous] if previous else []
+        return summarize(
+            extract(blocks), goal=goal, previous=earlier, max_tokens=max_tokens, counter=setup.counter
+        )
+    system = setup.prompt or COMPACTION
+    parts = [f"[summary of what came before]\n{previous}"] if previous else []
+    parts += [f"[goal]\n{goal}"] if goal else []
+    user = fenced([*parts, *transcript(blocks, setup.counter)])
+    answer = ask(
+        setup.compressor,
+        f"{system}\n{SHORTER.format(tokens=max_tokens)}",
+        user,
+        timeout_seconds=MODEL_TIMEOUT_SECONDS,
+    )
+    if answer.failed:
+        raise WindowpaneError(f"the compressor failed: {type(answer.error).__name__}: {answer.error}")
+    return str(answer.value or "")
+
+
+def _stretches(blocks: Sequence[Block], rounds: int) -> list[Sequence[Block]]:
+    """The blocks in *rounds* stretches of about the same number, none empty."""
+    size = -(-len(blocks) // rounds)
+    return [blocks[at : at + size] for at in range(0, len(blocks), size)]
+
+
+def _mean(judged: Sequence[Judged]) -> float | None:
+    return sum(item.credit for item in judged) / len(judged) if judged else None
+
+
+def _reaches(value: float | None, minimum: float) -> bool:
+    return value is not None and value >= minimum
+
+
+def _below(what: str, value: float | None, minimum: float) -> str:
+    return f"{what} is unknown" if value is None else f"{what} {value:.2f} is below {minimum:.2f}"

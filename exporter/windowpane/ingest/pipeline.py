@@ -1,0 +1,71 @@
+"""Recordings into a store: the readers, the tracker, the alert engine and the store, composed once.
+
+`sources` knows nothing of alerts and the store nothing of recordings; this is where a recorded session gets what
+a live one has: exact or estimated counts, a window size and prices, a fidelity probe for every compression, and
+the alerts it would have fired (stored, never sent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.fidelity.probe import evaluate
+from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.tokens import counter_for, image_tokens
+from windowpane.sources.ingest import Ingest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windowpane.alerts.rules import Rule
+    from windowpane.config.schema import Config
+    from windowpane.core.events import Event
+    from windowpane.core.protocols import Digester
+    from windowpane.store.interface import EventStore
+    from windowpane.store.records import ImportOutcome
+
+
+def make_ingest(
+    digest: Digester,
+    *,
+    limit_tokens: int | None = None,
+    agent: str | None = None,
+    model: str = "",
+    with_fidelity: bool = True,
+    config: Config | None = None,
+) -> Ingest:
+    """What playing recordings needs, with the packaged vocabularies and catalogue; deterministic.
+
+    *config* says where zones begin, over how many turns velocity is taken and what is stale, as it does for
+    agents that run; None is the defaults.
+    """
+    return Ingest(
+        digest=digest,
+        counter_for=partial(counter_for, wait=True),
+        catalogue=PriceCatalogue(),
+        limit_tokens=limit_tokens,
+        agent=agent,
+        model=model,
+        settings=None if config is None else config.tracker_settings(),
+        thresholds=None if config is None else config.thresholds(),
+        evaluate=evaluate if with_fidelity else None,
+        media_tokens=image_tokens,
+    )
+
+
+class JudgedStore:
+    """A store for the importer that keeps each recorded session together with the alerts it would have fired.
+
+    *rules* are those of the configuration; None is the defaults.
+    """
+
+    def __init__(self, store: EventStore, *, rules: Sequence[Rule] | None = None) -> None:
+        self._store = store
+        self._rules = rules
+
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        """Store a recorded session and its alerts; the same recording gives the same bytes."""
+        return self._store.import_session(lambda: AlertEngine(self._rules).weave(events()))

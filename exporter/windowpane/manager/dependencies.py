@@ -1,0 +1,73 @@
+"""What a managed session is given: its task, and whatever it needs of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windowpane.core.events import Event, Usage
+from windowpane.core.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
+from windowpane.fidelity.judge.sampling import SampledJudge
+from windowpane.manager.plans.checkpoint import Found
+from windowpane.manager.plans.notes import NoteStore
+from windowpane.manager.spans import SpanLink
+
+
+class CheckpointStore(Protocol):
+    """Where checkpoints are kept."""
+
+    def save(self, document: dict[str, Any], markdown: str) -> None:
+        """Write a checkpoint. Raises `StaleCheckpointError` when a newer one is there."""
+        ...
+
+    def load(self, task_id: str) -> Found:
+        """The newest checkpoint of a task that is whole. Raises `CorruptCheckpointError` when none is."""
+        ...
+
+    def archive(self, task_id: str) -> None:
+        """Put the checkpoints of a task aside: nothing resumes from them any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What the manager needs of the world."""
+
+    counter: TokenCounter
+    digest: Digester
+    emit: Callable[[list[Event]], None]
+    clock: Clock | None
+    """None where events have no time."""
+    timer: Callable[[], float]
+    """Seconds of a monotonic clock, for durations."""
+    archive: Archive | None = None
+    checkpoints: CheckpointStore | None = None
+    environment: EnvironmentProbe | None = None
+    notes: NoteStore | None = None
+    """Where the agent's notes survive the process."""
+    subagent: Callable[[str], Any] | None = None
+    """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
+    model: Callable[[str, str], Any] | None = None
+    """A language model `(system, user) -> text`, sync or async; writes summaries."""
+    hook_took: Callable[[str, float], object] | None = None
+    """Told the name and seconds of each hook: the exporter's metrics about itself."""
+    cost_of: Callable[[Usage], float | None] | None = None
+    next_limit: Callable[[int], int | None] | None = None
+    judge: SampledJudge | None = None
+    """Judges a sample of the compressions, off the agent's path."""
+    spans: SpanLink | None = None
+    """Where the agent's own tracing is told about the window, and events about its spans."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the session is for; never removed and repeated word for word."""
+
+    goal: str = ""
+    constraints: tuple[str, ...] = ()
+    success_criteria: tuple[str, ...] = ()
+    task_id: str = ""
+    """What its checkpoints are kept under, so that another session can go on with it."""
+    paths: tuple[str, ...] = ()
+    """Files it depends on."""

@@ -1,0 +1,105 @@
+"""Keeps components within their budgets, where that is wanted: each is reduced by what its overflow calls for.
+
+Tool results: the oldest summarised by a model, then masked. Memory: the stalest dropped. History: compacted.
+System prompt and tools are the designer's and are only reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import Component
+from windowpane.effects.requests import Program
+from windowpane.manager.engine import Core, Stuck
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.policies import Policy
+from windowpane.manager.plans.protection import GRADES
+from windowpane.manager.status import Action
+from windowpane.manager.steps.eviction import NOTHING, Outcome, evict
+from windowpane.manager.steps.ladder import Tally, compact_unless_stopped, is_left_to_turn_end
+from windowpane.manager.steps.tool_results import summarize_results
+
+ORDER: Final[tuple[Component, ...]] = ("tool_results", "memory_injection", "message_history")
+GROWTH: Final = 1.05
+RETRY_TURNS: Final = 4
+"""What could not be reduced is not tried again before it has grown by as much, or so many turns have passed."""
+RESULTS: Final = Policy("tool_results", {"recency": 0.6, "lifetime": 0.4}, only=frozenset({"tool_result"}))
+MEMORY: Final = Policy(
+    "memory_injection",
+    {"lifetime": 0.6, "references": 0.2, "recency": 0.2},
+    drops="any",
+    masks=False,
+    only=frozenset({"memory_injection"}),
+)
+
+
+def enforce(
+    core: Core, limits: WindowLimits, levels: Levels, tally: Tally, components: Iterable[Component]
+) -> Program[None]:
+    """Reduce each of *components* that is over its budget, whatever the zone."""
+    for component in components:
+        if _excess(core, component) <= 0:
+            continue
+        for action, outcome in (yield from _reduce(core, limits, levels, component)):
+            tally.note(action, outcome)
+        core.stuck.pop(component, None)
+        if _excess(core, component) > 0:
+            core.stuck[component] = Stuck(_used(core, component), core.tracker.turn)
+
+
+def over_budget(core: Core, levels: Levels, *, between: bool = False) -> list[Component]:
+    """What is to be enforced before a call, or *between* two: there history, where it is compacted there."""
+    if core.settings.enforce != "component":
+        return []
+    waits = is_left_to_turn_end(core, levels)
+    return [
+        component
+        for component in ORDER
+        if _excess(core, component) > 0
+        and not _is_stuck(core, component)
+        and between == (waits and component == "message_history")
+    ]
+
+
+def _is_stuck(core: Core, component: Component) -> bool:
+    stuck = core.stuck.get(component)
+    if stuck is None:
+        return False
+    return _used(core, component) < stuck.used_tokens * GROWTH and core.tracker.turn < stuck.turn + RETRY_TURNS
+
+
+def _used(core: Core, component: Component) -> int:
+    return core.tracker.window.tokens_by_component[component]
+
+
+def _excess(core: Core, component: Component) -> int:
+    budget = None if core.budget is None else core.budget.budget_tokens(component)
+    return 0 if budget is None else _used(core, component) - budget
+
+
+def _reduce(
+    core: Core, limits: WindowLimits, levels: Levels, component: Component
+) -> Program[list[tuple[Action, Outcome]]]:
+    done: list[tuple[Action, Outcome]] = []
+    target = max(0, core.used() - _excess(core, component))
+    aimed = replace(levels, target=target)
+    if component == "message_history":
+        return [("compact", (yield from compact_unless_stopped(core, limits, aimed, trigger="budget")))]
+    if component == "tool_results" and core.settings.model and not core.breaker.open:
+        done.append(("compact", (yield from summarize_results(core, limits, aimed))))
+    excess = _excess(core, component)
+    outcome = NOTHING
+    if excess > 0 and core.settings.policy is not None:
+        outcome = yield from evict(
+            core,
+            limits,
+            levels,
+            grades=GRADES,
+            minimum_tokens=1,
+            target_used=max(0, core.used() - excess),
+            policy=RESULTS if component == "tool_results" else MEMORY,
+        )
+    return [*done, ("evict", outcome)]

@@ -1,0 +1,145 @@
+"""Takes in a conversation that began elsewhere, mended first where calls and results do not match.
+
+A history in the shape of OpenAI's chat API or of Anthropic's messages. What is broken is dropped, or answered by
+a stand-in with the id of its call, as the caller says; each repair is counted and reported. Calls at the very end
+that have no result yet are not broken: the agent goes on with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from windowpane.core.events import HistoryRepaired
+from windowpane.core.window.groups import Repaired, Unanswered, call_ids, repair
+from windowpane.core.window.parts import repair_parts
+from windowpane.effects.requests import Program
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.engine import Core
+from windowpane.manager.user_content import read_user
+from windowpane.models.replies import plain, read_reply
+
+Message = dict[str, Any]
+
+_PENDING: Final = "\0pending"
+"""Stands for the results that have not come yet while the history is mended."""
+_STANDING_ROLES: Final = ("system", "developer")
+_ROLES: Final = (*_STANDING_ROLES, "user", "assistant", "tool")
+
+
+def take_history(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Program[dict[str, int]]:
+    """Put the messages into the window; what was repaired, by kind. Raises `ConfigurationError` at once."""
+    if unanswered not in ("answer", "drop"):
+        raise ConfigurationError("unanswered", f"{unanswered!r}", expected="answer or drop")
+    return _take_all(core, messages, unanswered=unanswered)
+
+
+def _take_all(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Program[dict[str, int]]:
+    mended = mend([plain(message) for message in messages], unanswered=unanswered)
+    for name, count in mended.repairs.items():
+        core.tracker.record(HistoryRepaired(name, count))
+    for message in mended.messages:
+        yield from _take(core, message)
+    return mended.repairs
+
+
+def take_user(core: Core, content: object, *, pinned: bool = False) -> Program[None]:
+    """What a user said, as text or content parts; tool results among these answer their calls."""
+    read = read_user(content)
+    for part in read.results:
+        said, failed = part.get("content") or "", part.get("is_error") is True
+        yield from core.tool_result("", said, part.get("tool_use_id"), is_error=failed)
+    if read.parts or not read.results:
+        core.add_user(read.parts, pinned=pinned)
+
+
+def mend(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
+    """The history with every call but those at its open end answered, and no result without its call."""
+    readable = [message for message in messages if message.get("role") in _ROLES]
+    in_parts = any(_parts(message, "tool_use", "tool_result") for message in readable)
+    standing = [message for message in readable if message["role"] in _STANDING_ROLES]
+    if in_parts:
+        said = [message for message in readable if message["role"] not in _STANDING_ROLES]
+        whole = _with_pending_parts(said)
+        mended = repair_parts(whole, unanswered=unanswered)
+        kept = [*standing, *filter(None, map(_without_pending, mended.messages))]
+    else:
+        mended = repair([*readable, *_pending(readable)], unanswered=unanswered)
+        kept = [message for message in mended.messages if message.get("content") != _PENDING]
+    repairs = dict(mended.repairs)
+    if len(readable) < len(messages):
+        repairs["unreadable_message"] = len(messages) - len(readable)
+    return Repaired(kept, repairs)
+
+
+def _take(core: Core, message: Mapping[str, Any]) -> Program[None]:
+    role, content = message["role"], message.get("content")
+    if role in _STANDING_ROLES:
+        core.add("system_prompt", _text(content))
+    elif role == "assistant":
+        core.add_reply(read_reply(message).parts)
+    elif role == "tool":
+        yield from core.tool_result(str(message.get("name") or ""), content or "", message.get("tool_call_id"))
+    elif content:
+        yield from take_user(core, content)
+
+
+def _pending(messages: list[Message]) -> list[Message]:
+    """A result for each call at the open end of a history."""
+    last = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] != "tool"), None)
+    if last is None or messages[last]["role"] != "assistant":
+        return []
+    answered = {message.get("tool_call_id") for message in messages[last + 1 :]}
+    open_ids = [call_id for call_id in call_ids(messages[last]) if call_id not in answered]
+    return [{"role": "tool", "tool_call_id": call_id, "content": _PENDING} for call_id in open_ids]
+
+
+def _with_pending_parts(messages: list[Message]) -> list[Message]:
+    """The history with a result for each call at its open end: the last reply, or results of it and no more."""
+    last = len(messages) - 1
+    if last > 0 and messages[last]["role"] == "user" and _only_results(messages[last]):
+        last -= 1
+    if last < 0 or messages[last]["role"] != "assistant":
+        return messages
+    answered = {
+        part.get("tool_use_id") for message in messages[last + 1 :] for part in _parts(message, "tool_result")
+    }
+    pending = [
+        {"type": "tool_result", "tool_use_id": part["id"], "content": _PENDING}
+        for part in _parts(messages[last], "tool_use")
+        if part.get("id") and part["id"] not in answered
+    ]
+    results = [part for message in messages[last + 1 :] for part in message["content"]]
+    if not pending:
+        return messages
+    return [*messages[: last + 1], {"role": "user", "content": [*results, *pending]}]
+
+
+def _without_pending(message: Message) -> Message | None:
+    """The message without stand-ins for results to come; None where nothing else was in it."""
+    if message["role"] != "user":
+        return message
+    parts = [part for part in message["content"] if part.get("content") != _PENDING]
+    return {**message, "content": parts} if parts else None
+
+
+def _only_results(message: Message) -> bool:
+    content = message.get("content")
+    return (
+        isinstance(content, list | tuple) and bool(content) and all(_is(part, "tool_result") for part in content)
+    )
+
+
+def _parts(message: Mapping[str, Any], *kinds: str) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    return [part for part in content if _is(part, *kinds)] if isinstance(content, list | tuple) else []
+
+
+def _is(part: object, *kinds: str) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in kinds
+
+
+def _text(content: object) -> str:
+    if isinstance(content, list | tuple):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return str(content or "")

@@ -1,0 +1,231 @@
+"""Checkpoints: structured state that survives a window, as JSON for machines and Markdown for people.
+
+A checkpoint says what is planned, under way and done, never one for the other. It carries its schema, its window
+and version, which only grow, and a checksum over everything else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from windowpane.exceptions import CorruptCheckpointError
+from windowpane.fidelity.facts import extract
+from windowpane.manager.plans.notes import as_data
+from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE, Section, parse
+from windowpane.manager.plans.task_record import TaskRecord
+
+if TYPE_CHECKING:
+    from windowpane.manager.engine import Core
+
+CHECKPOINT_SCHEMA: Final = 1
+MAXIMUM_LINES: Final = 40
+"""Lines of one section."""
+BOOTSTRAP_CHARACTERS: Final = 16_000
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint ready to be written."""
+
+    document: Document
+    markdown: str
+
+    @property
+    def version(self) -> int:
+        """Grows with every checkpoint of a session."""
+        return cast("int", self.document["version"])
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the JSON form."""
+        return len(encode(self.document))
+
+
+class Rejection(NamedTuple):
+    """A checkpoint that was there and was not used."""
+
+    version: int | None
+    """None where it cannot even be read."""
+    reason: str
+
+
+class Found(NamedTuple):
+    """What a store holds for a task."""
+
+    document: Document | None
+    """The newest that is whole; None on a cold start."""
+    rejected: tuple[Rejection, ...] = ()
+
+
+def checkpoint_of(core: Core, *, completed: str | None = None) -> Checkpoint:
+    """The session's state now: the task word for word, its record, and what the window says of it.
+
+    *completed* is the final summary of a task that is done.
+    """
+    tracker = core.tracker
+    blocks = [block for block in tracker.window if block.text]
+    sections: dict[Section, list[str]] = {}
+    for block in blocks:
+        if block.content_type == "summary":
+            sections = parse(block.text or "")
+    for fact in reversed(extract([block for block in blocks if block.content_type != "system_prompt"])):
+        section: Section = {
+            "constraint": "constraints", "decision": "decisions", "error": "errors", "open_work": "state",
+            "goal": "state",
+        }.get(fact.kind, "artifacts")  # type: ignore[assignment]  # fmt: skip
+        lines = sections.setdefault(section, [])
+        if fact.text not in lines:
+            lines.append(fact.text)
+    status = core.status()
+    document: Document = {
+        "schema": CHECKPOINT_SCHEMA,
+        "task_id": core.task_id,
+        "session_id": tracker.info.session_id,
+        "status": "active" if completed is None else "completed",
+        "summary": completed or "",
+        "saved_at": core.now(),
+        "agent": tracker.info.agent,
+        "model": tracker.info.model,
+        "window_id": core.windows_before + tracker.window_id,
+        "version": core.checkpoint_version,
+        "turn": tracker.turn,
+        "goal": core.goal,
+        "constraints_given": list(core.constraints),
+        "task": core.task.to_document(),
+        "notes": as_data(core.notes.notes),
+        "environment": dict(core.environment),
+        "used_tokens": status.used_tokens,
+        "limit_tokens": status.limit_tokens,
+        "sections": {
+            name: lines[-MAXIMUM_LINES:]
+            for name, lines in sections.items()
+            if name not in ("goal", "progress", "lookup")
+        },
+        "handles": [block.handle for block in blocks if block.handle],
+    }
+    document["checksum"] = checksum(document)
+    return Checkpoint(document, to_markdown(document))
+
+
+def encode(document: Document) -> bytes:
+    """The JSON that is written; the same document always gives the same bytes."""
+    return json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode("utf-8", "surrogatepass")
+
+
+def checksum(document: Document) -> str:
+    """SHA-256 over the document without its checksum."""
+    return sha256(encode({key: value for key, value in document.items() if key != "checksum"})).hexdigest()
+
+
+def decode(raw: bytes) -> Document:
+    """The document of a written checkpoint. Raises `CorruptCheckpointError` naming what does not hold."""
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise CorruptCheckpointError(f"not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise CorruptCheckpointError("not a JSON object")
+    if document.get("schema") != CHECKPOINT_SCHEMA:
+        raise CorruptCheckpointError(f"schema {document.get('schema')!r}, expected {CHECKPOINT_SCHEMA}")
+    for key in ("session_id", "goal", "window_id", "version", "sections"):
+        if key not in document:
+            raise CorruptCheckpointError(f"{key} is missing")
+    for key in ("window_id", "version"):
+        if not isinstance(document[key], int) or isinstance(document[key], bool):
+            raise CorruptCheckpointError(f"{key} is {document[key]!r}, expected a number")
+    if document.get("checksum") != checksum(document):
+        raise CorruptCheckpointError("the checksum does not match")
+    return document
+
+
+def generation(document: Document) -> tuple[int, int]:
+    """What orders the checkpoints of a session: window, then version."""
+    return int(document["window_id"]), int(document["version"])
+
+
+def to_markdown(document: Document) -> str:
+    """The checkpoint for people."""
+    task = TaskRecord.from_document(document.get("task", {}))
+    lines = [
+        f"# {document['agent']}: window {document['window_id']}, checkpoint {document['version']}",
+        "",
+        f"Turn {document['turn']}, {document['used_tokens']} tokens used.",
+        "",
+        HEADINGS["goal"],
+        document["goal"] or "(none given)",
+        *(f"- {constraint}" for constraint in document["constraints_given"]),
+        *(f"- Success: {criterion}" for criterion in task.success_criteria),
+    ]
+    marks = {"done": "[x]", "in_progress": "[~]", "planned": "[ ]"}
+    boxes = [f"{marks[status]} {name}" for name, status in task.subtasks.items()]
+    record: list[tuple[str, list[str]]] = [
+        ("## Subtasks (x done, ~ in progress)", boxes),
+        ("## Decisions made", [str(choice) for choice in task.choices]),
+        ("## Open issues", task.open_issues),
+        ("## Learnings", task.learnings),
+        *((HEADINGS[name], entries) for name, entries in document["sections"].items() if name in HEADINGS),
+    ]
+    for heading, entries in record:
+        if entries:
+            lines += ["", heading, *(f"- {entry}" for entry in entries)]
+    if document.get("summary"):
+        lines += ["", "## Result", document["summary"]]
+    return "\n".join(lines) + "\n"
+
+
+def bootstrap(
+    document: Document, *, max_characters: int = BOOTSTRAP_CHARACTERS, drift: Sequence[str] = ()
+) -> str:
+    """The text a fresh window begins with: the task word for word, the rest as far as it fits.
+
+    What is urgent comes first: what changed around the task, what is under way, what stands in the way.
+    """
+    task = TaskRecord.from_document(document.get("task", {}))
+    origin = f"checkpoint {document['version']}, window {document['window_id']}"
+    parts = [
+        PREAMBLE,
+        f"[Resumed from {origin}. What is planned is not done.]",
+        goal_text(document["goal"], document["constraints_given"], task.success_criteria, heading=True),
+    ]
+    text = "\n".join(part for part in parts if part)
+    sections: Mapping[str, Sequence[str]] = document["sections"]
+    bodies: list[tuple[str, Iterable[str]]] = [
+        ("## Changed since the checkpoint; look again before relying on it", drift),
+        (HEADINGS["progress"], task.lines()),
+    ]
+    for heading, entries in bodies:
+        text += _fitting(heading, entries, max_characters - len(text))
+    for name in cast("tuple[Section, ...]", ("constraints", "state", "decisions", "errors", "artifacts")):
+        text += _fitting(HEADINGS[name], sections.get(name, ()), max_characters - len(text), newest=True)
+    return text
+
+
+def goal_text(goal: str, constraints: Sequence[str], criteria: Sequence[str], *, heading: bool = False) -> str:
+    """Goal, constraints and success criteria, word for word."""
+    lines = [
+        goal,
+        *(f"{'- ' if heading else 'Constraint: '}{constraint}" for constraint in constraints),
+        *(f"{'- ' if heading else ''}Success: {criterion}" for criterion in criteria),
+    ]
+    lines = [line for line in lines if line]
+    return "\n".join([HEADINGS["goal"], *lines] if heading and lines else lines)
+
+
+def _fitting(heading: str, entries: Iterable[str], room: int, *, newest: bool = False) -> str:
+    """The section with the first entries that *room* characters hold, or the *newest*; empty without any."""
+    lines = [f"\n- {entry}" for entry in entries]
+    room -= len(heading) + 1
+    taken = 0
+    for line in reversed(lines) if newest else lines:
+        room -= len(line)
+        if room < 0:
+            break
+        taken += 1
+    shown = lines[len(lines) - taken :] if newest else lines[:taken]
+    return f"\n{heading}{''.join(shown)}" if shown else ""

@@ -1,0 +1,157 @@
+"""Plans a compaction: what of the conversation is replaced by a summary, and what of it stays as it is.
+
+The tail stays, whole groups of it, cut at an exchange boundary where one is near; so do the user's own messages
+as far as they fit, and everything that never leaves. The previous summary is taken up by the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.core.window.blocks import Block
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.plans.protection import never_removed, tail
+from windowpane.manager.snapshot import Group, Snapshot, groups_of
+
+TAIL_TOKENS: Final = 15_000
+TAIL_RATIO: Final = 0.25
+USER_TOKENS: Final = 20_000
+USER_RATIO: Final = 0.15
+SUMMARY_TOKENS: Final = 4_000
+SUMMARY_RATIO: Final = 0.14
+"""Both bounds also hold as a share of usable, so that a small window is not filled by its own summary."""
+SUMMARY_SHARE: Final = 0.5
+"""Of what it replaces: a summary larger than half is hardly one."""
+TAIL_GRADES: Final = (1.0, 0.5, 0.25, 0.0)
+"""Shares of the tail that are tried until the target can be met."""
+
+
+Keeps = Callable[[Snapshot, Sequence[Group]], set[str]]
+"""Ids of the groups that a compaction leaves as they are, beside those that never leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much a compaction keeps as it is; each bound in tokens also holds as a share of usable.
+
+    Raises `ConfigurationError` for a share that is not from 0 to below 1, or a summary without room.
+    """
+
+    tail_tokens: int = TAIL_TOKENS
+    tail_ratio: float = TAIL_RATIO
+    user_tokens: int = USER_TOKENS
+    """Of the user's own messages before the tail, newest first."""
+    user_ratio: float = USER_RATIO
+    summary_tokens: int = SUMMARY_TOKENS
+    summary_ratio: float = SUMMARY_RATIO
+    keeps: Keeps | None = None
+    """Chooses what is kept instead of a tail by size."""
+    by_model: bool = True
+    """Whether a language model may write the summary."""
+
+    def __post_init__(self) -> None:
+        for name in ("tail_ratio", "user_ratio", "summary_ratio"):
+            share = getattr(self, name)
+            if not 0 <= share < 1:
+                raise ConfigurationError(f"compression.{name}", f"{share} is no share", expected="0 to below 1")
+        if self.summary_tokens < 1 or not self.summary_ratio:
+            raise ConfigurationError("compression.summary_tokens", "no room for a summary", expected=">= 1")
+
+
+ENGINE_SHAPE: Final = Shape()
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What is removed, oldest first; made for one version of the window."""
+
+    version: int
+    removed: tuple[Block, ...]
+    straddler: Block | None
+    """A user message that fits only in part: it is removed and comes back shortened."""
+    straddler_tokens: int
+    previous: tuple[Block, ...]
+    """Earlier summaries among the removed."""
+    summary_tokens: int
+    """At most for the summary, the goal aside."""
+    remaining_tokens: int
+    """Of the window without what is removed."""
+
+    @property
+    def removed_tokens(self) -> int:
+        """Tokens of what is removed."""
+        return sum(block.tokens for block in self.removed)
+
+
+def plan_compaction(snapshot: Snapshot, target_tokens: int, shape: Shape = ENGINE_SHAPE) -> CompactionPlan | None:
+    """The compaction that keeps most and still reaches *target_tokens*, else the one that frees most.
+
+    None where there is nothing to compact.
+    """
+    groups = groups_of(snapshot.items)
+    fixed = never_removed(snapshot, groups)
+    usable = snapshot.limits.usable_tokens
+    if shape.keeps is not None:
+        return _plan(snapshot, groups, fixed | shape.keeps(snapshot, groups), shape)
+    best: CompactionPlan | None = None
+    for grade in TAIL_GRADES:
+        tail_tokens = int(grade * min(shape.tail_tokens, shape.tail_ratio * usable))
+        kept = fixed | set(_at_exchange(groups, tail(groups, tail_tokens)))
+        plan = _plan(snapshot, groups, kept, shape)
+        if plan is None:
+            continue
+        best = plan
+        if plan.remaining_tokens + plan.summary_tokens + plan.straddler_tokens <= target_tokens:
+            break
+    return best
+
+
+def _at_exchange(groups: Sequence[Group], kept: Sequence[str]) -> Sequence[str]:
+    """The kept tail from an exchange's beginning on, where that keeps at least half of it."""
+    members = [group for group in groups if group.id in set(kept)]
+    total = sum(group.tokens for group in members)
+    left = total
+    for at, group in enumerate(members):
+        if group.items[0].block.content_type == "user_message" and at:
+            return [member.id for member in members[at:]] if left >= total / 2 else kept
+        left -= group.tokens
+    return kept
+
+
+def _plan(snapshot: Snapshot, groups: Sequence[Group], kept: set[str], shape: Shape) -> CompactionPlan | None:
+    usable = snapshot.limits.usable_tokens
+    room = int(min(shape.user_tokens, shape.user_ratio * usable))
+    straddler: Block | None = None
+    straddler_tokens = 0
+    gone: list[Group] = []
+    for group in reversed(groups):
+        block = group.items[0].block
+        if block.content_type == "summary" and not block.pinned:
+            gone.append(group)
+        elif group.id in kept:
+            continue
+        elif block.content_type == "user_message" and straddler is None:
+            room -= block.tokens
+            if room < 0:
+                if room + block.tokens >= block.tokens // 4 > 16:
+                    straddler, straddler_tokens = block, room + block.tokens
+                room = 0
+                gone.append(group)
+        else:
+            gone.append(group)
+    removed = tuple(item.block for group in reversed(gone) for item in group.items)
+    previous = tuple(block for block in removed if block.content_type == "summary")
+    if len(removed) == len(previous):
+        return None
+    tokens = sum(block.tokens for block in removed)
+    return CompactionPlan(
+        version=snapshot.version,
+        removed=removed,
+        straddler=straddler,
+        straddler_tokens=straddler_tokens,
+        previous=previous,
+        summary_tokens=int(min(shape.summary_tokens, shape.summary_ratio * usable, SUMMARY_SHARE * tokens)),
+        remaining_tokens=snapshot.tokens - tokens,
+    )

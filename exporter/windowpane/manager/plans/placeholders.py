@@ -1,0 +1,82 @@
+"""Placeholders: one short line in the place of a tool result that left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.window.blocks import Block
+
+MAXIMUM_TOKENS: Final = 50
+FINDING_CHARS: Final = 140
+NAMES: Final = 3
+NAMES_TOKENS: Final = 14
+"""Of the placeholder that names may take; the finding has the rest."""
+SCANNED_LINES: Final = 40
+"""Lines at either end of a result that are looked at for its finding."""
+
+_FAILURE: Final = re.compile(r"\b(?:\w*Error|\w*Exception|error|failed|FAILED|fatal|panic|denied)\b")
+_COUNT: Final = re.compile(
+    r"\b\d+\s+(?:file|match|result|test|error|warning|line|item|row|reference|passed|failed|found)\w*"
+    r"|\b[Ff]ound\b.{0,20}\d",
+)
+_BARE: Final = re.compile(r"[\s{}\[\]()<>,;:=*#\-_|\"'`]*")
+
+
+def handle_of(name: str) -> str:
+    """The archive's handle for the original of *name*."""
+    return f"wp:{name}"
+
+
+def finding_of(text: str) -> str:
+    """One line that says what a tool result found: a failure, else a count, else its first line with words."""
+    lines = text[:20_000].split("\n", SCANNED_LINES)[:SCANNED_LINES]
+    if len(text) > 20_000 or len(lines) == SCANNED_LINES:
+        lines += text[-20_000:].rsplit("\n", SCANNED_LINES)[1:]
+    for pattern in (_FAILURE, _COUNT):
+        for line in lines:
+            if pattern.search(line[:2_000]):
+                return _short(line)
+    return next((_short(line) for line in lines if not _BARE.fullmatch(line[:200])), "")
+
+
+def _short(line: str) -> str:
+    line = " ".join(line[:1_000].split())
+    return line if len(line) <= FINDING_CHARS else line[: FINDING_CHARS - 1] + "…"
+
+
+def placeholder_text(
+    block: Block, finding: str, handle: str | None, counter: TokenCounter, *, names: Sequence[str] = ()
+) -> str:
+    """What stands in for *block*: turn, tool, finding, names and the handle of the original; at most 50 tokens.
+
+    *names* are those the agent used of what is in it, the most wanted first; it tells those it has room for.
+    """
+    name = (block.tool_name or "tool")[:60]
+    where = f" Original: {handle}" if handle else ""
+    named = _named(names, counter)
+    while True:
+        found = f" {finding}" if finding else ""
+        text = f"[Result of {name}, turn {block.turn}, left the window.{found}{named}{where}]"
+        if counter.count(text) <= MAXIMUM_TOKENS:
+            return text
+        if finding:
+            finding = finding[: len(finding) * 2 // 3].rstrip("… ") + "…" if len(finding) > 12 else ""
+        elif named:
+            named = ""
+        elif len(name) > 12:
+            name = name[: len(name) // 2]
+        else:
+            return text
+
+
+def _named(names: Sequence[str], counter: TokenCounter) -> str:
+    told = ""
+    for name in names[:NAMES]:
+        longer = f"{told}, {name}" if told else f" Names: {name}"
+        if counter.count(longer) > NAMES_TOKENS:
+            break
+        told = longer
+    return f"{told}." if told else ""

@@ -1,0 +1,128 @@
+"""Sub-agent delegation: a subtask works in a window of its own, and only a bounded result comes back.
+
+The strategy decides whether a subtask is worth it, words the assignment, and bounds what returns. Running the
+sub-agent is the caller's: any agent that takes a text and gives one back, observed as a child session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.core.events import ContentCompressed, SubagentDelegated, SubagentReturned
+from windowpane.core.protocols import Digester, TokenCounter
+from windowpane.fidelity.facts import extract
+from windowpane.fidelity.judge.questions import blocks_of
+from windowpane.manager.plans.extractive import summarize
+from windowpane.manager.plans.truncation import middle_out
+
+RESULT_TOKENS: Final = 2_000
+"""Of what a sub-agent returns, at most."""
+EXPECTED_CALLS: Final = 10
+"""Tool calls from which a subtask is worth a window of its own."""
+EXPECTED_TOKENS: Final = 50_000
+"""Tokens of exploration from which it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """What could be handed over."""
+
+    task: str
+    """Complete in itself: the sub-agent sees nothing else of the conversation."""
+    constraints: Sequence[str] = ()
+    """Rules of the task that hold for the sub-agent as well, word for word."""
+    expected_tool_calls: int = 0
+    expected_tokens: int = 0
+    """Of exploration that would otherwise enter the window."""
+    needs_history: bool = False
+    """Whether it makes sense only with the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationPlan:
+    """A subtask that is worth delegating."""
+
+    child_session_id: str
+    assignment: str
+    """All that the sub-agent is told."""
+    max_tokens: int
+    delegated: SubagentDelegated
+    """To be recorded when the sub-agent starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What comes back into the window of the parent."""
+
+    text: str
+    """Empty where the sub-agent failed or said nothing."""
+    tokens: int
+    event: SubagentReturned
+    compressed: ContentCompressed | None
+    """Where the result was cut, or the child's window is known to have been larger."""
+
+
+def plan_delegation(
+    subtask: Subtask, *, child_session_id: str, digest: Digester, max_tokens: int = RESULT_TOKENS
+) -> DelegationPlan | None:
+    """How to delegate *subtask*; None where doing it in place is cheaper or needs the conversation."""
+    worthwhile = subtask.expected_tool_calls >= EXPECTED_CALLS or subtask.expected_tokens >= EXPECTED_TOKENS
+    if subtask.needs_history or not worthwhile or not subtask.task.strip():
+        return None
+    rules = "".join(f"\n- {constraint}" for constraint in subtask.constraints)
+    assignment = (
+        f"{subtask.task.strip()}\n"
+        + (f"\nThese rules hold:{rules}\n" if rules else "")
+        + f"\nReport what you found in at most {max_tokens:,} tokens: the conclusion first, then names, paths, "
+        "numbers and errors letter by letter, then what is still open. Leave out how you got there."
+    )
+    return DelegationPlan(
+        child_session_id, assignment, max_tokens, SubagentDelegated(child_session_id, digest(subtask.task))
+    )
+
+
+def returned(
+    plan: DelegationPlan,
+    result: str | None,
+    *,
+    counter: TokenCounter,
+    failed: str = "",
+    child_tokens: int | None = None,
+) -> Returned:
+    """The result, bounded: one that is too long is reduced to its facts, or cut in its middle where that is more.
+
+    *failed* says why there is none: an error's text never becomes content. *child_tokens* is the size of the
+    child's window where it is known; then the reduction is reported as a compression.
+    """
+    text = "" if failed else (result or "").strip()
+    if not text:
+        outcome = "failed" if failed else "empty"
+        return Returned("", 0, SubagentReturned(plan.child_session_id, 0, outcome), None)
+    before = counter.count(text)
+    outcome = "completed"
+    method = "agent"
+    if before > plan.max_tokens:
+        text, method, outcome = _bounded(text, plan.max_tokens, counter), "extractive", "truncated"
+    tokens = counter.count(text)
+    source = before if child_tokens is None else max(before, child_tokens)
+    compressed = None
+    if source > tokens:
+        compressed = ContentCompressed(
+            strategy="subagent_delegation",
+            trigger="delegation",
+            outcome="accepted",
+            tokens_before=source,
+            tokens_after=tokens,
+            method=method,
+        )
+    return Returned(text, tokens, SubagentReturned(plan.child_session_id, tokens, outcome), compressed)
+
+
+def _bounded(text: str, max_tokens: int, counter: TokenCounter) -> str:
+    """Half of the room for the text's own beginning and end, half for the facts between."""
+    ends = middle_out(text, max_tokens // 2, counter)
+    facts = summarize(extract(blocks_of(text)), goal="", max_tokens=max_tokens // 2 - 8, counter=counter)
+    both = f"{ends}\n\n{facts}"
+    return both if counter.count(both) <= max_tokens else middle_out(text, max_tokens, counter)

@@ -1,0 +1,76 @@
+"""Middle-out truncation: the head and the tail stay, what lies between is named by its size."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from windowpane.core.protocols import TokenCounter
+
+ATTEMPTS: Final = 6
+SMALLEST_STRING: Final = 16
+
+
+def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
+    """*text* in at most *max_tokens*, or unchanged when it fits; never longer than it was.
+
+    *note* is added to the marker, such as where the original can be found. Under a limit too small for the
+    marker, only the beginning stays.
+    """
+    total = counter.count(text)
+    if total <= max_tokens:
+        return text
+    if max_tokens <= 0:
+        return ""
+    marker = f"\n[… {total - max_tokens} tokens left out{note} …]\n"
+    room = max_tokens - counter.count(marker)
+    if room < 8:
+        return _head(text, max_tokens, counter)
+    keep = len(text) * room // total
+    for _ in range(ATTEMPTS):
+        half = keep // 2
+        if half < 1:
+            break
+        shorter = f"{text[:half]}{marker}{text[-half:]}"
+        if len(shorter) < len(text) and counter.count(shorter) <= max_tokens:
+            return shorter
+        keep = keep * 4 // 5
+    return _head(text, max_tokens, counter)
+
+
+def clip_arguments(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
+    """Arguments of a tool call with their long strings cut middle-out; still the JSON object they were.
+
+    Unchanged where they are no JSON object or no long string is in them. May stay above *max_tokens*.
+    """
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(arguments, dict):
+        return text
+    share = max_tokens
+    for _ in range(ATTEMPTS):
+        clipped = json.dumps(_clip(arguments, share, counter, note), ensure_ascii=False)
+        if counter.count(clipped) <= max_tokens or share < SMALLEST_STRING:
+            break
+        share = share * 2 // 3
+    return clipped if len(clipped) < len(text) else text
+
+
+def _clip(value: Any, max_tokens: int, counter: TokenCounter, note: str) -> Any:
+    if isinstance(value, str):
+        return middle_out(value, max_tokens, counter, note=note) if len(value) > max_tokens else value
+    if isinstance(value, dict):
+        return {key: _clip(item, max_tokens, counter, note) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clip(item, max_tokens, counter, note) for item in value]
+    return value
+
+
+def _head(text: str, max_tokens: int, counter: TokenCounter) -> str:
+    """The longest beginning found by halving that fits; at least empty."""
+    head = text[: max_tokens * 4]
+    while head and counter.count(head) > max_tokens:
+        head = head[: len(head) * 3 // 4]
+    return head

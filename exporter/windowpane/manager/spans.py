@@ -1,0 +1,72 @@
+"""The tracing span that is current around a hook, as far as the manager needs to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from windowpane.manager.engine import Core
+from windowpane.manager.status import Status
+
+
+class SpanIds(NamedTuple):
+    """Which span of which trace; hexadecimal."""
+
+    trace_id: str
+    span_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOnSpan:
+    """What a span is told about the window of its call."""
+
+    session_id: str
+    status: Status
+    compacted: bool
+    """The conversation was compacted for this call."""
+
+
+class SpanLink(Protocol):
+    """The span that is current on the thread, or in the task, that calls a hook."""
+
+    def current(self) -> SpanIds | None:
+        """Its ids; None where there is no span."""
+        ...
+
+    def describe(self, window: Callable[[], WindowOnSpan]) -> None:
+        """Tell it about the window, which is asked only where there is somebody to tell."""
+        ...
+
+
+@contextmanager
+def spanned(
+    link: SpanLink,
+    core: Core,
+    lock: AbstractContextManager[Any],
+    contain: Callable[[str, Exception], None],
+) -> Iterator[None]:
+    """Around a hook: its events carry the current span's ids, and afterwards the span is told about the window.
+
+    Whatever fails in tracing goes to *contain* and no further; what the hook raises passes.
+    """
+    try:
+        ids = link.current()
+        with lock:
+            core.tracker.trace(*(ids or (None, None)))
+    except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
+        contain("reading the current span", error)
+
+    def window() -> WindowOnSpan:
+        with lock:
+            compacted = core.compacted_turn is not None and core.compacted_turn == core.tracker.turn
+            return WindowOnSpan(core.tracker.info.session_id, core.status(), compacted)
+
+    try:
+        yield
+    finally:
+        try:
+            link.describe(window)
+        except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
+            contain("describing the window to the current span", error)

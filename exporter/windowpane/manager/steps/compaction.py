@@ -1,0 +1,203 @@
+"""Compacts the conversation: archives the stretch that goes, has a summary written, and puts it in its place.
+
+A language model may write the summary, in two attempts; whatever it writes has to pass the gate. Without one,
+or when it fails, the extractive summarizer writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.core.events import BreakerOpened, ContentCompressed
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import COMPONENT_OF, Component
+from windowpane.core.window.blocks import Block
+from windowpane.effects.requests import Consult, KeepOriginals, Program, Proposal
+from windowpane.fidelity.facts import extract
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.acceptance import reject
+from windowpane.manager.plans.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
+from windowpane.manager.plans.placeholders import handle_of
+from windowpane.manager.plans.truncation import middle_out
+from windowpane.manager.steps.eviction import NOTHING, REPLANS, Outcome
+from windowpane.manager.steps.summary import COMPACTOR, Draft, Stretch, Writer, offer
+
+OVERFLOW: Final = "overflow"
+"""The trigger of a compaction after the provider refused the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A plan with its summary."""
+
+    stretch: Stretch
+    draft: Draft
+
+    @property
+    def ids(self) -> set[str]:
+        return {block.id for block in self.stretch.plan.removed}
+
+
+def is_room_coming(core: Core, levels: Levels) -> bool:
+    """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
+    return core.compacting > 0 and core.used() < levels.roll
+
+
+def compact(
+    core: Core,
+    limits: WindowLimits,
+    levels: Levels,
+    *,
+    trigger: str,
+    shape: Shape = ENGINE_SHAPE,
+    writer: Writer = COMPACTOR,
+) -> Program[Outcome]:
+    """Replace the older conversation by a summary; reports acceptance, rejection and fidelity.
+
+    Where the window changed while the summary was written, the plan is made again; the summary is used if that
+    plan still removes all it covers, and then exactly that leaves: what came meanwhile stays. While one is being
+    written no other is begun, unless the window is about to overflow or did.
+    """
+    if trigger != OVERFLOW and is_room_coming(core, levels):
+        return NOTHING
+    core.compacting += 1
+    try:
+        return (yield from _compact(core, limits, levels, trigger=trigger, shape=shape, writer=writer))
+    finally:
+        core.compacting -= 1
+
+
+def _compact(
+    core: Core, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape, writer: Writer
+) -> Program[Outcome]:
+    started = core.timer()
+    made: _Made | None = None
+    for _ in range(REPLANS):
+        target = core.raw(levels.target)
+        plan = plan_compaction(core.snapshot(limits), target, shape)
+        if plan is None:
+            return NOTHING
+        if made is None or not made.ids <= {block.id for block in plan.removed}:
+            if made is not None and core.used() <= levels.target:
+                return Outcome()
+            if made is None and not (yield from _is_wanted(core, plan, trigger, writer)):
+                return NOTHING
+            made = yield from _make(core, plan, target, shape=shape, writer=writer)
+            if core.tracker.window.version != plan.version:
+                continue
+        return _apply(core, made, trigger=trigger, writer=writer, started=started)
+    return NOTHING
+
+
+def _is_wanted(core: Core, plan: CompactionPlan, trigger: str, writer: Writer) -> Program[bool]:
+    """Whether nobody objects."""
+    if not core.consulted:
+        return True
+    answer = yield Consult(
+        Proposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
+    )
+    return answer.value is not False
+
+
+def _make(core: Core, plan: CompactionPlan, target: int, *, shape: Shape, writer: Writer) -> Program[_Made]:
+    """Keep the originals and write the summary."""
+    facts = extract(plan.removed)
+    handle = None
+    if core.settings.archive:
+        handle = handle_of(f"c{plan.removed[0].id[1:]}")
+        text = "\n\n".join(_archived(plan.removed))
+        answer = yield KeepOriginals(((handle, text), *_originals(plan.removed)))
+        handle = None if answer.failed else handle
+    stretch = Stretch(plan, facts, handle, target, shape.by_model)
+    return _Made(stretch, (yield from writer.draft(core, stretch)))
+
+
+def _archived(blocks: Sequence[Block]) -> list[str]:
+    return [_labelled(block) for block in blocks if block.text]
+
+
+def _labelled(block: Block) -> str:
+    name = f" of {block.tool_name}" if block.tool_name else ""
+    return f"[turn {block.turn}, {block.content_type}{name}]\n{block.text}"
+
+
+def _originals(blocks: Sequence[Block]) -> list[tuple[str, str]]:
+    """Messages that come back shortened keep a handle of their own."""
+    return [
+        (handle_of(block.id), block.text)
+        for block in blocks
+        if block.content_type == "user_message" and block.text and block.handle is None
+    ]
+
+
+def _apply(core: Core, made: _Made, *, trigger: str, writer: Writer, started: float) -> Outcome:
+    stretch, draft = made.stretch, made.draft
+    plan, handle, target = stretch.plan, stretch.handle, stretch.target_tokens
+    tracker = core.tracker
+    reason = reject(offer(core, stretch, draft.text, judged=not writer.required))
+    results = () if reason else tuple(_results(core, plan, draft.text, handle))
+    by_component: dict[Component, int] = {}
+    for block in plan.removed:
+        component = COMPONENT_OF[block.content_type]
+        by_component[component] = by_component.get(component, 0) + block.tokens
+    after = sum(block.tokens for block in results)
+    event = tracker.compress(
+        ContentCompressed(
+            strategy=writer.strategy,
+            trigger=trigger,
+            outcome="rejected" if reason else "accepted",
+            tokens_before=plan.removed_tokens,
+            tokens_after=after if not reason else core.counter.count(draft.text),
+            removed=tuple(block.id for block in plan.removed),
+            results=tuple(block.id for block in results),
+            removed_by_component=by_component,
+            model_calls=draft.model_calls,
+            duration_seconds=core.timer() - started,
+            method=draft.method,
+            reason=reason or draft.rejected,
+        ),
+        results,
+    )
+    if reason:
+        if writer.required and core.breaker.failed():
+            tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
+        return NOTHING
+    core.forget(plan.removed)
+    core.breaker.succeeded(tracker.turn)
+    core.compacted_turn = tracker.turn
+    core.assess(
+        plan.removed, list(tracker.window), recoverable=handle is not None, facts=stretch.facts, of=event.event_id
+    )
+    freed = plan.removed_tokens - after
+    done = f"compacted {len(plan.removed)} blocks into a summary ({draft.method}), {freed:,} tokens freed"
+    return Outcome(done, freed, core.raw(core.used()) > target)
+
+
+def _results(core: Core, plan: CompactionPlan, text: str, handle: str | None) -> list[Block]:
+    source = core.counter.source
+    results = [
+        core.tracker.stand_in(
+            "summary",
+            text,
+            core.counter.count(text),
+            replaces=plan.removed[0].id,
+            count_source=source,
+            handle=handle,
+        )
+    ]
+    user = plan.straddler
+    if user is not None:
+        own = (user.handle or handle_of(user.id)) if handle else None
+        note = f", original: {own}" if own else ""
+        short = middle_out(user.text or "", plan.straddler_tokens, core.counter, note=note)
+        tokens = core.counter.count(short)
+        if short and tokens < user.tokens:
+            results.append(
+                core.tracker.stand_in(
+                    "user_message", short, tokens, replaces=user.id, count_source=source, handle=own
+                )
+            )
+    return results

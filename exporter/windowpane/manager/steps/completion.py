@@ -1,0 +1,78 @@
+"""The end of a task: a final summary, its checkpoint put aside, and the session ended with its trend report."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windowpane.core.events import TrendReport
+from windowpane.core.window.blocks import Block
+from windowpane.effects.requests import ArchiveCheckpoint, AskModel, Program
+from windowpane.fidelity.facts import extract
+from windowpane.manager.engine import Core
+from windowpane.manager.plans.checkpoint import goal_text
+from windowpane.manager.plans.extractive import summarize
+from windowpane.manager.plans.prompts import COMPACTION, SHORTER, fenced, transcript
+from windowpane.manager.settings import Summarizer
+from windowpane.manager.steps.new_window import save_checkpoint
+from windowpane.manager.steps.summary import completed
+
+_log = logging.getLogger(__name__)
+
+FINAL_TOKENS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How a task ended."""
+
+    summary: str
+    report: TrendReport | None = None
+    """None where the session had ended before."""
+    unfinished: tuple[str, ...] = ()
+    """Subtasks that were planned or under way and never done."""
+
+
+def complete(core: Core, summary: str) -> Program[Completion]:
+    """Sum the task up, save and archive its last checkpoint, end the session.
+
+    Where another session has gone on with the task, its newer checkpoint stays. Nothing said of the task from
+    here on is saved: the next session of that name would go on with it.
+    """
+    summary = summary.strip() or (yield from _summary(core))
+    is_newest = yield from save_checkpoint(core, "complete", completed=summary)
+    if core.settings.checkpoint and is_newest:
+        yield ArchiveCheckpoint(core.task_id)
+    core.settings = replace(core.settings, checkpoint=False)
+    return Completion(summary, core.tracker.end("completed"), tuple(core.task.unfinished))
+
+
+def _summary(core: Core) -> Program[str]:
+    blocks = [block for block in core.tracker.window if block.content_type != "system_prompt"]
+    if core.settings.model and blocks:
+        prompt = f"{COMPACTION}\n{SHORTER.format(tokens=FINAL_TOKENS)}"
+        answer = yield AskModel(prompt, fenced(transcript(blocks, core.counter)))
+        text = "" if answer.failed else completed(core, str(answer.value or ""), None)
+        if text:
+            return text
+    return _written(core, core.settings.summarizer or summarize, blocks)
+
+
+def _written(core: Core, summarizer: Summarizer, blocks: Sequence[Block]) -> str:
+    """The summary without a model; by our own summarizer where the user's fails: a task has to end."""
+    try:
+        return summarizer(
+            extract(blocks),
+            goal=goal_text(core.goal, core.constraints, core.task.success_criteria),
+            previous=[block.text or "" for block in blocks if block.content_type == "summary"],
+            progress=core.progress(),
+            max_tokens=FINAL_TOKENS,
+            counter=core.counter,
+        )
+    except Exception:
+        if summarizer is summarize:
+            raise
+        _log.exception("the summarizer failed; the task is summed up by facts")
+        return _written(core, summarize, blocks)

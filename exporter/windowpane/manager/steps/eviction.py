@@ -1,0 +1,275 @@
+"""What makes the window smaller: evicting, compacting, cutting within the turn, and going on in a new window.
+
+Each is a generator that asks for what it needs and re-plans when the window changed meanwhile. All report what
+they did through the tracker; none applies what does not make the window smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBlock
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import COMPONENT_OF, ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.effects.requests import KeepOriginals, Program
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels, cache_break_even
+from windowpane.manager.plans.eviction import EvictionPlan, Step, plan_eviction
+from windowpane.manager.plans.placeholders import handle_of
+from windowpane.manager.plans.policies import Policy
+from windowpane.manager.plans.protection import Grade
+from windowpane.manager.plans.truncation import clip_arguments, middle_out
+from windowpane.manager.snapshot import Snapshot
+
+REPLANS: Final = 3
+"""Plans made for one reduction at most when the window keeps changing meanwhile."""
+CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
+    ("tool_result", 64),
+    ("memory_injection", 64),
+    ("assistant_response", 128),
+    ("tool_call", 128),
+    ("user_message", 256),
+)
+"""What is shortened when a turn is cut from within, in order, and how many tokens of each are left at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a reduction did."""
+
+    done: str = ""
+    """One line; empty when nothing was done."""
+    freed_tokens: int = 0
+    shortfall: bool = False
+    """Whether it falls short of its target."""
+
+    def __bool__(self) -> bool:
+        return bool(self.done)
+
+
+NOTHING: Final = Outcome(shortfall=True)
+
+PlanOf = Callable[[Snapshot, bool], EvictionPlan | None]
+"""What to evict from a snapshot; the flag says whether placeholders may promise originals. None for nothing."""
+
+
+def evict(
+    core: Core,
+    limits: WindowLimits,
+    levels: Levels,
+    *,
+    grades: Sequence[Grade],
+    minimum_tokens: int,
+    target_used: int | None = None,
+    policy: Policy | None = None,
+) -> Program[Outcome]:
+    """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
+    target = levels.target if target_used is None else target_used
+    chosen = policy or core.settings.policy
+    if chosen is None:
+        return NOTHING
+
+    def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: FBT001 (the seam's own shape)
+        needed = core.raw(max(0, core.used() - target))
+        return _best_plan(core, snapshot, needed, policy=chosen, grades=grades, handles=handles)
+
+    if core.used() <= target:
+        return Outcome()
+    return (yield from evict_by(core, limits, plan_of, lambda plan: _worth(core, levels, plan, minimum_tokens)))
+
+
+def evict_by(
+    core: Core, limits: WindowLimits, plan_of: PlanOf, worth: Callable[[EvictionPlan], int]
+) -> Program[Outcome]:
+    """Apply what *plan_of* plans, unless it frees less than *worth* says it has to."""
+    handles = core.settings.archive
+    for _ in range(REPLANS):
+        plan = plan_of(core.snapshot(limits), handles)
+        if plan is None or not plan.needed_tokens:
+            return Outcome()
+        if plan.freed_tokens < worth(plan):
+            core.fruitless_used = core.used()
+            return NOTHING
+        if handles:
+            answer = yield KeepOriginals(_originals(plan))
+            if answer.failed:
+                handles = False
+                continue
+            if core.tracker.window.version != plan.version:
+                continue
+        _apply_eviction(core, plan, handles=handles)
+        count = sum(len(step.blocks) for step in plan.steps)
+        done = f"evicted {count} blocks by {plan.policy}, {plan.freed_tokens:,} tokens freed"
+        return Outcome(done, plan.freed_tokens, plan.shortfall_tokens > 0)
+    return NOTHING
+
+
+def _best_plan(
+    core: Core, snapshot: Snapshot, needed: int, *, policy: Policy, grades: Sequence[Grade], handles: bool
+) -> EvictionPlan:
+    """The plan of the first grade of protection that meets the need, else of the last."""
+    plan = None
+    for grade in grades:
+        plan = plan_eviction(snapshot, needed, policy=policy, counter=core.counter, grade=grade, handles=handles)
+        if not plan.shortfall_tokens:
+            break
+    assert plan is not None, "at least one grade"
+    return plan
+
+
+def _worth(core: Core, levels: Levels, plan: EvictionPlan, minimum_tokens: int) -> int:
+    """Tokens the plan has to free to be applied."""
+    needed = min(minimum_tokens, plan.needed_tokens) if minimum_tokens > 1 else minimum_tokens
+    usage = core.last_usage
+    if usage is not None and usage.cache_read_tokens > 0 and core.used() < levels.compact:
+        needed = max(needed, cache_break_even(plan.cache_cost_tokens, core.settings.expected_turns))
+    return max(1, needed)
+
+
+def _originals(plan: EvictionPlan) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (handle_of(block.id), block.text)
+        for step in plan.steps
+        for block in step.blocks
+        if block.text and block.handle is None
+    )
+
+
+def _apply_eviction(core: Core, plan: EvictionPlan, *, handles: bool) -> None:
+    tracker = core.tracker
+    evicted: list[EvictedBlock] = []
+    stand_ins: list[Block] = []
+    for step in plan.steps:
+        stand_in = _stand_in(core, step, handles=handles)
+        if stand_in is not None:
+            stand_ins.append(stand_in)
+        evicted.extend(_evicted(step, block, stand_in, handles=handles) for block in step.blocks)
+    tracker.evict(
+        BlocksEvicted(
+            policy=plan.policy,
+            blocks=tuple(evicted),
+            tokens_removed=sum(block.tokens for block in evicted),
+            tokens_freed=plan.freed_tokens,
+            target_tokens=plan.needed_tokens,
+            shortfall_tokens=plan.shortfall_tokens,
+            cache_cost_tokens=plan.cache_cost_tokens,
+            candidates=plan.candidates,
+        ),
+        stand_ins,
+    )
+    core.forget([block for step in plan.steps for block in step.blocks])
+
+
+def _stand_in(core: Core, step: Step, *, handles: bool) -> Block | None:
+    if step.placeholder is None:
+        return None
+    block = step.blocks[0]
+    return core.tracker.stand_in(
+        "placeholder",
+        step.placeholder,
+        step.placeholder_tokens,
+        replaces=block.id,
+        count_source=core.counter.source,
+        handle=(block.handle or handle_of(block.id)) if handles else None,
+    )
+
+
+def _evicted(step: Step, block: Block, stand_in: Block | None, *, handles: bool) -> EvictedBlock:
+    return EvictedBlock(
+        block_id=block.id,
+        content_type=block.content_type,
+        tokens=block.tokens,
+        form=step.form,
+        reason=step.reason,
+        score=round(step.score, 4),
+        terms={name: round(value, 4) for name, value in step.terms.items()},
+        replacement=None if stand_in is None else stand_in.id,
+        replacement_tokens=step.placeholder_tokens,
+        handle=(block.handle or handle_of(block.id)) if handles and block.text else None,
+        turn_added=block.turn,
+        tool_name=block.tool_name,
+    )
+
+
+def cut_within_turn(core: Core, *, target_used: int) -> Program[Outcome]:
+    """Shorten what is longest, middle-out: tool results, then the model's own words, calls and user messages.
+
+    The last resort, until *target_used* is reached: what may not leave stays, but not in full. Originals go to
+    the archive.
+    """
+    freed = 0
+    for content_type, smallest in CUT_ORDER:
+        excess = core.used() - target_used
+        if excess <= 0:
+            break
+        blocks = [
+            block
+            for block in core.tracker.window
+            if block.content_type == content_type and block.text and not block.pinned
+        ]
+        level = water_level([block.tokens for block in blocks], core.raw(excess), smallest)
+        for block in blocks:
+            if block.tokens > level:
+                freed += yield from _shorten(core, block, level)
+    if not freed:
+        return NOTHING
+    return Outcome(f"shortened the turn's own content, {freed:,} tokens freed", freed, core.used() > target_used)
+
+
+def water_level(sizes: Sequence[int], excess: int, smallest: int) -> int:
+    """The size to which all larger ones are cut so that *excess* is saved; not below *smallest*."""
+    low, high = smallest, max(sizes, default=smallest)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(0, size - middle) for size in sizes) >= excess:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def keep_original(core: Core, block: Block, *, root: str = "", text: str | None = None) -> Program[str | None]:
+    """The handle under which the original of *block* can be fetched; None where it is not kept.
+
+    *root* and *text* are the id and the text it came in with, where it was shortened before.
+    """
+    if block.handle is not None or not core.settings.archive:
+        return block.handle
+    handle = handle_of(root or block.id)
+    answer = yield KeepOriginals(((handle, (block.text or "") if text is None else text),))
+    return None if answer.failed else handle
+
+
+def _shorten(core: Core, block: Block, max_tokens: int) -> Program[int]:
+    tracker = core.tracker
+    handle = yield from keep_original(core, block)
+    if block.id not in tracker.window:
+        return 0
+    note = f", original: {handle}" if handle else ""
+    shorten = clip_arguments if block.content_type == "tool_call" else middle_out
+    text = shorten(block.text or "", max_tokens, core.counter, note=note)
+    tokens = core.counter.count(text) + (
+        core.counter.count(block.tool_name or "") if block.content_type == "tool_call" else 0
+    )
+    if tokens >= block.tokens:
+        return 0
+    short = tracker.shorter(block, text, tokens, count_source=core.counter.source, handle=handle)
+    tracker.compress(
+        ContentCompressed(
+            strategy="truncation",
+            trigger="overflow",
+            outcome="accepted",
+            tokens_before=block.tokens,
+            tokens_after=tokens,
+            removed=(block.id,),
+            results=(short.id,),
+            removed_by_component={COMPONENT_OF[block.content_type]: block.tokens},
+            method="middle_out",
+        ),
+        (short,),
+    )
+    core.hand_over(block, short)
+    return block.tokens - tokens

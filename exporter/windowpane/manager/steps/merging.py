@@ -1,0 +1,218 @@
+"""Merges blocks that are alike into one: what they share is kept once, what only one of them says is kept too.
+
+The newest of them holds the merged text; the older ones leave, a tool result behind a placeholder so that its
+group stays valid. Likeness is that of word shingles, or of an embedding model's vectors where there is one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windowpane.core.events import ContentCompressed
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.effects.requests import AskModel, KeepOriginals, Program
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.acceptance import Offer, reject
+from windowpane.manager.plans.duplication import MINIMUM_TOKENS, SIMILARITY, similarity, sketch_of
+from windowpane.manager.plans.placeholders import handle_of
+from windowpane.manager.plans.prompts import MERGE, fenced
+from windowpane.manager.plans.protection import never_removed
+from windowpane.manager.snapshot import Snapshot, groups_of
+from windowpane.manager.steps.eviction import NOTHING, Outcome
+
+_log = logging.getLogger(__name__)
+
+MERGED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "assistant_response"})
+COMPARED: Final = 200
+"""Blocks that are compared with one another, the newest."""
+MERGES_A_TURN: Final = 8
+
+Alike = Callable[[Block, Block], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Blocks that are alike, oldest first; the last one will hold the merged text."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Of all of them."""
+        return sum(block.tokens for block in self.blocks)
+
+
+def clusters(snapshot: Snapshot, alike: Alike) -> list[Cluster]:
+    """The groups of blocks that are alike and may leave, the largest first; of one type and one tool each."""
+    fixed = never_removed(snapshot, groups_of(snapshot.items))
+    whole: dict[str, int] = {}
+    for item in snapshot.items:
+        whole[item.block.group] = whole.get(item.block.group, 0) + 1
+    candidates = [
+        item.block
+        for item in snapshot.items
+        if item.block.content_type in MERGED_TYPES
+        and item.block.text
+        and item.block.tokens >= MINIMUM_TOKENS
+        and item.block.group not in fixed
+        and (item.block.content_type == "tool_result" or whole[item.block.group] == 1)
+    ][-COMPARED:]
+    found: list[list[Block]] = []
+    for block in reversed(candidates):
+        home = next((members for members in found if _kin(members[0], block) and alike(members[0], block)), None)
+        if home is None:
+            found.append([block])
+        else:
+            home.append(block)
+    merged = [Cluster(tuple(reversed(members))) for members in found if len(members) > 1]
+    return sorted(merged, key=lambda cluster: -cluster.tokens)
+
+
+def merge_texts(texts: Sequence[str]) -> str:
+    """The newest text, and what only older ones say: lines that it does not have, each once."""
+    *older, newest = texts
+    known = {line.strip() for line in newest.splitlines()}
+    extra: dict[str, None] = {}
+    for text in older:
+        for line in text.splitlines():
+            if line.strip() and line.strip() not in known:
+                extra[line] = None
+    return "\n".join([newest, "[also, from earlier ones like it:]", *extra]) if extra else newest
+
+
+def merge_similar(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Merge what is alike until the target is reached."""
+    freed = count = 0
+    for cluster in clusters(core.snapshot(limits), _likeness(core))[:MERGES_A_TURN]:
+        if core.used() <= levels.target:
+            break
+        saved = yield from _merge(core, cluster)
+        freed += saved
+        count += len(cluster.blocks) if saved else 0
+    if not freed:
+        return NOTHING
+    return Outcome(
+        f"merged {count} blocks that were alike, {freed:,} tokens freed", freed, core.used() > levels.target
+    )
+
+
+def _likeness(core: Core) -> Alike:
+    """By the embedder, and by word shingles where there is none or as soon as it fails."""
+    embed = core.settings.embed
+    sketches: dict[str, frozenset[int]] = {}
+    vectors: dict[str, Sequence[float]] = {}
+
+    def by_shingles(one: Block, other: Block) -> bool:
+        for block in (one, other):
+            if block.id not in sketches:
+                sketches[block.id] = sketch_of(block.text or "")
+        return similarity(sketches[one.id], sketches[other.id]) >= SIMILARITY
+
+    def alike(one: Block, other: Block) -> bool:
+        nonlocal embed
+        if embed is None:
+            return by_shingles(one, other)
+        try:
+            for block in (one, other):
+                if block.id not in vectors:
+                    vectors[block.id] = embed(block.text or "")
+            return cosine(vectors[one.id], vectors[other.id]) >= SIMILARITY
+        except Exception:  # noqa: BLE001 (an embedder is the user's code, and may ask a server)
+            embed = None
+            _log.exception("the embedder failed; comparing words this time")
+            return by_shingles(one, other)
+
+    return alike
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Cosine of the angle between two vectors, -1 to 1; 0 where one has no length."""
+    length = math.sqrt(sum(value * value for value in one) * sum(value * value for value in other))
+    return sum(a * b for a, b in zip(one, other, strict=True)) / length if length else 0.0
+
+
+def _kin(one: Block, other: Block) -> bool:
+    return (one.content_type, one.tool_name) == (other.content_type, other.tool_name)
+
+
+def _merge(core: Core, cluster: Cluster) -> Program[int]:
+    tracker, started = core.tracker, core.timer()
+    texts = [block.text or "" for block in cluster.blocks]
+    text, method, calls = merge_texts(texts), "extractive", 0
+    if core.settings.model and not core.breaker.open:
+        answer = yield AskModel(MERGE.format(tokens=core.counter.count(text)), fenced(texts))
+        calls, said = 1, "" if answer.failed else str(answer.value or "").strip()
+        if said and not reject(_offer(core, cluster, said)):
+            text, method = said, core.settings.model
+    handles = False
+    if core.settings.archive:
+        items = tuple((handle_of(block.id), block.text or "") for block in cluster.blocks if block.handle is None)
+        handles = not (yield KeepOriginals(items)).failed
+    if any(block.id not in tracker.window for block in cluster.blocks):
+        return 0
+    results = _results(core, cluster, text, handles=handles)
+    after = sum(block.tokens for block in results)
+    reason = reject(_offer(core, cluster, text, after))
+    by_component: dict[Component, int] = {COMPONENT_OF[cluster.blocks[0].content_type]: cluster.tokens}
+    event = tracker.compress(
+        ContentCompressed(
+            strategy="semantic_merge",
+            trigger="pressure",
+            outcome="rejected" if reason else "accepted",
+            tokens_before=cluster.tokens,
+            tokens_after=after,
+            removed=tuple(block.id for block in cluster.blocks),
+            results=() if reason else tuple(block.id for block in results),
+            removed_by_component=by_component,
+            model_calls=calls,
+            duration_seconds=core.timer() - started,
+            method=method,
+            reason=reason,
+        ),
+        () if reason else results,
+        in_place=True,
+    )
+    if reason:
+        return 0
+    core.forget(cluster.blocks)
+    core.assess(cluster.blocks, results, recoverable=handles, facts=None, of=event.event_id)
+    return cluster.tokens - after
+
+
+def _offer(core: Core, cluster: Cluster, text: str, tokens: int | None = None) -> Offer:
+    after = core.counter.count(text) if tokens is None else tokens
+    fidelity, evaluate = None, core.settings.evaluate
+    if evaluate is not None:
+        visible = [replace(cluster.blocks[-1], text=text)]
+        fidelity = evaluate(cluster.blocks, visible, digest=str).score
+    return Offer(text, cluster.tokens, after, cluster.tokens, cluster.tokens, fidelity=fidelity)
+
+
+def _results(core: Core, cluster: Cluster, text: str, *, handles: bool) -> list[Block]:
+    """The merged block in the newest one's place, and a placeholder for each tool result merged into it."""
+    *older, newest = cluster.blocks
+    tracker, counter = core.tracker, core.counter
+    results = []
+    for block in older:
+        if block.content_type != "tool_result":
+            continue
+        handle = (block.handle or handle_of(block.id)) if handles else None
+        where = f" Original: {handle}" if handle else ""
+        tool = (block.tool_name or "tool")[:40]
+        line = f"[Result of {tool}, turn {block.turn}, merged into that of turn {newest.turn}.{where}]"
+        tokens = counter.count(line)
+        results.append(
+            tracker.stand_in(
+                "placeholder", line, tokens, replaces=block.id, count_source=counter.source, handle=handle
+            )
+        )
+    handle = (newest.handle or handle_of(newest.id)) if handles else None
+    results.append(tracker.shorter(newest, text, counter.count(text), count_source=counter.source, handle=handle))
+    return results

@@ -1,0 +1,42 @@
+"""Notes as a compression: what the agent wrote down takes the place of the conversation it was written in.
+
+Costs nothing. Whether the notes say enough is for the gate to judge: they have to keep half of the facts by
+themselves, without credit for what can be fetched again. If they do not, another writer comes after them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.core.limits import WindowLimits
+from windowpane.effects.requests import Program
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.steps.compaction import compact
+from windowpane.manager.steps.eviction import Outcome
+from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
+
+METHOD: Final = "notes"
+
+
+def may_note(core: Core, levels: Levels) -> bool:
+    """Whether there are notes that have not been found wanting."""
+    return bool(core.notes.notes) and core.wanting_notes != core.notes.notes and core.used() >= levels.evict
+
+
+def carry_notes(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Replace the older conversation by the notes, if they say enough."""
+    outcome = yield from compact(core, limits, levels, trigger="pressure", writer=NOTES)
+    if outcome:
+        core.wanting_notes = ()
+    return outcome
+
+
+def _draft(core: Core, stretch: Stretch) -> Program[Draft]:
+    """The notes whole, with goal, progress and where the original is."""
+    yield from ()
+    core.wanting_notes = core.notes.notes
+    return Draft(completed(core, core.notes.text(), stretch.handle), METHOD)
+
+
+NOTES: Final = Writer("note_taking", _draft, required=False)

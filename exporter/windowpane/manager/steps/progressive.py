@@ -1,0 +1,112 @@
+"""Lets old content say less: carries out a progressive plan block by block, with or without a language model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.core.events import BreakerOpened, ContentCompressed
+from windowpane.core.limits import WindowLimits
+from windowpane.core.vocabulary import COMPONENT_OF
+from windowpane.effects.requests import AskModel, Program
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.progressive import (
+    LEVELS,
+    PROMPT,
+    Aged,
+    accepts,
+    plan_progressive,
+    shorten,
+)
+from windowpane.manager.plans.prompts import fenced
+from windowpane.manager.steps.eviction import NOTHING, Outcome, keep_original
+
+BLOCKS_A_TURN: Final = 12
+"""Shortened before one call of the agent, at most."""
+MODEL_BLOCKS_A_TURN: Final = 3
+"""Of them by the model; the others, and those it fails at, are shortened to their facts."""
+HANDLE_TOKENS: Final = 60
+"""A shorter form with this much room names the handle of its original."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    text: str
+    method: str
+    model_calls: int = 0
+
+
+def let_age(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Shorten content by its age, oldest first, until the target is reached; a text is written once a level."""
+    freed = count = asked = 0
+    plan = plan_progressive(core.snapshot(limits), core.levelled, core.raw(levels.target))
+    for aged in plan.aged[:BLOCKS_A_TURN]:
+        may_ask = asked < MODEL_BLOCKS_A_TURN and not core.breaker.open
+        draft = yield from _draft(core, aged, may_ask=may_ask)
+        asked += draft.model_calls
+        saved = yield from _replace(core, aged, draft)
+        freed += saved
+        count += saved > 0
+    if not freed:
+        return NOTHING
+    done = f"shortened {count} older blocks by their age, {freed:,} tokens freed"
+    return Outcome(done, freed, core.used() > levels.target)
+
+
+def _draft(core: Core, aged: Aged, *, may_ask: bool) -> Program[_Draft]:
+    known = core.levelled.text(aged)
+    if known is not None:
+        return _Draft(known, "cached")
+    calls = 0
+    if core.settings.model and may_ask:
+        calls = 1
+        system = PROMPT.format(tokens=aged.max_tokens, level=LEVELS[aged.level].name)
+        answer = yield AskModel(system, fenced([aged.original]))
+        text = "" if answer.failed else f"[{LEVELS[aged.level].name}] {str(answer.value or '').strip()}"
+        if answer.failed and core.breaker.failed():
+            core.tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
+        if text and core.counter.count(text) <= aged.max_tokens:
+            core.levelled.write(aged, text)
+            return _Draft(text, core.settings.model, calls)
+    text = shorten(aged, core.counter)
+    core.levelled.write(aged, text)
+    return _Draft(text, "extractive", calls)
+
+
+def _replace(core: Core, aged: Aged, draft: _Draft) -> Program[int]:
+    """Put the shorter form in the block's place; 0 where it is not used."""
+    tracker, block = core.tracker, aged.block
+    handle = yield from keep_original(core, block, root=aged.root, text=aged.original)
+    if block.id not in tracker.window:
+        return 0
+    with_handle = f"{draft.text} [original: {handle}]"
+    named = handle is not None and aged.max_tokens >= HANDLE_TOKENS
+    named = named and core.counter.count(with_handle) < block.tokens
+    text = with_handle if named else draft.text
+    reason = accepts(aged, text, core.counter)
+    stand_in = tracker.shorter(
+        block, text, core.counter.count(text), count_source=core.counter.source, handle=handle
+    )
+    event = tracker.compress(
+        ContentCompressed(
+            strategy="progressive_summarization",
+            trigger="age",
+            outcome="rejected" if reason else "accepted",
+            tokens_before=block.tokens,
+            tokens_after=stand_in.tokens,
+            removed=(block.id,),
+            results=() if reason else (stand_in.id,),
+            removed_by_component={COMPONENT_OF[block.content_type]: block.tokens},
+            model_calls=draft.model_calls,
+            method=draft.method,
+            reason=reason,
+        ),
+        () if reason else (stand_in,),
+    )
+    if reason:
+        return 0
+    core.levelled.replaced(aged, stand_in)
+    core.hand_over(block, stand_in)
+    core.assess([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
+    return block.tokens - stand_in.tokens

@@ -1,0 +1,114 @@
+"""The start of a task: from its newest checkpoint where there is one, else cold.
+
+What surrounds the task is looked at again; what changed since the checkpoint is told to the model and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windowpane.core.events import CheckpointLoaded, CheckpointRejected
+from windowpane.effects.requests import ArchiveCheckpoint, LoadCheckpoint, ProbeEnvironment, Program
+from windowpane.exceptions import CorruptCheckpointError
+from windowpane.manager.engine import Core
+from windowpane.manager.plans.checkpoint import BOOTSTRAP_CHARACTERS, Document, Found, bootstrap
+from windowpane.manager.plans.notes import from_data
+from windowpane.manager.plans.task_record import TaskRecord
+
+BOOTSTRAP_RATIO: Final = 0.15
+"""Of usable that a bootstrap may take; goal, constraints and success criteria are whole whatever that is."""
+CHARACTERS_A_TOKEN: Final = 3
+DIGEST_CHARACTERS: Final = 12
+"""Of a digest, as it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """What a session resumed from."""
+
+    version: int
+    window_id: int
+    age_seconds: float | None
+    drift: tuple[str, ...] = ()
+    """What surrounds the task and is no longer as the checkpoint has it, one line each."""
+
+
+def resume(core: Core) -> Program[Resumption | None]:
+    """Take up the task's newest checkpoint; None on a cold start."""
+    answer = yield LoadCheckpoint(core.task_id)
+    if answer.failed:
+        core.tracker.record(CheckpointRejected(None, f"{type(answer.error).__name__}: {answer.error}"[:200]))
+        yield ArchiveCheckpoint(core.task_id)
+        return None
+    found: Found = answer.value or Found(None)
+    for rejection in found.rejected:
+        core.tracker.record(CheckpointRejected(rejection.version, rejection.reason[:200]))
+    document = found.document
+    if document is None:
+        return None
+    if document.get("status") == "completed":  # its process ended before it was put aside
+        yield ArchiveCheckpoint(core.task_id)
+        return None
+    try:
+        task = TaskRecord.from_document(document.get("task", {}))
+    except CorruptCheckpointError as error:
+        core.tracker.record(CheckpointRejected(int(document["version"]), str(error)[:200]))
+        yield ArchiveCheckpoint(core.task_id)
+        return None
+    drift: tuple[str, ...] = ()
+    if core.settings.environment and document.get("environment"):
+        seen = yield ProbeEnvironment(tuple(task.paths))
+        if not seen.failed and seen.value is not None:
+            core.environment = seen.value
+            drift = _drift(document["environment"], seen.value)
+    return _take_up(core, document, task, drift)
+
+
+def start_anew(core: Core) -> Program[None]:
+    """A cold start whatever was saved: what there is of the task is put aside."""
+    yield ArchiveCheckpoint(core.task_id)
+
+
+def _take_up(core: Core, document: Document, task: TaskRecord, drift: tuple[str, ...]) -> Resumption:
+    core.goal = core.goal or str(document["goal"])
+    core.goal_is_given = bool(core.goal)
+    core.constraints = _merged(document.get("constraints_given", ()), core.constraints)
+    task.success_criteria = _merged(task.success_criteria, core.task.success_criteria)
+    task.watch(core.task.paths)
+    core.task = task
+    for note in from_data(document.get("notes") or ()):
+        core.notes.write(note.category, note.text, importance=note.importance, turn=note.turn)
+    core.windows_before = int(document["window_id"])
+    core.checkpoint_version = int(document["version"])
+    stated = {**document, "goal": core.goal, "constraints_given": core.constraints, "task": task.to_document()}
+    core.opening = bootstrap(stated, max_characters=_room(core), drift=drift)
+    now, saved_at = core.now(), document.get("saved_at")
+    age = max(0.0, now - saved_at) if now is not None and isinstance(saved_at, int | float) else None
+    core.tracker.record(CheckpointLoaded(core.checkpoint_version, age, len(drift)))
+    return Resumption(core.checkpoint_version, core.windows_before, age, drift)
+
+
+def _merged(older: Any, newer: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*map(str, older), *newer]))
+
+
+def _room(core: Core) -> int:
+    if core.limits is None:
+        return BOOTSTRAP_CHARACTERS
+    return min(BOOTSTRAP_CHARACTERS, int(BOOTSTRAP_RATIO * core.limits.usable_tokens * CHARACTERS_A_TOKEN))
+
+
+def _short(value: str) -> str:
+    """Digests and commits by their beginning: that they differ is all they say."""
+    return " ".join(f"{word[:DIGEST_CHARACTERS]}…" if len(word) >= 40 else word for word in value.split(" "))
+
+
+def _drift(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """The facts that no longer hold."""
+    return tuple(
+        f"{name}: was {_short(value)}, is {_short(now.get(name, 'unknown'))}"
+        for name, value in before.items()
+        if now.get(name) != value
+    )

@@ -1,0 +1,77 @@
+"""Hands work to a sub-agent: a subtask before it fills the window, or the older conversation to sum up.
+
+The sub-agent works in a window of its own and only a bounded result comes back. What it is told, whether it is
+worth it and what may return is for `compression.subagent`; running it is the caller's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.core.events import SubagentDelegated
+from windowpane.core.limits import WindowLimits
+from windowpane.effects.requests import Answer, AskSubagent, Program
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.prompts import COMPACTION, fenced, transcript
+from windowpane.manager.plans.subagent import Returned, Subtask, plan_delegation, returned
+from windowpane.manager.steps.compaction import compact
+from windowpane.manager.steps.eviction import Outcome
+from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
+
+METHOD: Final = "subagent"
+
+
+def delegate(core: Core, subtask: Subtask) -> Program[Returned | None]:
+    """Have *subtask* done elsewhere; None where doing it in place is cheaper, or there is no sub-agent."""
+    if not core.settings.subagent:
+        return None
+    plan = plan_delegation(subtask, child_session_id=_child(core), digest=core.digest)
+    if plan is None:
+        return None
+    core.tracker.record(plan.delegated)
+    answer = yield AskSubagent(plan.assignment)
+    back = returned(plan, _text(answer), counter=core.counter, failed=_failure(answer))
+    core.tracker.record(back.event)
+    return back
+
+
+def may_delegate(core: Core, levels: Levels) -> bool:
+    """Whether a sub-agent may be asked to look through the older conversation."""
+    return core.settings.subagent and levels.evict <= core.used() and not core.breaker.open
+
+
+def delegate_history(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Replace the older conversation by what a sub-agent with a clean window reports of it."""
+    return compact(core, limits, levels, trigger="pressure", writer=SUBAGENT)
+
+
+def _draft(core: Core, stretch: Stretch) -> Program[Draft]:
+    rules = (*core.constraints, *core.task.success_criteria)
+    subtask = Subtask("Sum up the work below.", rules, expected_tokens=10**9)
+    plan = plan_delegation(
+        subtask, child_session_id=_child(core), digest=core.digest, max_tokens=stretch.plan.summary_tokens
+    )
+    assert plan is not None, "looking through a whole conversation is worth a window of its own"
+    core.tracker.record(SubagentDelegated(plan.child_session_id, core.digest(core.goal) if core.goal else None))
+    shown = fenced(transcript(stretch.plan.removed, core.counter))
+    answer = yield AskSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
+    back = returned(plan, _text(answer), counter=core.counter, failed=_failure(answer))
+    core.tracker.record(back.event)
+    return Draft(completed(core, back.text, stretch.handle), METHOD, 1, _failure(answer))
+
+
+SUBAGENT: Final = Writer("subagent_delegation", _draft, required=False)
+
+
+def _child(core: Core) -> str:
+    core.children += 1
+    return f"{core.tracker.info.session_id}-{core.children}"
+
+
+def _text(answer: Answer) -> str | None:
+    return None if answer.failed or answer.value is None else str(answer.value)
+
+
+def _failure(answer: Answer) -> str:
+    return f"sub-agent failed: {type(answer.error).__name__}" if answer.failed else ""

@@ -1,0 +1,173 @@
+"""Who writes the summary of a compaction: a model, the extractive summarizer, the notes, or a sub-agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windowpane.core.events import Strategy
+from windowpane.core.window.blocks import Block
+from windowpane.effects.requests import Answer, AskModel, Program
+from windowpane.fidelity.facts import Fact
+from windowpane.manager.engine import Core
+from windowpane.manager.overflow_errors import classify
+from windowpane.manager.plans.acceptance import Offer, reject
+from windowpane.manager.plans.checkpoint import goal_text
+from windowpane.manager.plans.compaction import CompactionPlan
+from windowpane.manager.plans.names_to_keep import names_leaving
+from windowpane.manager.plans.prompts import COMPACTION, SHORTER, fenced, transcript
+from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE
+
+MODEL_ATTEMPTS: Final = 2
+SHORTENINGS: Final = 4
+"""Times a transcript is shortened for a model that refuses it as too large."""
+EXTRACTIVE: Final = "extractive"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A summary that has yet to pass the gate."""
+
+    text: str
+    method: str
+    model_calls: int = 0
+    rejected: str = ""
+    """Why the model's last attempt was not used, or what it was not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What a summary is written of, and where the original can be found."""
+
+    plan: CompactionPlan
+    facts: Sequence[Fact]
+    handle: str | None
+    target_tokens: int
+    """Of the window, as counted at ingest."""
+    by_model: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """One way of writing summaries."""
+
+    strategy: Strategy
+    draft: Callable[[Core, Stretch], Program[Draft]]
+    required: bool = True
+    """Whether an attempt that is rejected counts against the breaker; else another writer comes after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    answer: Answer
+    calls: int
+    shown: list[Block]
+    """What the model was shown in the end."""
+
+
+def write(core: Core, stretch: Stretch) -> Program[Draft]:
+    """A model's summary in at most two attempts, else the extractive one."""
+    plan = stretch.plan
+    calls, reason, shown = 0, "", list(plan.removed)
+    for attempt in range(MODEL_ATTEMPTS if core.settings.model and stretch.by_model else 0):
+        tokens = plan.summary_tokens // (attempt + 1)
+        asked = yield from _ask(core, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", shown)
+        calls, shown = calls + asked.calls, asked.shown
+        if asked.answer.failed:
+            reason = f"model failed: {type(asked.answer.error).__name__}"
+            if classify(asked.answer.error).kind == "overflow":
+                break
+            continue
+        text = completed(core, str(asked.answer.value or ""), stretch.handle)
+        reason = reject(offer(core, stretch, text, judged=True))
+        if not reason:
+            omitted = len(_group_ids(plan.removed)) - len(_group_ids(shown))
+            unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""
+            return Draft(text, core.settings.model, calls, unseen)
+    summarizer = core.settings.summarizer
+    if summarizer is None:
+        return Draft("", core.settings.model, calls, reason)
+    text = summarizer(
+        stretch.facts,
+        goal=goal_of(core),
+        previous=[block.text or "" for block in plan.previous],
+        lookup=_lookup(stretch.handle),
+        progress=core.progress(),
+        names=names_leaving(core.references, plan.removed, [block.text or "" for block in plan.previous]),
+        max_tokens=plan.summary_tokens,
+        counter=core.counter,
+    )
+    return Draft(text, EXTRACTIVE, calls, reason)
+
+
+COMPACTOR: Final = Writer("compaction", write)
+
+
+def _ask(core: Core, system: str, shown: list[Block]) -> Program[_Asked]:
+    """The model's answer; while it refuses the transcript as too large, the oldest quarter is left out.
+
+    The same transcript is never sent twice to a model that refused it.
+    """
+    calls = 0
+    while True:
+        calls += 1
+        answer = yield AskModel(system, fenced(transcript(shown, core.counter)))
+        groups = _group_ids(shown)
+        if not answer.failed or classify(answer.error).kind != "overflow":
+            return _Asked(answer, calls, shown)
+        if calls > SHORTENINGS or len(groups) < 2:
+            return _Asked(answer, calls, shown)
+        gone = set(groups[: -(-len(groups) // 4)])
+        shown = [block for block in shown if block.group not in gone]
+
+
+def _group_ids(blocks: Sequence[Block]) -> list[str]:
+    return list(dict.fromkeys(block.group for block in blocks))
+
+
+def completed(core: Core, text: str, handle: str | None) -> str:
+    """A model's summary with what it is not trusted to keep: goal and progress as they are, and where to look."""
+    if not text.strip():
+        return ""
+    body = text.strip().removeprefix(PREAMBLE).strip()
+    goal, progress, lookup = goal_of(core), core.progress(), _lookup(handle)
+    parts = [PREAMBLE, *([HEADINGS["goal"], goal] if goal else [])]
+    if progress:
+        parts += [HEADINGS["progress"], *(f"- {line}" for line in progress)]
+    parts.append(body)
+    if lookup:
+        parts += [HEADINGS["lookup"], *(f"- {line}" for line in lookup)]
+    return "\n".join(parts)
+
+
+def goal_of(core: Core) -> str:
+    """The goal as the summary states it: not where the message that gave it stays in the window."""
+    if core.goal_block is not None and core.goal_block in core.tracker.window and not core.goal_is_given:
+        return goal_text("", core.constraints, core.task.success_criteria)
+    return goal_text(core.goal, core.constraints, core.task.success_criteria)
+
+
+def _lookup(handle: str | None) -> list[str]:
+    return [f"the messages this replaces, whole: {handle}"] if handle else []
+
+
+def offer(core: Core, stretch: Stretch, text: str, *, judged: bool = False) -> Offer:
+    """The summary as the gate sees it, *judged* by its fidelity where that can be told."""
+    plan, evaluate = stretch.plan, core.settings.evaluate
+    goal = goal_of(core)
+    fidelity = None
+    if judged and evaluate is not None:
+        visible = [replace(plan.removed[0], content_type="summary", text=text)]
+        fidelity = evaluate(plan.removed, visible, digest=str, facts=stretch.facts).score
+    standing = core.raw(core.standing())
+    return Offer(
+        text=text,
+        tokens_before=plan.removed_tokens,
+        tokens_after=core.counter.count(text) + plan.straddler_tokens,
+        window_before=core.tracker.window.tokens - standing,
+        target_tokens=stretch.target_tokens - standing,
+        required_sections=("goal",) if goal else (),
+        pinned=(goal,) if goal else (),
+        fidelity=fidelity,
+    )

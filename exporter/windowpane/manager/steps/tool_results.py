@@ -1,0 +1,112 @@
+"""Summarises single tool results with a language model: between masking them and compacting everything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.core.events import BreakerOpened, ContentCompressed
+from windowpane.core.limits import WindowLimits
+from windowpane.core.window.blocks import Block
+from windowpane.effects.requests import Answer, AskModel, Program
+from windowpane.manager.engine import Core
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.prompts import TOOL_RESULT, fenced
+from windowpane.manager.plans.protection import never_removed
+from windowpane.manager.snapshot import groups_of
+from windowpane.manager.steps.eviction import NOTHING, Outcome, keep_original
+
+RESULTS_A_TURN: Final = 3
+"""Calls of the model before one call of the agent, at most."""
+SHARE: Final = 0.25
+"""Of the original that a summary may take."""
+SHOWN_CHARACTERS: Final = 80_000
+
+
+def summarize_results(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    """Replace the largest tool results by what a model says they found, until the target is reached.
+
+    Results that never leave, and those that were shortened before, stay as they are. A model that fails is not
+    asked again in this turn, and counts against the breaker.
+    """
+    freed = count = 0
+    failures = core.breaker.attempts
+    for block in _largest(core, limits)[:RESULTS_A_TURN]:
+        if core.used() <= levels.target or core.breaker.attempts > failures:
+            break
+        saved = yield from _summarize(core, block)
+        freed += saved
+        count += saved > 0
+    if not freed:
+        return NOTHING
+    return Outcome(f"summarised {count} tool results, {freed:,} tokens freed", freed, core.used() > levels.target)
+
+
+def _largest(core: Core, limits: WindowLimits) -> list[Block]:
+    snapshot = core.snapshot(limits)
+    fixed = never_removed(snapshot, groups_of(snapshot.items))
+    found = [
+        block
+        for block in core.tracker.window
+        if block.content_type == "tool_result"
+        and block.text
+        and block.tokens > core.settings.summarize_tokens
+        and block.replaces is None
+        and not _shows_images(core, block)
+        and block.group not in fixed
+    ]
+    return sorted(found, key=lambda block: -block.tokens)
+
+
+def _shows_images(core: Core, block: Block) -> bool:
+    """What a text model would sum up without having seen it."""
+    payload = core.payloads.get(block.id)
+    return payload is not None and bool(payload.media)
+
+
+def _summarize(core: Core, block: Block) -> Program[int]:
+    """Put what the model found in one result in its place; tokens saved, 0 where its answer is not used."""
+    tracker, started = core.tracker, core.timer()
+    limit = int(SHARE * block.tokens)
+    answer = yield AskModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
+    handle = yield from keep_original(core, block)
+    if block.id not in tracker.window:
+        return 0
+    said = "" if answer.failed else str(answer.value or "").strip()
+    text = f"{said}\n[summary; original: {handle}]" if handle else f"{said}\n[summary]"
+    short = tracker.shorter(
+        block, text, core.counter.count(text), count_source=core.counter.source, handle=handle
+    )
+    reason = _refusal(answer, said, smaller=short.tokens < block.tokens)
+    event = tracker.compress(
+        ContentCompressed(
+            strategy="tool_result_summarization",
+            trigger="pressure",
+            outcome="failed" if answer.failed else "rejected" if reason else "accepted",
+            tokens_before=block.tokens,
+            tokens_after=short.tokens,
+            removed=(block.id,),
+            results=() if reason else (short.id,),
+            removed_by_component={"tool_results": block.tokens},
+            model_calls=1,
+            duration_seconds=core.timer() - started,
+            method=core.settings.model,
+            reason=reason,
+        ),
+        () if reason else (short,),
+    )
+    if answer.failed and core.breaker.failed():
+        tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
+    if reason:
+        return 0
+    core.hand_over(block, short)
+    core.assess([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
+    return block.tokens - short.tokens
+
+
+def _refusal(answer: Answer, said: str, *, smaller: bool) -> str:
+    """Why a summary is not used; empty where it is."""
+    if answer.failed:
+        return f"model failed: {type(answer.error).__name__}"
+    if not said:
+        return "empty"
+    return "" if smaller else "not smaller"

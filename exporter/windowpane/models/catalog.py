@@ -1,0 +1,205 @@
+"""Windows and prices of models, from the data that the `genai-prices` package carries.
+
+Nothing is fetched: two runs with the same package give the same answers. A name the data does not hold has
+no limit and no price; the nearest match is never taken for it. Loading the data costs about 0.2 s and happens
+at the first question, not at import.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from windowpane.core.protocols import ModelInfo
+from windowpane.exceptions import ConfigurationError
+from windowpane.models.names import ModelName, provider_id, split_model_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from genai_prices.types import ModelInfo as PricedModel
+    from genai_prices.types import ModelPrice, Provider
+
+    from windowpane.core.events import Usage
+    from windowpane.core.protocols import LimitSource
+
+LONG_CONTEXT_SUFFIX = "[1m]"
+"""How Claude Code names a model that runs with a window of a million tokens."""
+LONG_CONTEXT_TOKENS = 1_000_000
+
+_MAX_NAME_CHARACTERS = 200
+"""Names come from recordings, which are not trusted; no real one is nearly as long."""
+
+_BEDROCK_NAME = re.compile(
+    r"(?:[a-z-]{2,8}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\."
+)
+"""`us.anthropic.claude-…`: how AWS Bedrock writes names, with or without a region."""
+
+_VERSION_END = re.compile(r"(?<!\d)[1-9]$")
+_VERSION_GOES_ON = re.compile(r"[a-z0-9]|\.\d")
+
+_LATEST = datetime(9999, 1, 1, 12, tzinfo=UTC)
+"""The time of a call whose time is unknown: the newest price, outside off-peak hours, on every run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    provider: Provider
+    model: PricedModel
+    limit_tokens: int | None
+
+
+class PriceCatalogue:
+    """A `LimitCatalogue` over the packaged data, with limits the user may set.
+
+    *limits* maps a model, written as the agent writes it, to its window in tokens; it wins over the
+    catalogue. Raises `ConfigurationError` for a limit that is not a positive number.
+    """
+
+    def __init__(self, *, limits: Mapping[str, int] | None = None) -> None:
+        for model, tokens in (limits or {}).items():
+            if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens <= 0:
+                raise ConfigurationError(
+                    f"limits.{model}", f"{tokens!r} is no window size", expected="tokens > 0"
+                )
+        self._limits = {_fold(model): tokens for model, tokens in (limits or {}).items()}
+        self._names = {_fold(model): model.strip() for model in limits or {}}
+        self._lookup = lru_cache(maxsize=1_024)(self._lookup_uncached)
+
+    def lookup(self, model: str) -> ModelInfo | None:
+        """What is known about *model*; None for a name that neither the user nor the catalogue knows."""
+        return self._lookup(model)
+
+    def limit_source(self, model: str) -> LimitSource | None:
+        """Who says how large *model*'s window is: `given`, `catalogue`, or None when nobody does."""
+        if _fold(model) in self._limits:
+            return "given"
+        info = self.lookup(model)
+        return "catalogue" if info and info.limit_tokens is not None else None
+
+    def next_limit(self, model: str, above: int) -> int | None:
+        """The smallest window sold by the model's provider that is at least *above* tokens.
+
+        None for an unknown model, and when the provider sells none that large.
+        """
+        entry = _find(model)
+        if entry is None:
+            return None
+        windows = (known.context_window for known in entry.provider.models)
+        return min((window for window in windows if window is not None and window >= above), default=None)
+
+    def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
+        """Price of one call in US dollars by the list price at the time *at* (the newest when unknown).
+
+        None when the model or its price is unknown or the usage is impossible (a negative count). Cache
+        writes are priced as those kept for five minutes; discounts and batch prices are not known here.
+        """
+        entry = _find(model)
+        if entry is None:
+            return None
+        return _cost(entry.model.get_prices(_moment(at)), usage)
+
+    def _lookup_uncached(self, model: str) -> ModelInfo | None:
+        key = _fold(model)
+        given = self._limits.get(key)
+        entry = _find(model)
+        if entry is None:
+            return None if given is None else ModelInfo(name=self._names[key], limit_tokens=given)
+        known = ModelInfo(name=entry.model.id, limit_tokens=entry.limit_tokens, provider=entry.provider.id)
+        return known if given is None else replace(known, limit_tokens=given)
+
+
+def _fold(model: str) -> str:
+    return model.strip().lower()
+
+
+def _moment(at: float | None) -> datetime:
+    """*at* as a date; a time no calendar holds is an unknown one."""
+    try:
+        return _LATEST if at is None else datetime.fromtimestamp(at, UTC)
+    except (OverflowError, OSError, ValueError):
+        return _LATEST
+
+
+def _cost(price: ModelPrice, usage: Usage) -> float | None:
+    """*usage* at *price*; the package counts cached tokens as part of the input, Windowpane beside it."""
+    from genai_prices import Usage as PricedUsage
+
+    if getattr(price, "input_mtok", None) is None and getattr(price, "output_mtok", None) is None:
+        return None
+    try:
+        counted = PricedUsage(
+            input_tokens=usage.input_total,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_tokens=usage.output_tokens,
+        )
+        return float(price.calc_price(counted)["total_price"])
+    except ValueError:
+        return None
+
+
+@cache
+def _providers() -> Sequence[Provider]:
+    from genai_prices.data import providers
+
+    return providers
+
+
+@lru_cache(maxsize=1_024)
+def _find(model: str) -> _Entry | None:
+    """The catalogue's entry for *model* as an agent writes it."""
+    if not 0 < len(model) <= _MAX_NAME_CHARACTERS:
+        return None
+    long_context = _fold(model).endswith(LONG_CONTEXT_SUFFIX)
+    reference = split_model_name(_fold(model).removesuffix(LONG_CONTEXT_SUFFIX))
+    for provider, name in _candidates(reference):
+        found = provider.find_model(name, all_providers=list(_providers()))
+        if found is not None and _is_same_version(found, name):
+            return _Entry(provider, found, LONG_CONTEXT_TOKENS if long_context else found.context_window)
+    return None
+
+
+def _candidates(reference: ModelName) -> Iterator[tuple[Provider, str]]:
+    """Where to look for *reference*, and under which name: as written first, then at its vendor.
+
+    With prefixes only providers named by them are asked, so that `acme/gpt-4o` stays unknown.
+    """
+    by_id = {provider.id: provider for provider in _providers()}
+    for position, prefix in enumerate(reference.prefixes):
+        provider = by_id.get(provider_id(prefix))
+        if provider is None:
+            return
+        yield provider, "/".join((*reference.prefixes[position + 1 :], reference.name))
+    if reference.prefixes:
+        return
+    if _BEDROCK_NAME.match(reference.name):
+        yield by_id["aws"], reference.name
+    for provider in _providers():
+        if provider.model_match is not None and provider.model_match.is_match(reference.name):
+            yield provider, reference.name
+
+
+def _is_same_version(model: PricedModel, name: str) -> bool:
+    """Whether *name* does not go on in the middle of a version the catalogue matched.
+
+    The catalogue matches many models by how a name starts: `claude-sonnet-4-5` would take `claude-sonnet-4-50`.
+    """
+    from genai_prices import types
+
+    def holds(clause: types.MatchLogic) -> bool:
+        match clause:
+            case types.ClauseOr():
+                return any(part.is_match(name) and holds(part) for part in clause.or_)
+            case types.ClauseAnd():
+                return all(holds(part) for part in clause.and_)
+            case types.ClauseStartsWith(starts_with=part) | types.ClauseContains(contains=part):
+                rest = name.partition(part.lower())[2]
+                return not (_VERSION_END.search(part) and _VERSION_GOES_ON.match(rest))
+            case _:
+                return True
+
+    return not model.match.is_match(name) or holds(model.match)

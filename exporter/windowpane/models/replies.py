@@ -1,0 +1,188 @@
+"""Model replies of any shape into the parts that enter the window, and the usage that comes with them.
+
+Reads OpenAI chat completions, OpenAI responses and Anthropic messages, as objects of the clients or as the plain
+dictionaries they came from. Nothing of a provider's library is imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from windowpane.core.events import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPart:
+    """One piece of a reply."""
+
+    kind: Literal["assistant_response", "thinking", "tool_call"]
+    text: str
+    """For a tool call its arguments, as JSON."""
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    raw: Mapping[str, Any] | None = None
+    """The provider's own block, where it has to be sent back byte for byte (signed thinking)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's reply, provider-neutral."""
+
+    parts: tuple[ReplyPart, ...] = ()
+    usage: Usage | None = None
+    model: str = ""
+    stop_reason: str | None = None
+    cost_dollars: float | None = None
+    latency_seconds: float | None = None
+    unread: tuple[str, ...] = field(default=())
+    """Kinds of content that are not kept in the window."""
+
+
+def read_reply(reply: object) -> Reply:
+    """The neutral form of *reply*. Raises `TypeError` for a shape that none of the providers has."""
+    if isinstance(reply, Reply):
+        return reply
+    if isinstance(reply, str):
+        return Reply((ReplyPart("assistant_response", reply),)) if reply else Reply()
+    if _get(reply, "choices"):
+        return _chat(reply)
+    if isinstance(_get(reply, "output"), list | tuple):
+        return _responses(reply)
+    content = _get(reply, "content")
+    if _get(reply, "role") == "assistant" or _get(reply, "type") == "message":
+        blocks = content if isinstance(content, list | tuple) else None
+        if blocks is not None and _get(reply, "tool_calls") is None:
+            return _anthropic(reply, blocks)
+        return _with_usage(reply, *_chat_message(reply), stop_reason=None)
+    raise TypeError(f"a {type(reply).__name__} is no reply of a chat completion, response or messages call")
+
+
+def read_usage(usage: object) -> Usage | None:
+    """Tokens as the provider reports them, with cached input taken out of the input where it is part of it."""
+    if usage is None:
+        return None
+    if isinstance(usage, Usage):
+        return usage
+    prompt = _get(usage, "prompt_tokens")
+    details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
+    output_details = _get(usage, "completion_tokens_details") or _get(usage, "output_tokens_details")
+    reasoning = _count(output_details, "reasoning_tokens")
+    if prompt is not None or _get(usage, "input_tokens_details") is not None:
+        total = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
+        cached = min(_count(details, "cached_tokens"), total)
+        output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
+        return Usage(total - cached, output, cached, 0, reasoning)
+    if _get(usage, "input_tokens") is None and _get(usage, "output_tokens") is None:
+        return None
+    return Usage(
+        _count(usage, "input_tokens"),
+        _count(usage, "output_tokens"),
+        _count(usage, "cache_read_input_tokens"),
+        _count(usage, "cache_creation_input_tokens"),
+        reasoning,
+    )
+
+
+def _get(value: object, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(name)
+    return getattr(value, name, None)
+
+
+def _count(value: object, name: str) -> int:
+    found = _get(value, name)
+    return found if isinstance(found, int) and found > 0 else 0
+
+
+def _with_usage(
+    reply: object, parts: tuple[ReplyPart, ...], unread: tuple[str, ...], *, stop_reason: str | None
+) -> Reply:
+    return Reply(
+        parts, read_usage(_get(reply, "usage")), str(_get(reply, "model") or ""), stop_reason, unread=unread
+    )
+
+
+def _chat(reply: object) -> Reply:
+    choice = _get(reply, "choices")[0]
+    parts, unread = _chat_message(_get(choice, "message"))
+    return _with_usage(reply, parts, unread, stop_reason=_get(choice, "finish_reason"))
+
+
+def _chat_message(message: object) -> tuple[tuple[ReplyPart, ...], tuple[str, ...]]:
+    parts = [
+        ReplyPart("assistant_response", text)
+        for text in (_text(_get(message, "content")), _get(message, "refusal"))
+        if text
+    ]
+    for call in _get(message, "tool_calls") or ():
+        function = _get(call, "function") or _get(call, "custom")
+        arguments = _get(function, "arguments")
+        parts.append(
+            _call(
+                _get(call, "id"),
+                _get(function, "name"),
+                _get(function, "input") if arguments is None else arguments,
+            )
+        )
+    unread = ("reasoning",) if _get(message, "reasoning_content") or _get(message, "reasoning") else ()
+    return tuple(parts), unread
+
+
+def _responses(reply: object) -> Reply:
+    parts: list[ReplyPart] = []
+    unread: list[str] = []
+    for item in _get(reply, "output"):
+        kind = _get(item, "type")
+        if kind == "message":
+            text = _text(_get(item, "content"))
+            if text:
+                parts.append(ReplyPart("assistant_response", text))
+        elif kind in ("function_call", "custom_tool_call"):
+            arguments = _get(item, "arguments") if kind == "function_call" else _get(item, "input")
+            parts.append(_call(_get(item, "call_id"), _get(item, "name"), arguments))
+        else:
+            unread.append(str(kind))
+    return _with_usage(reply, tuple(parts), tuple(unread), stop_reason=_get(reply, "status"))
+
+
+def _anthropic(reply: object, blocks: Iterable[object]) -> Reply:
+    parts: list[ReplyPart] = []
+    unread: list[str] = []
+    for block in blocks:
+        kind = _get(block, "type")
+        if kind == "text":
+            if _get(block, "text"):
+                parts.append(ReplyPart("assistant_response", _get(block, "text")))
+        elif kind in ("thinking", "redacted_thinking"):
+            raw = plain(block)
+            parts.append(ReplyPart("thinking", str(raw.get("thinking") or raw.get("data") or ""), raw=raw))
+        elif kind == "tool_use":
+            parts.append(_call(_get(block, "id"), _get(block, "name"), _get(block, "input")))
+        else:
+            unread.append(str(kind))
+    return _with_usage(reply, tuple(parts), tuple(unread), stop_reason=_get(reply, "stop_reason"))
+
+
+def _call(call_id: object, name: object, arguments: object) -> ReplyPart:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    return ReplyPart("tool_call", text, None if call_id is None else str(call_id), str(name or ""))
+
+
+def _text(content: object) -> str:
+    """The text of a content field: a string, or the text parts of a list."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list | tuple):
+        return "".join(_get(part, "text") or _get(part, "refusal") or "" for part in content)
+    return ""
+
+
+def plain(value: object) -> dict[str, Any]:
+    """A provider's block or message as the dictionary it was read from."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    dump = getattr(value, "model_dump", None)
+    return dict(dump(exclude_none=True) if callable(dump) else vars(value))

@@ -1,0 +1,264 @@
+"""What an agent sends, in the shapes of OpenAI and Anthropic, as the blocks it is made of.
+
+Pure and duck-typed: messages may be dictionaries or objects of the clients, and nothing of a provider's library
+is imported. Markers that change nothing the model sees, such as `cache_control`, are not part of a block.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.models.replies import Reply
+
+Shape = Literal["chat", "responses", "anthropic"]
+"""OpenAI chat completions, OpenAI responses, Anthropic messages."""
+
+
+class Key(NamedTuple):
+    """What makes two blocks the same piece of content: a tool call's id where there is one, else the text."""
+
+    content_type: ContentType
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpec:
+    """One piece of content as it was sent."""
+
+    content_type: ContentType
+    text: str | None
+    key: Key
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    media: int = 0
+    """Images or documents in it, counted at a flat rate each; their bytes are never counted as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One model call as it is about to be sent."""
+
+    shape: Shape
+    model: str
+    messages: Sequence[Any]
+    system: Any = None
+    """What is sent beside the messages as the system prompt."""
+    tools: Any = None
+    continues: str | None = None
+    """The response or stored conversation that the provider puts before the messages."""
+    streams: bool = False
+    """The reply is asked for as a stream."""
+
+
+def call_of(shape: Shape, body: Mapping[str, Any]) -> Call | None:
+    """The call that *body* asks for; None where its messages cannot be read without consuming them."""
+    messages = body.get("input" if shape == "responses" else "messages")
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    if not isinstance(messages, list | tuple):
+        return None
+    model = body.get("model")
+    continues = None
+    if shape == "responses":
+        conversation = body.get("conversation")
+        continues = body.get("previous_response_id") or field_of(conversation, "id") or conversation
+    system = {"chat": None, "responses": "instructions", "anthropic": "system"}[shape]
+    return Call(
+        shape,
+        model if isinstance(model, str) else "",
+        messages,
+        None if system is None else _given(body.get(system)),
+        _given(body.get("tools")),
+        continues if isinstance(continues, str) else None,
+        body.get("stream") is True,
+    )
+
+
+def head_of(call: Call) -> list[BlockSpec]:
+    """System prompt and tool definitions that are sent beside the messages."""
+    return [
+        *(spec for text in _texts(call.system) for spec in _text("system_prompt", text)),
+        *(_tool(tool) for tool in call.tools or ()),
+    ]
+
+
+def specs_of(shape: Shape, message: object) -> list[BlockSpec]:
+    """The blocks of one message."""
+    if shape == "responses" and field_of(message, "type") not in (None, "message"):
+        return list(_item(message))
+    role = str(field_of(message, "role") or "user")
+    content = field_of(message, "content")
+    specs: list[BlockSpec] = []
+    if role in ("tool", "function"):
+        name = field_of(message, "tool_call_id") or field_of(message, "name")
+        specs += _result(name, content, tool_name=field_of(message, "name"))
+    else:
+        specs += [
+            spec for part in _parts(content) for spec in _part(_TYPE_OF_ROLE.get(role, "user_message"), part)
+        ]
+    for call in field_of(message, "tool_calls") or ():
+        function = field_of(call, "function") or field_of(call, "custom")
+        arguments = field_of(function, "arguments")
+        given = field_of(function, "input") if arguments is None else arguments
+        specs.append(_call(field_of(call, "id"), field_of(function, "name"), given))
+    if field_of(message, "refusal"):
+        specs += _text("assistant_response", field_of(message, "refusal"))
+    return specs
+
+
+def specs_of_reply(reply: Reply) -> list[BlockSpec]:
+    """The blocks of a model's reply, with the keys they will have when they are sent back."""
+    specs: list[BlockSpec] = []
+    for part in reply.parts:
+        if part.kind == "tool_call":
+            specs.append(_call(part.tool_call_id, part.tool_name, part.text))
+        else:
+            specs += _text(part.kind, part.text)
+    return specs
+
+
+def copied(value: Any) -> Any:
+    """A copy of a message's structure that shares its texts: what is edited in place afterwards shows."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(item) for item in value]
+    return value
+
+
+def field_of(value: object, name: str) -> Any:
+    """A field of a dictionary or of an object; None where there is none."""
+    if isinstance(value, Mapping):
+        return value.get(name)
+    return getattr(value, name, None)
+
+
+_TYPE_OF_ROLE: Final[dict[str, ContentType]] = {
+    "system": "system_prompt",
+    "developer": "system_prompt",
+    "assistant": "assistant_response",
+}
+
+
+def _given(value: Any) -> Any:
+    """Text or a list of parts; a client's marker for *not given*, or anything to be consumed, is nothing."""
+    return value if isinstance(value, str | list | tuple) else None
+
+
+def _parts(content: Any) -> Sequence[Any]:
+    if content is None:
+        return ()
+    return content if isinstance(content, list | tuple) else (content,)
+
+
+def _texts(content: Any) -> Iterator[str]:
+    for part in _parts(content):
+        text = part if isinstance(part, str) else field_of(part, "text")
+        if isinstance(text, str):
+            yield text
+
+
+def _text(content_type: ContentType, text: object) -> Iterator[BlockSpec]:
+    if isinstance(text, str) and text.strip():
+        yield BlockSpec(content_type, text, Key(content_type, text.strip()))
+
+
+def _part(content_type: ContentType, part: object) -> Iterator[BlockSpec]:
+    """One part of a message's content, in either provider's shape."""
+    if isinstance(part, str):
+        yield from _text(content_type, part)
+        return
+    kind = str(field_of(part, "type") or "text")
+    reader = _READERS.get(kind)
+    if reader is not None:
+        yield from reader(part)
+    elif kind in _TEXT_KINDS:
+        yield from _text(content_type, field_of(part, "text") or field_of(part, "refusal"))
+    elif kind.endswith("_tool_result"):
+        yield from _result(field_of(part, "tool_use_id"), field_of(part, "content"))
+    elif kind in _MEDIA_KINDS:
+        yield BlockSpec("media", None, Key("media", _json(part)), media=1)
+    else:
+        yield from _text(content_type, _json(part))
+
+
+def _thinking(part: object) -> Iterator[BlockSpec]:
+    return _text("thinking", field_of(part, "thinking") or field_of(part, "data"))
+
+
+def _tool_use(part: object) -> Iterator[BlockSpec]:
+    yield _call(field_of(part, "id"), field_of(part, "name"), field_of(part, "input"))
+
+
+def _tool_result(part: object) -> Iterator[BlockSpec]:
+    return _result(field_of(part, "tool_use_id"), field_of(part, "content"))
+
+
+_READERS: Final[dict[str, Callable[[object], Iterator[BlockSpec]]]] = {
+    "thinking": _thinking,
+    "redacted_thinking": _thinking,
+    "tool_use": _tool_use,
+    "server_tool_use": _tool_use,
+    "tool_result": _tool_result,
+}
+_TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
+_MEDIA_KINDS: Final = frozenset(
+    {"image", "image_url", "input_image", "document", "file", "input_file", "input_audio", "audio", "video"}
+)
+_RESULT_MEDIA: Final = frozenset({"image", "document", "input_image", "image_url", "input_file"})
+
+
+def _item(item: object) -> Iterator[BlockSpec]:
+    """An entry of a response's input that is no message."""
+    kind = str(field_of(item, "type"))
+    call_id = field_of(item, "call_id") or field_of(item, "id")
+    if kind in ("function_call", "custom_tool_call"):
+        given = field_of(item, "arguments" if kind == "function_call" else "input")
+        yield _call(call_id, field_of(item, "name"), given)
+    elif kind.endswith("_output"):
+        yield from _result(call_id, field_of(item, "output"))
+    elif kind.endswith("_call"):
+        yield _call(call_id, kind, _json(item))
+    # Reasoning is encrypted or a summary, and a reference has no text: only the provider's total knows them.
+
+
+def _result(call_id: object, content: Any, *, tool_name: object = None) -> Iterator[BlockSpec]:
+    media = sum(field_of(part, "type") in _RESULT_MEDIA for part in _parts(content) if not isinstance(part, str))
+    text = content if isinstance(content, str) else "".join(_texts(content))
+    if not text and not media and content and not isinstance(content, str):
+        text = _json(content)
+    name = None if call_id is None else str(call_id)
+    yield BlockSpec(
+        "tool_result",
+        text,
+        Key("tool_result", text if name is None else name),
+        name,
+        tool_name if isinstance(tool_name, str) else None,
+        media,
+    )
+
+
+def _call(call_id: object, name: object, arguments: object) -> BlockSpec:
+    text = arguments if isinstance(arguments, str) else _json(arguments or {})
+    named = str(name or "")
+    known = None if call_id is None else str(call_id)
+    return BlockSpec("tool_call", text, Key("tool_call", known or f"{named}\0{text}"), known, named)
+
+
+def _tool(tool: object) -> BlockSpec:
+    named = field_of(tool, "function") or tool
+    name = str(field_of(named, "name") or field_of(tool, "type") or "")
+    return BlockSpec("tool_definition", _json(tool), Key("tool_definition", name), tool_name=name or None)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if callable(dump) else str(value)

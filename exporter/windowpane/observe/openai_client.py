@@ -1,0 +1,24 @@
+"""Watches the clients of the `openai` package: chat completions and responses, sync and async."""
+
+from __future__ import annotations
+
+import sys
+
+from windowpane.observe.api import WatchedClient
+from windowpane.observe.clients import watch_copies, watch_resource
+
+
+def watch_openai(client: object, watched: WatchedClient) -> bool:
+    """Watch *client* if it is one of `openai`; the package is not imported for it."""
+    openai = sys.modules.get("openai")
+    if openai is None or not isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
+        return False
+    _watch(client, watched)
+    return True
+
+
+def _watch(client: object, watched: WatchedClient) -> None:
+    chat = getattr(client, "chat", None)
+    watch_resource(getattr(chat, "completions", None), "chat", "/chat/completions", watched)
+    watch_resource(getattr(client, "responses", None), "responses", "/responses", watched)
+    watch_copies(client, lambda made: _watch(made, watched))

@@ -1,0 +1,127 @@
+"""The answer first: what happened to a session, or to all of them, in one sentence.
+
+Pure functions of what the store lists, shared by the dashboard, the report and the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windowpane.core.limits import LIVE_SECONDS
+from windowpane.core.vocabulary import Severity, Zone
+from windowpane.store.records import SessionRow
+from windowpane.text.formats import count, percent, tokens
+
+RED_SOON_TURNS: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class FactTotals:
+    """Facts over all evaluated compressions of a session."""
+
+    total: int
+    kept: int
+    recoverable: int
+    lost: int
+    contradicted: int
+
+
+def is_live(row: SessionRow, now: float) -> bool:
+    """Whether the session has not ended and was heard of within the last 15 minutes before *now*."""
+    return not row.ended and row.last_at is not None and now - row.last_at <= LIVE_SECONDS
+
+
+def is_red_soon(row: SessionRow) -> bool:
+    """Whether red is expected within three turns and not reached yet."""
+    return row.turns_until_red is not None and 0 < row.turns_until_red <= RED_SOON_TURNS
+
+
+def session_answer(row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None) -> str:
+    """What happened in a session; *worst_turn* is the first turn in its worst zone."""
+    parts = [_fullness(row, worst_turn)]
+    if row.overflows:
+        parts.append(f"{count(row.overflows, 'overflow')}")
+    if row.compressions:
+        parts.append(_compressions(row.compressions, facts))
+    if row.evicted_blocks:
+        parts.append(f"{count(row.evicted_blocks, 'block')} evicted ({tokens(row.evicted_tokens)} tokens)")
+    if row.regrets:
+        again = "was" if row.regrets == 1 else "were"
+        parts.append(f"{count(row.regrets, 'block')} that had left {again} needed again")
+    if row.firing:
+        parts.append(f"{count(row.firing, 'alert')} firing")
+    if row.incomplete:
+        parts.append("the recording breaks off")
+    return "; ".join(parts) + "."
+
+
+def _fullness(row: SessionRow, worst_turn: int | None) -> str:
+    if not row.turns:
+        return f"No model call has come back yet; the window holds {tokens(row.used_tokens)} tokens"
+    turns = count(row.turns, "turn")
+    if row.limit_tokens is None or row.peak_utilization is None:
+        return (
+            f"The size of the window is unknown; at most {tokens(row.peak_used_tokens)} tokens were sent "
+            f"in {turns}"
+        )
+    peak = f"{percent(row.peak_utilization)} of {tokens(row.limit_tokens)} tokens"
+    if row.worst_zone in (None, "green"):
+        return f"Stayed green: at most {peak} in {turns}"
+    zone: Zone | None = row.worst_zone
+    where = "" if worst_turn is None else f" at turn {worst_turn}"
+    return f"{str(zone).capitalize()}{where}, highest {peak}"
+
+
+def _compressions(compressions: int, facts: FactTotals | None) -> str:
+    what = count(compressions, "compression")
+    if facts is None or not facts.total:
+        return f"{what}, what they lost is unknown"
+    gone = facts.lost + facts.contradicted
+    if not gone:
+        return f"{what} lost none of {count(facts.total, 'fact')}"
+    return f"{what} lost {gone:,} of {count(facts.total, 'fact')}"
+
+
+def fleet_answer(
+    rows: Sequence[SessionRow], now: float, *, firing: Mapping[str, Severity], more: bool = False
+) -> str:
+    """Which of the sessions need a person now; where none is live, what the recorded ones came to.
+
+    *firing* has the worst severity that fires now, by session. *more* says that *rows* are not all there are.
+    """
+    live = [row for row in rows if is_live(row, now)]
+    if not live:
+        high = sum(row.worst_zone in ("red", "overflow") for row in rows)
+        regrets = sum(1 for row in rows if row.regrets)
+        of_them = f"the {len(rows):,} listed" if more else "them"
+        reached = f"{high:,} of {of_them} reached red" if high else f"none of {of_them} reached red"
+        again = f"; {regrets:,} needed content again that had left" if regrets else ""
+        recorded = f"{'More than ' if more else ''}{count(len(rows), 'session')}"
+        return f"No session is live. {recorded} recorded, {reached}{again}."
+    critical = sum(firing.get(row.session_id) == "critical" for row in live)
+    warned = sum(firing.get(row.session_id) == "warning" for row in live)
+    full = sum(row.zone in ("red", "overflow") for row in live)
+    soon = sum(is_red_soon(row) and row.zone not in ("red", "overflow") for row in live)
+    needy = sum(
+        firing.get(row.session_id) in ("warning", "critical")
+        or row.zone in ("red", "overflow")
+        or is_red_soon(row)
+        for row in live
+    )
+    several = f"{'more than ' if more and len(live) == len(rows) else ''}{count(len(live), 'live session')}"
+    if not needy:
+        return f"{several[:1].upper()}{several[1:]}, none needs you."
+    parts = [
+        text
+        for number, text in (
+            (critical, f"{critical:,} with a critical alert"),
+            (warned, f"{warned:,} with a warning"),
+            (full, f"{full:,} in red"),
+            (soon, f"{soon:,} red soon"),
+        )
+        if number
+    ]
+    verb = "needs" if needy == 1 else "need"
+    return f"{needy:,} of {several} {verb} you" + (f" ({', '.join(parts)})." if parts else ".")

@@ -1,0 +1,252 @@
+"""What arguments, the configuration and a preset together mean for the engine.
+
+An argument wins over the configuration, and what either names wins over the preset. What a preset's source
+decides itself cannot be set beside it: that is an error with the key and the reason, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from windowpane.config.schema import HYBRID
+from windowpane.config.section import is_named
+from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.budget import shares_of
+from windowpane.manager.levels import EVICT_RATIO
+from windowpane.manager.plans.policies import Policy, policy_named
+from windowpane.manager.presets.cascade import CASCADE, CASCADE_MAP
+from windowpane.manager.settings import LADDER, SAFETY_NET, ControlSettings
+from windowpane.manager.steps.ladder import RUNGS, Rung, background_compaction, cascade_ladder
+
+if TYPE_CHECKING:
+    from windowpane.config.schema import Config
+    from windowpane.contrib.presets import Preset
+    from windowpane.core.protocols import LimitSource
+    from windowpane.core.vocabulary import Component
+    from windowpane.manager.settings import LimitsOf
+    from windowpane.runtime.options import Options
+
+STRATEGIES: Final[dict[str, str]] = {
+    "tool_result_summarization": "tool_result_summarization",
+    "progressive": "progressive_summarization",
+    "conversation_compaction": "compaction",
+    "sub_agent": "subagent_delegation",
+}
+"""What the configuration calls a strategy, to its rung."""
+COMPACT_RATIO: Final = "compression.compaction_utilization_threshold"
+
+
+class Conflict(NamedTuple):
+    """A setting that a preset's source decides itself."""
+
+    key: str
+    reason: str
+
+
+def conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
+    """The settings of *config* that cannot hold beside *preset*."""
+    for key, reason in preset.fixed.items():
+        if key != "embedder" and is_named(config, key) and not _is_off(config, key):
+            yield Conflict(key, f"preset {preset.name!r} decides this itself: {reason}")
+    if is_named(config, "eviction.policy") and policy_named(config.eviction.policy).merges:
+        reason = preset.fixed.get("embedder", "")
+        if reason:
+            yield Conflict("eviction.policy", f"preset {preset.name!r} cannot merge: {reason}")
+
+
+def contradictions(config: Config) -> Iterator[Conflict]:
+    """Settings that could never act: below where the window is first reduced (orange, where it is chosen)."""
+    zones = config.pressure.thresholds
+    first = EVICT_RATIO if zones is None else zones.orange
+    levels = {"cross_window.auto_save_threshold": config.cross_window.auto_save_threshold}
+    levels[COMPACT_RATIO] = config.compression.compaction_utilization_threshold
+    for key, ratio in levels.items():
+        if is_named(config, key) and ratio < first:
+            yield Conflict(key, f"{ratio:g} is below {first:g}, where reductions begin")
+    for ratio, name in config.compression.cascade.items():
+        if ratio < first:
+            reason = f"{name} at {ratio:g} is below {first:g}, where reductions begin"
+            yield Conflict("compression.cascade", reason)
+
+
+def check(options: Options, config: Config, preset: Preset) -> None:
+    """Raises `ConfigurationError` for the first setting or argument that cannot hold beside *preset*."""
+    given: dict[str, tuple[str, Any]] = {
+        "cascade": ("compression.cascade", options.cascade),
+        "background": ("compression.background", options.background or None),
+        "embedder": ("embedder", options.embedder),
+    }
+    for name, (key, value) in given.items():
+        if value is not None and key in preset.fixed:
+            problem = f"preset {preset.name!r} decides this itself: {preset.fixed[key]}"
+            raise ConfigurationError(name, problem, expected="no such argument beside this preset")
+    for conflict in conflicts(config, preset):
+        raise ConfigurationError(conflict.key, conflict.reason, expected="no such key beside this preset")
+
+
+def control_settings(options: Options, config: Config, preset: Preset | None) -> ControlSettings:
+    """How the session is managed. Raises `ConfigurationError`."""
+    limits_of = window_of(options, config, preset)
+    given = options.control if preset is None else preset.control
+    base = given or ControlSettings()
+    changes: dict[str, Any] = {"limits_of": limits_of}
+    if options.enforce is not None:
+        changes["enforce"] = options.enforce
+    elif given is None or is_named(config, "budget.enforce"):
+        changes["enforce"] = config.budget.enforce
+    if given is None or options.policy or options.weights or _names(config, "eviction", "policy", "weights"):
+        changes["policy"] = _policy(options, config)
+    ladder = _ladder(options, config, preset, given)
+    if ladder is not None:
+        changes["ladder"] = ladder
+    if options.embedder is not None:
+        changes["embed"] = options.embedder
+    if is_named(config, COMPACT_RATIO):
+        changes["compact_ratio"] = config.compression.compaction_utilization_threshold
+    named = {
+        "soft_ratio": ("budget.soft_limit_pct", config.budget.soft_limit_pct),
+        "protected_types": ("eviction.protected_types", frozenset(config.eviction.protected_types)),
+        "summarize_tokens": (
+            "compression.summarization_threshold_tokens",
+            config.compression.summarization_threshold_tokens,
+        ),
+        "checkpoint_ratio": ("cross_window.auto_save_threshold", config.cross_window.auto_save_threshold),
+    }
+    changes |= {field: value for field, (key, value) in named.items() if given is None or is_named(config, key)}
+    changes |= _background(options, config, base, _compacts_from(config, preset))
+    own = _chosen(options)
+    return replace(base, **{field: value for field, value in changes.items() if field not in own})
+
+
+def _chosen(options: Options) -> set[str]:
+    """What the settings given as an argument say otherwise than by default, unless an option of its own says it.
+
+    There the file does not win: what is None or another's in them is left out or replaced on purpose.
+    """
+    if options.control is None:
+        return set()
+    options_own = {
+        "enforce": options.enforce,
+        "policy": options.policy or options.weights,
+        "ladder": options.cascade,
+        "embed": options.embedder,
+        "background": options.background,
+        "after_turn": options.background,
+    }
+    usual = ControlSettings()
+    return {
+        field.name
+        for field in fields(ControlSettings)
+        if getattr(options.control, field.name) != getattr(usual, field.name)
+        and options_own.get(field.name) is None
+    }
+
+
+def tracker_settings(options: Options, config: Config, preset: Preset | None) -> TrackerSettings:
+    """How the session derives events: budget and lifetimes as said, else the preset's."""
+    configured = config.tracker_settings()
+    tracking = configured
+    if preset is not None:
+        shares = configured.budget
+        named = {component: share for component, share in shares.items() if _is_allotted(config, component)}
+        tracking = preset.tracking(configured)
+        tracking = replace(tracking, budget={**tracking.budget, **named})
+        if is_named(config, "eviction.type_ttl"):
+            tracking = replace(tracking, lifetimes=dict(configured.lifetimes))
+    if options.budget is None or (preset is not None and options.budget == "default"):
+        return tracking
+    return replace(tracking, budget=shares_of(options.budget))
+
+
+def window_of(options: Options, config: Config, preset: Preset | None) -> LimitsOf:
+    """How a window is shared out, whether its size is known now or learnt later."""
+    own = None if options.control is None else options.control.limits_of
+    if preset is None and own is not None and own != WindowLimits.of:
+        return own
+    allots_output = preset is None or is_named(config, "budget.allocations.output_reserved")
+    output_share = config.budget.allocations.output_reserved if allots_output else 0.0
+    thresholds = options.thresholds or config.thresholds()
+    sharing = WindowLimits.of if preset is None else preset.limits
+
+    def limits_of(limit_tokens: int, source: LimitSource) -> WindowLimits:
+        wanted = max(options.requested_output_tokens, int(output_share * limit_tokens))
+        limits = sharing(limit_tokens, source, requested_output_tokens=wanted)
+        return limits if thresholds is None else replace(limits, thresholds=thresholds)
+
+    return limits_of
+
+
+def _is_off(config: Config, key: str) -> bool:
+    """Not wanting background work is what a preset without any does."""
+    return key == "compression.background" and not config.compression.background
+
+
+def _names(config: Config, section: str, *keys: str) -> bool:
+    return any(is_named(config, f"{section}.{key}") for key in keys)
+
+
+def _is_allotted(config: Config, component: Component) -> bool:
+    return is_named(config, f"budget.allocations.{component}")
+
+
+def _policy(options: Options, config: Config) -> Policy:
+    name = options.policy or config.eviction.policy
+    if isinstance(name, Policy):
+        return name
+    if options.weights is not None or name != HYBRID:
+        return policy_named(name, weights=options.weights)
+    weights = config.eviction.weights
+    return policy_named(
+        name,
+        weights={
+            "recency": weights.recency,
+            "priority": weights.priority,
+            "lifetime": weights.type_ttl,
+            "references": weights.reference_freq,
+            "duplication": weights.semantic_duplication,
+        },
+    )
+
+
+def _ladder(
+    options: Options, config: Config, preset: Preset | None, given: ControlSettings | None
+) -> tuple[str | Rung, ...] | None:
+    """The rungs as said; None for those of the settings that were given."""
+    if options.cascade is not None:
+        for step in options.cascade:
+            if not isinstance(step, Rung) and step not in RUNGS:
+                raise ConfigurationError("cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
+        return (*(step for step in options.cascade if step not in SAFETY_NET), *SAFETY_NET)
+    if config.compression.cascade:
+        return cascade_ladder({STRATEGIES[name]: ratio for ratio, name in config.compression.cascade.items()})
+    if preset is not None and preset.name == CASCADE.name and is_named(config, COMPACT_RATIO):
+        begins = {name: ratio for ratio, name in CASCADE_MAP.items()}
+        return cascade_ladder({**begins, "compaction": config.compression.compaction_utilization_threshold})
+    return LADDER if given is None else None
+
+
+def _compacts_from(config: Config, preset: Preset | None) -> float | None:
+    """The utilization from which compaction was chosen; None where eviction falls short."""
+    if is_named(config, COMPACT_RATIO):
+        return config.compression.compaction_utilization_threshold
+    begins = config.compression.cascade or (
+        CASCADE_MAP if preset is not None and preset.name == CASCADE.name else {}
+    )
+    return next((ratio for ratio, name in begins.items() if STRATEGIES.get(name, name) == "compaction"), None)
+
+
+def _background(
+    options: Options, config: Config, base: ControlSettings, begin_ratio: float | None
+) -> dict[str, Any]:
+    """Whether what is done after a turn keeps nobody waiting; a preset's own work between turns stays."""
+    wanted = options.background
+    if wanted is None and is_named(config, "compression.background"):
+        wanted = config.compression.background
+    if wanted is None:
+        return {}
+    if base.after_turn:
+        return {"background": wanted}
+    return {"after_turn": (background_compaction(begin_ratio),)} if wanted else {}

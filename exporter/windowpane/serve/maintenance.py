@@ -1,0 +1,104 @@
+"""What a store needs from time to time while it is served: its chain verified, its old sessions let go.
+
+A broken chain is an alert like any other: it fires once, is stored with the session it concerns, and shows in
+the metrics. Sessions that go leave their counters in the store's metric base, so no counter ever falls.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from windowpane.alerts.engine import AlertEngine
+from windowpane.core.events import Event, EventContext
+from windowpane.metrics.fold import MetricState
+from windowpane.metrics.labels import LabelPolicy, catalogue_model
+from windowpane.models.catalog import PriceCatalogue
+
+if TYPE_CHECKING:
+    from windowpane.alerts.rules import Rule
+    from windowpane.core.protocols import Clock
+    from windowpane.store.records import BrokenLink, StoredEvent, Verification
+    from windowpane.store.sqlite import SqliteStore
+
+CHAIN_ALERT: Final = "audit_chain_broken"
+DAY_SECONDS: Final = 86_400.0
+
+_log = logging.getLogger(__name__)
+
+
+def labels_of(store: SqliteStore) -> LabelPolicy:
+    """How every process that shares *store* turns agents and models into labels."""
+    return LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
+
+
+class Upkeep:
+    """Verifies and prunes one store. Not thread-safe; its owner calls it now and then."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        *,
+        rules: Sequence[Rule],
+        labels: LabelPolicy | None = None,
+        clock: Clock = time.time,
+        tell: Callable[[Sequence[Event]], None] | None = None,
+    ) -> None:
+        """*tell* hears of the alerts about the chain before they are stored; *labels* None are the store's."""
+        self._store = store
+        self._labels = labels or labels_of(store)
+        self._clock = clock
+        self._tell_others = tell
+        self._engine = AlertEngine(rules)
+        self._stream = f"upkeep-{secrets.token_hex(6)}"
+        self._broken: dict[str, EventContext] = {}
+
+    def verify(self) -> Verification:
+        """Check the audit chain; what is broken is logged and alerted once, what is whole again resolves."""
+        verification = self._store.verify()
+        broken = {link.session_id: link for link in verification.broken}
+        for session_id, link in broken.items():
+            if session_id not in self._broken:
+                _log.critical("audit chain broken: session %s, event %s: %s", session_id, link.seq, link.problem)
+                self._broken[session_id] = context = self._context(link)
+                self._tell(context, holds=True)
+        for session_id in [known for known in self._broken if known not in broken]:
+            self._tell(self._broken.pop(session_id), holds=False)
+        return verification
+
+    def prune(self, *, days: float, max_bytes: int) -> int:
+        """Let go of whole sessions that are older than *days*, and of the oldest beyond *max_bytes*."""
+        before = self._clock() - days * DAY_SECONDS
+        return self._store.prune(before=before, max_bytes=max_bytes, fold=self.fold)
+
+    def fold(self, base: bytes | None, events: Iterable[StoredEvent]) -> bytes:
+        """The metric base with the counters of a session that goes."""
+        state = MetricState(labels=self._labels)
+        if base is not None:
+            state.load(base)
+        for stored in events:
+            state.apply(stored.event, counted=stored.counted)
+        return state.dump()
+
+    def _tell(self, context: EventContext, *, holds: bool) -> None:
+        events = self._engine.report(CHAIN_ALERT, holds=holds, context=context, at=self._clock())
+        if not events:
+            return
+        if self._tell_others is not None:
+            self._tell_others(events)
+        self._store.append(events)
+
+    def _context(self, link: BrokenLink) -> EventContext:
+        row = self._store.session(link.session_id)
+        return EventContext(
+            session_id=link.session_id,
+            agent=row.agent if row else "",
+            model=row.model if row else "",
+            turn=row.turns if row else 0,
+            window_id=row.windows if row else 1,
+            source=row.source if row else "live",
+            stream_id=f"{self._stream}:{link.session_id}",
+        )

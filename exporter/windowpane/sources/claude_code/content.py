@@ -1,0 +1,166 @@
+"""The content of one Claude Code row: blocks of Anthropic's Messages format, and what else enters the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from windowpane.core.vocabulary import ContentType
+from windowpane.sources.base import Content
+from windowpane.sources.reading import Reading
+from windowpane.sources.values import as_json, instant, mapping, sequence, text
+
+_MEDIA: Final = frozenset({"image", "document"})
+_SHOWN_ONLY: Final = frozenset({"hook_system_message"})
+"""Attachments for the user's eyes, not sent to the model."""
+_CLEAR: Final = "<command-name>/clear</command-name>"
+
+
+@dataclass(slots=True)
+class Counted:
+    """The content of one row, and its figures as the recording tells them."""
+
+    contents: list[Content] = field(default_factory=list)
+    chars: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    max_output_chars: int = 0
+
+    @property
+    def text(self) -> str:
+        """The plain text of the row."""
+        return "\n\n".join(content.text for content in self.contents if content.text)
+
+
+def contents_of(message: dict[str, Any], row: dict[str, Any], *, reading: Reading, line: int) -> Counted:
+    """What a user or assistant row puts into the window."""
+    plain: ContentType = (
+        "assistant_response"
+        if row.get("type") == "assistant"
+        else "memory_injection"
+        if row.get("isMeta") is True
+        else "user_message"
+    )
+    return _Blocks(plain, text(row.get("uuid")), instant(row.get("timestamp")), reading, line).read(
+        message.get("content")
+    )
+
+
+def is_clear(content: str) -> bool:
+    """Whether a user's row is the command that empties the window."""
+    return content.startswith(_CLEAR)
+
+
+def delegate_of(row: dict[str, Any]) -> str:
+    """The id of the sub-agent whose result a row holds; empty for any other row, or while it still runs."""
+    details = mapping(row.get("toolUseResult"))
+    return text(details.get("agentId")) if details.get("status", "completed") == "completed" else ""
+
+
+def text_of_attachment(attachment: dict[str, Any]) -> str:
+    """What an attachment row tells the model; empty where it tells it nothing that was recorded."""
+    if text(attachment.get("type")) in _SHOWN_ONLY:
+        return ""
+    content = attachment.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        inner = content.get("content")
+        return inner if isinstance(inner, str) else text(mapping(content.get("file")).get("content"))
+    parts = sequence(content) or sequence(attachment.get("addedBlocks")) or sequence(attachment.get("addedLines"))
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+class _Blocks:
+    """Reads the blocks of one message."""
+
+    def __init__(self, plain: ContentType, key: str, at: float | None, reading: Reading, line: int) -> None:
+        self._plain = plain
+        self._key = key
+        self._at = at
+        self._reading = reading
+        self._line = line
+        self._counted = Counted()
+
+    def read(self, content: object) -> Counted:
+        if isinstance(content, str):
+            self._plain_text(content)
+        elif isinstance(content, list):
+            for block in content:
+                self._block(block)
+        else:
+            self._odd("message.content", "expected a string or an array")
+        return self._counted
+
+    def _block(self, block: object) -> None:
+        if not isinstance(block, dict):
+            if isinstance(block, str):
+                self._odd("message.content", "a bare string where a block was expected")
+                self._plain_text(block)
+            else:
+                self._odd("message.content", "expected a block, skipped")
+            return
+        kind = text(block.get("type"))
+        if kind == "text":
+            self._plain_text(text(block.get("text")))
+        elif kind == "thinking":
+            self._add("thinking", text(block.get("thinking")) or None)
+        elif kind == "redacted_thinking":
+            self._add("thinking", None)
+        elif kind in _MEDIA:
+            self._counted.contents.append(Content("media", None, media=1, key=self._key, at=self._at))
+        elif kind.endswith("tool_use"):
+            self._tool_use(block)
+        elif kind.endswith("tool_result"):
+            self._tool_result(block)
+        else:
+            self._odd("message.content.type", f"unknown block type {kind[:64]!r}, skipped")
+
+    def _plain_text(self, value: str) -> None:
+        if value:
+            self._add(self._plain, value)
+
+    def _add(self, content_type: ContentType, value: str | None) -> None:
+        self._counted.chars += len(value or "")
+        self._counted.contents.append(Content(content_type, value, key=self._key, at=self._at))
+
+    def _tool_use(self, block: dict[str, Any]) -> None:
+        arguments = as_json(block.get("input"))
+        name = text(block.get("name"))
+        self._counted.tool_calls += 1
+        self._counted.chars += len(arguments)
+        self._counted.contents.append(
+            Content(
+                "tool_call", f"{name} {arguments}", text(block.get("id")) or None, name or None,
+                key=self._key, at=self._at,
+            )
+        )  # fmt: skip
+
+    def _tool_result(self, block: dict[str, Any]) -> None:
+        content = block.get("content")
+        media = 0
+        if isinstance(content, str):
+            output = content
+        else:
+            parts = []
+            for part in sequence(content):
+                inner = mapping(part)
+                if inner.get("type") == "text":
+                    parts.append(text(inner.get("text")))
+                elif text(inner.get("type")) in _MEDIA:
+                    media += 1
+            output = parts[0] if len(parts) == 1 else "\n".join(parts)
+            self._counted.chars -= max(0, len(parts) - 1)
+        counted = self._counted
+        counted.tool_results += 1
+        counted.chars += len(output)
+        counted.max_output_chars = max(counted.max_output_chars, len(output))
+        counted.contents.append(
+            Content(
+                "tool_result", output, text(block.get("tool_use_id")) or None, media=media,
+                key=self._key, at=self._at,
+            )
+        )  # fmt: skip
+
+    def _odd(self, field_name: str, problem: str) -> None:
+        self._reading.odd(self._line, field_name, problem)

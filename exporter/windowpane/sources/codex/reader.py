@@ -1,0 +1,297 @@
+"""Codex's rollouts: one JSON Lines file a session.
+
+`response_item` rows are what the model saw and wrote; `event_msg` rows repeat their text for the user and add the
+counts. A call's `token_count` comes after the results of its tool calls, so what enters for the next call is held
+back until it has come. Usage is repeated in rows whose totals have not changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from windowpane.core.events import Usage
+from windowpane.sources.base import (
+    Compacted,
+    Content,
+    LimitStated,
+    ModelCalled,
+    SessionOpened,
+)
+from windowpane.sources.codex.items import Item, item_of, message_key
+from windowpane.sources.jsonlines import rows_of_head
+from windowpane.sources.reading import Reading
+from windowpane.sources.transcript import Transcript, TranscriptReader
+from windowpane.sources.values import count, instant, mapping, sequence, text
+
+AGENT: Final = "codex"
+SUBAGENT: Final = "codex-agent"
+MAXIMUM_WAITING: Final = 1_000
+REMEMBERED_MESSAGES: Final = 10_000
+USAGE_NAMES: Final = (
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+    "total_tokens",
+)
+_ROW_TYPES: Final = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
+_ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
+
+
+class CodexReader(TranscriptReader):
+    """Reads the rollouts under `~/.codex/sessions`."""
+
+    format: ClassVar[str] = "codex"
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """A row of one of Codex's types with a `payload`."""
+        rows = rows_of_head(head)
+        if not rows and path.suffix == ".jsonl":
+            return b'"session_meta"' in head[:200] and b'"payload"' in head[:400]
+        return any(text(row.get("type")) in _ROW_TYPES and "payload" in row for row in rows)
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Where Codex keeps its rollouts."""
+        return (Path.home() / ".codex" / "sessions",)
+
+    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+        return _Rollout(path, reading, complete=complete)
+
+
+class _Rollout(Transcript):
+    def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
+        super().__init__(path, reading, complete=complete)
+        self._session: SessionOpened | None = None
+        self._model = ""
+        self._limit: int | None = None
+        self._replying = False
+        """Whether a model call has begun whose count is still to come."""
+        self._reply_at: float | None = None
+        self._waiting: list[Content] = []
+        self._compaction: Compacted | None = None
+        self._totals: dict[str, Any] | None = None
+        self._last_total: int | None = None
+        self._messages: dict[str, None] = {}
+
+    @property
+    def settled(self) -> bool:
+        return bool(self._model)
+
+    @property
+    def opened(self) -> bool:
+        return self._session is not None
+
+    def take(self, row: dict[str, Any]) -> None:
+        kind = row.get("type")
+        payload = row.get("payload")
+        if not isinstance(payload, dict):
+            self.reading.odd_line(self.line, "payload", "expected an object")
+            return
+        at = self.at(instant(row.get("timestamp")))
+        if kind == "session_meta":
+            self._meta(payload, at)
+            return
+        if self._session is None:
+            self._open(f"unnamed-{_digest(repr(row)[:4_096])}", at)
+        if kind == "response_item":
+            item = item_of(payload, at)
+            if item is None:
+                self._unknown(payload)
+            else:
+                self._item(item)
+        elif kind == "event_msg":
+            self._event(payload, at)
+        elif kind == "turn_context":
+            self._use_model(text(payload.get("model")))
+        elif kind == "compacted":
+            self._compact(payload, at)
+
+    def finish(self) -> None:
+        if self._session is None:
+            return
+        if self.complete:
+            self._end_call(None, None)
+            self._release(None)
+        elif self._replying or self._compaction is not None:
+            self.hold("the last model call or compaction is")
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _meta(self, payload: dict[str, Any], at: float | None) -> None:
+        """The first names the session; a fork repeats those of the sessions it came from."""
+        if self._session is not None:
+            self.reading.odd(self.line, "session_meta", "another one in the same file, left out")
+            return
+        key = text(payload.get("id")) or text(payload.get("session_id"))
+        if not key:
+            self.reading.odd(self.line, "payload.id", "the session has no id; named by its content")
+            key = f"unnamed-{_digest(repr(payload)[:4_096])}"
+        spawned = mapping(mapping(mapping(payload.get("source")).get("subagent")).get("thread_spawn"))
+        self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None)
+        instructions = text(mapping(payload.get("base_instructions")).get("text"))
+        if instructions:
+            self._put(Content("system_prompt", instructions, key="base_instructions", at=at))
+
+    def _item(self, item: Item) -> None:
+        stats = self.stats
+        if item.counts:
+            stats.messages += 1
+        stats.content_chars += item.chars
+        stats.tool_calls += item.tool_calls
+        stats.max_tool_output_chars = max(stats.max_tool_output_chars, item.output_chars)
+        if item.reply:
+            if self._waiting:
+                self._end_call(None, None)
+            self._release(None)
+            self._replying = True
+            for content in item.contents:
+                self._reply_at = content.at if content.at is not None else self._reply_at
+                self.out.append(content)
+            return
+        for content in item.contents:
+            if content.content_type != "tool_result":
+                self._remember(content.key)
+            self._receive(content)
+
+    def _event(self, payload: dict[str, Any], at: float | None) -> None:
+        kind = text(payload.get("type"))
+        if kind == "token_count":
+            self._count(mapping(payload.get("info")), at)
+        elif kind == "task_started":
+            self._state_limit(count(payload.get("model_context_window")), at)
+        elif kind == "user_message":
+            self.stats.user_turns += 1
+        elif kind in _ENDS_TASK:
+            self._end_call(None, at)
+
+    def _count(self, info: dict[str, Any], at: float | None) -> None:
+        if not info:
+            return
+        stats = self.stats
+        stats.usage["token_count_events"] = stats.usage.get("token_count_events", 0) + 1
+        limit = count(info.get("model_context_window"))
+        stats.usage["window"] = limit or stats.usage.get("window", 0)
+        self._state_limit(limit, at)
+        totals, last = info.get("total_token_usage"), mapping(info.get("last_token_usage"))
+        repeated = isinstance(totals, dict) and totals == self._totals
+        self._totals = totals if isinstance(totals, dict) else None
+        total = count(last.get("input_tokens"))
+        if not total:
+            self._release(count(last.get("total_tokens")) or None)
+        if repeated or not total:
+            return
+        stats.api_calls += 1
+        for name in USAGE_NAMES:
+            stats.usage[name] = stats.usage.get(name, 0) + count(last.get(name))
+        stats.peak_context = max(stats.peak_context, total)
+        self._last_total = count(last.get("total_tokens")) or None
+        self._end_call(_usage(last), at)
+
+    # -- order ------------------------------------------------------------------------------------------------
+
+    def _receive(self, content: Content) -> None:
+        if self._compaction is not None:
+            self._release(None)
+        if self._replying:
+            self._waiting.append(content)
+            if len(self._waiting) > MAXIMUM_WAITING:
+                self._end_call(None, None)
+        else:
+            self._put(content)
+
+    def _end_call(self, usage: Usage | None, at: float | None) -> None:
+        """The open call is over: its end, then what waited. A count without a reply is a call of its own."""
+        if not self._replying and usage is None:
+            return
+        self._release(None)
+        when = self._reply_at if self._reply_at is not None else at
+        self.out.append(ModelCalled(usage, self._model, at=when))
+        self._replying, self._reply_at = False, None
+        waiting, self._waiting = self._waiting, []
+        for content in waiting:
+            self._put(content)
+
+    def _put(self, content: Content) -> None:
+        self.out.append(content)
+
+    # -- compaction -------------------------------------------------------------------------------------------
+
+    def _compact(self, payload: dict[str, Any], at: float | None) -> None:
+        self.stats.compactions += 1
+        self._end_call(None, at)
+        self._release(None)
+        kept = []
+        written = [text(payload.get("message"))]
+        for entry in sequence(payload.get("replacement_history")):
+            survivor = mapping(entry)
+            if survivor.get("type") != "message":
+                continue
+            key = message_key(survivor)
+            if key in self._messages:
+                kept.append(key)
+            else:
+                item = item_of(survivor, at)
+                written.extend(content.text or "" for content in (item.contents if item else ()))
+        summary = "\n\n".join(part for part in written if part)
+        self._compaction = Compacted(
+            "auto",
+            tokens_before=self._last_total,
+            summary=summary or None,
+            kept_keys=("base_instructions", *kept),
+            at=at,
+        )
+
+    def _release(self, tokens_after: int | None) -> None:
+        compaction, self._compaction = self._compaction, None
+        if compaction is not None:
+            self.out.append(replace(compaction, tokens_after=tokens_after))
+
+    # -- the session ------------------------------------------------------------------------------------------
+
+    def _open(self, key: str, at: float | None, *, parent: str | None = None) -> None:
+        self.stats.sessions += 1
+        self._session = SessionOpened(key, SUBAGENT if parent else AGENT, parent_key=parent, at=at)
+        self.out.append(self._session)
+
+    def _use_model(self, model: str) -> None:
+        opened = self._session
+        if not model or model == self._model or opened is None:
+            return
+        if self._replying:
+            self._end_call(None, None)
+        self._model = model
+        self._session = replace(opened, model=model)
+        self.out.append(self._session)
+
+    def _state_limit(self, limit: int, at: float | None) -> None:
+        if limit and limit != self._limit:
+            self._limit = limit
+            self.out.append(LimitStated(limit, at))
+
+    def _remember(self, key: str) -> None:
+        self._messages[key] = None
+        if len(self._messages) > REMEMBERED_MESSAGES:
+            del self._messages[next(iter(self._messages))]
+
+    def _unknown(self, payload: dict[str, Any]) -> None:
+        self.reading.odd(self.line, "payload.type", f"unknown item {str(payload.get('type'))[:64]!r}, left out")
+
+
+def _usage(last: dict[str, Any]) -> Usage:
+    total, cached = count(last.get("input_tokens")), count(last.get("cached_input_tokens"))
+    cached = min(cached, total)
+    return Usage(
+        input_tokens=total - cached,
+        output_tokens=count(last.get("output_tokens")),
+        cache_read_tokens=cached,
+        reasoning_tokens=count(last.get("reasoning_output_tokens")),
+    )
+
+
+def _digest(value: str) -> str:
+    return blake2b(value.encode(errors="replace"), digest_size=8).hexdigest()

@@ -1,0 +1,271 @@
+"""What happened, in plain words: one sentence for every event.
+
+Pure and without markup; agent names, tool names and reasons are quoted as they came, so whoever shows the
+sentence escapes it for its medium.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from windowpane.core import events as e
+from windowpane.core.vocabulary import ContentType
+from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, tokens
+from windowpane.text.labels import CONTENT_WORDS, COUNT_WORDS, LIMIT_WORDS, zone_label
+
+
+def describe(event: e.Event) -> str:
+    """What happened in *event*, as one plain sentence."""
+    return _SENTENCES[event.type](event.data)
+
+
+def describe_damage(problem: object) -> str:
+    """What stands in place of an event whose stored bytes cannot be read."""
+    return f"This event cannot be read: {problem}."
+
+
+def content_counts(kinds: Iterable[ContentType]) -> str:
+    """How many of each kind: `12 tool results and 2 thinking blocks`."""
+    parts = []
+    for kind, number in Counter(kinds).most_common():
+        word = CONTENT_WORDS[kind]
+        plural = {"assistant reply": "assistant replies", "summary": "summaries"}.get(word, f"{word}s")
+        if kind in ("thinking", "media", "memory_injection", "unattributed"):
+            word, plural = f"{word} block", f"{word} blocks"
+        parts.append(count(number, word, plural))
+    return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else "".join(parts)
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _session_started(data: e.SessionStarted) -> str:
+    if data.limit_tokens is None:
+        return "Session started; the size of its window is unknown."
+    origin = f" ({LIMIT_WORDS[data.limit_source]})" if data.limit_source else ""
+    return f"Session started with a window of {tokens(data.limit_tokens)} tokens{origin}."
+
+
+def _session_ended(data: e.SessionEnded) -> str:
+    if data.report is None:
+        return f"Session ended: {data.reason}."
+    report = data.report
+    peak = "" if report.peak_utilization is None else f" ({percent(report.peak_utilization)} utilization)"
+    return (
+        f"Session ended: {data.reason}. {count(report.turns, 'turn')}, "
+        f"peak {tokens(report.peak_used_tokens)} tokens{peak}."
+    )
+
+
+def _turn_ended(data: e.TurnEnded) -> str:
+    if data.usage is None:
+        text = f"Model call came back without a usage report; size {COUNT_WORDS[data.count_source]}"
+    else:
+        usage = data.usage
+        text = f"Model call: {tokens(usage.input_total)} tokens in, {tokens(usage.output_tokens)} out"
+        if usage.cache_read_tokens:
+            text += f", {tokens(usage.cache_read_tokens)} of the input from the cache"
+    if data.cost_dollars is not None:
+        text += f", {dollars(data.cost_dollars)}"
+    if data.latency_seconds is not None:
+        text += f", {seconds(data.latency_seconds)}"
+    return text + "."
+
+
+def _block_added(data: e.BlockAdded) -> str:
+    block = data.block
+    tool = f" of {block.tool_name}" if block.tool_name else ""
+    size = tokens(block.tokens, estimated=block.count_source == "estimate")
+    stead = f", in place of {block.replaces}" if block.replaces else ""
+    return f"{CONTENT_WORDS[block.content_type].capitalize()}{tool} came in ({size} tokens){stead}."
+
+
+def _blocks_evicted(data: e.BlocksEvicted) -> str:
+    blocks = data.blocks
+    what = content_counts(block.content_type for block in blocks) or "nothing"
+    turns = sorted({block.turn_added for block in blocks if block.turn_added is not None})
+    where = ""
+    if turns:
+        where = f" from turn {turns[0]}" if len(turns) == 1 else f" from turns {turns[0]} to {turns[-1]}"
+    reasons = Counter(block.reason for block in blocks if block.reason)
+    why = _because(reasons.most_common(1)[0][0] if reasons else "")
+    text = f"Evicted {what}{where} ({tokens(data.tokens_removed)} tokens){why}."
+    if data.tokens_freed != data.tokens_removed:
+        text += f" {tokens(data.tokens_freed)} tokens freed net of placeholders."
+    if data.shortfall_tokens:
+        text += f" {tokens(data.shortfall_tokens)} tokens short of the target."
+    return text
+
+
+def _content_compressed(data: e.ContentCompressed) -> str:
+    name = _spaced(data.strategy).capitalize()
+    if data.outcome != "accepted":
+        return f"{name} {data.outcome}{_because(data.reason)}."
+    whole = " for the whole window" if data.scope == "window" else ""
+    ratio = f", {data.ratio:.1f} to 1" if data.ratio is not None else ""
+    method = f", by {data.method}" if data.method else ""
+    return (
+        f"{name} ({_spaced(data.trigger)}): {tokens(data.tokens_before)} tokens became "
+        f"{tokens(data.tokens_after)}{whole}{ratio}{method}."
+    )
+
+
+def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
+    if data.score is None:
+        return f"Fidelity unknown ({data.method}){_because(data.reason)}."
+    facts = ""
+    if data.facts_total:
+        facts = (
+            f": {data.facts_kept} of {count(data.facts_total, 'fact')} kept, "
+            f"{data.facts_recoverable} recoverable, {data.facts_lost} lost"
+        )
+        if data.facts_contradicted:
+            facts += f", {data.facts_contradicted} contradicted"
+    return f"Fidelity {data.score:.2f} ({data.method}){facts}."
+
+
+def _overflow_detected(data: e.OverflowDetected) -> str:
+    seen = "the provider refused the call" if data.where == "provider" else "it would not have fitted"
+    limit = "" if data.limit_tokens is None else f" of {tokens(data.limit_tokens)}"
+    return f"Overflow: {tokens(data.used_tokens)}{limit} tokens, {seen}; {data.outcome}."
+
+
+def _limit_changed(data: e.LimitChanged) -> str:
+    if data.limit_tokens is None:
+        return "The size of the window is no longer known."
+    before = "" if data.previous_tokens is None else f" (was {tokens(data.previous_tokens)})"
+    origin = f", {LIMIT_WORDS[data.limit_source]}" if data.limit_source else ""
+    return f"The window is {tokens(data.limit_tokens)} tokens{before}{origin}."
+
+
+def _pressure_measured(data: e.PressureMeasured) -> str:
+    size = tokens(data.used_tokens, estimated=data.count_source == "estimate")
+    if data.limit_tokens is None:
+        return f"Window measured ({data.phase}): {size} tokens of an unknown limit."
+    return (
+        f"Window measured ({data.phase}): {size} of {tokens(data.limit_tokens)} tokens, "
+        f"{percent(data.utilization)} utilization, {zone_label(data.zone)}."
+    )
+
+
+def _content_regretted(data: e.ContentRegretted) -> str:
+    how = {
+        "same_call": "fetched again with the same call",
+        "same_digest": "added again unchanged",
+        "identifier": "referred to by name",
+    }[data.match]
+    cause = "Evicted" if data.cause == "eviction" else "Compressed"
+    return f"Regret: {data.block_id} was {how} ({tokens(data.tokens)} tokens). {cause} in turn {data.turn_left}."
+
+
+def _alert_fired(data: e.AlertFired) -> str:
+    what = data.summary or f"value {_figure(data.value)}, threshold {_figure(data.threshold)}"
+    return f"Alert {_spaced(data.alert)} ({data.severity}) since turn {data.crossing_turn}: {what}"
+
+
+def _alert_resolved(data: e.AlertResolved) -> str:
+    return f"Alert {_spaced(data.alert)} ({data.severity}) resolved; fired in turn {data.fired_turn}."
+
+
+def _figure(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.2f}".removesuffix(".00")
+
+
+def _checkpoint_rejected(data: e.CheckpointRejected) -> str:
+    version = "" if data.version is None else f" {data.version}"
+    return f"Checkpoint{version} was not used{_because(data.reason)}."
+
+
+def _checkpoint_loaded(data: e.CheckpointLoaded) -> str:
+    drift = f"; {count(data.drift, 'fact')} about the environment no longer hold" if data.drift else ""
+    age = "" if data.age_seconds is None else f", {seconds(data.age_seconds)} old"
+    return f"Resumed from checkpoint {data.version}{age}{drift}."
+
+
+def _notification_delivered(data: e.NotificationDelivered) -> str:
+    return f"Message about {_spaced(data.alert)} ({data.state}) delivered by {data.channel}."
+
+
+def _notification_failed(data: e.NotificationFailed) -> str:
+    return (
+        f"Message about {_spaced(data.alert)} ({data.state}) refused by {data.channel} "
+        f"after {count(data.attempts, 'attempt')}{_because(data.reason)}."
+    )
+
+
+def _line(line: int | None) -> str:
+    return "" if line is None else f" at line {line}"
+
+
+_SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
+    "session.started": _session_started,
+    "session.ended": _session_ended,
+    "turn.started": lambda _: "Turn opened.",
+    "turn.ended": _turn_ended,
+    "block.added": _block_added,
+    "blocks.referenced": lambda data: f"{data.by} used {count(len(data.block_ids), 'earlier block')}.",
+    "blocks.evicted": _blocks_evicted,
+    "content.compressed": _content_compressed,
+    "fidelity.evaluated": _fidelity_evaluated,
+    "budget.warned": lambda data: (
+        f"Budget of {_spaced(data.component)} nearly used: {tokens(data.used_tokens)} "
+        f"of {tokens(data.budget_tokens)} tokens."
+    ),
+    "budget.blocked": lambda data: (
+        f"Budget of {_spaced(data.component)} would be exceeded by {tokens(data.requested_tokens)} tokens "
+        f"({tokens(data.used_tokens)} of {tokens(data.budget_tokens)} used); {_spaced(data.action)}."
+    ),
+    "note.written": lambda data: f"Note written ({data.category}, {tokens(data.tokens)} tokens).",
+    "subagent.delegated": lambda data: f"Delegated to session {data.child_session_id}.",
+    "subagent.returned": lambda data: (
+        f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."
+    ),
+    "checkpoint.saved": lambda data: (
+        f"Checkpoint {data.version} saved ({_spaced(data.trigger)}, {data.size_bytes:,} bytes)."
+    ),
+    "checkpoint.loaded": _checkpoint_loaded,
+    "checkpoint.rejected": _checkpoint_rejected,
+    "window.rolled": lambda data: (
+        f"Went on in window {data.to_window} ({data.reason}); window {data.from_window} "
+        f"held {tokens(data.tokens_before)} tokens."
+    ),
+    "overflow.detected": _overflow_detected,
+    "history.repaired": lambda data: f"History repaired: {_spaced(data.repair)}, {count(data.count, 'time')}.",
+    "usage.rejected": lambda data: (
+        f"Usage report of {tokens(data.reported_tokens)} tokens not believed: {_spaced(data.reason)} "
+        f"(limit {tokens(data.limit_tokens)})."
+    ),
+    "limit.changed": _limit_changed,
+    "breaker.opened": lambda data: (
+        f"Reduction stopped after {count(data.attempts, 'attempt')}{_because(data.reason)}."
+    ),
+    "change.unidentified": lambda data: (
+        f"The provider's count moved by {data.tokens:+,} tokens more than the recorded changes explain."
+    ),
+    "session.incomplete": lambda data: (
+        f"The recording breaks off{_line(data.line)}{_because(data.reason)}. What came before is whole."
+    ),
+    "telemetry.dropped": lambda data: (
+        f"Dropped {count(data.last_n - data.first_n + 1, 'event')}{_because(_spaced(data.reason))}."
+    ),
+    "pressure.measured": _pressure_measured,
+    "zone.changed": lambda data: (
+        f"Zone {zone_label(data.from_zone)} to {zone_label(data.to_zone)} at {tokens(data.used_tokens)} tokens "
+        f"({percent(data.utilization)} utilization)."
+    ),
+    "velocity.spiked": lambda data: (
+        f"Spike: {tokens(data.added_tokens)} tokens came in, {tokens(data.baseline_tokens)} were usual."
+    ),
+    "content.regretted": _content_regretted,
+    "alert.fired": _alert_fired,
+    "alert.resolved": _alert_resolved,
+    "notification.delivered": _notification_delivered,
+    "notification.failed": _notification_failed,
+}

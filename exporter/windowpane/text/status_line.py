@@ -1,0 +1,48 @@
+"""A session's window in one line, for terminals and for the status line of a coding agent."""
+
+from __future__ import annotations
+
+import math
+
+from windowpane.core.events import PressureMeasured
+from windowpane.core.vocabulary import Zone
+from windowpane.report.text import gauge, zone_mark
+from windowpane.text.formats import in_ascii, percent, tokens_short, turns_band, turns_until
+from windowpane.text.labels import ZONE_SHAPES
+
+
+def gauge_line(pressure: PressureMeasured, *, unicode: bool = True) -> str:
+    """`[########..] 78% ◕ orange  red in 4 (3–7)`; tokens alone where the size of the window is unknown."""
+    estimated = pressure.count_source == "estimate"
+    if pressure.utilization is None:
+        used = tokens_short(pressure.used_tokens, estimated=estimated)
+        line = f"{gauge(None)} {used} tokens of an unknown limit"
+        return line if unicode else in_ascii(line)
+    zone = zone_mark(pressure.zone, unicode=unicode)
+    line = f"{gauge(pressure.utilization)} {percent(pressure.utilization, estimated=estimated)} {zone}"
+    if pressure.turns_until_red is not None and math.isfinite(pressure.turns_until_red):
+        band = turns_band(pressure.turns_until_red_p10, pressure.turns_until_red_p90)
+        line += f"  red in {turns_until(pressure.turns_until_red)}" + (f" ({band})" if band else "")
+    return line if unicode else in_ascii(line)
+
+
+def status_line(
+    *,
+    zone: Zone | None,
+    utilization: float | None,
+    used_tokens: int,
+    limit_tokens: int | None,
+    velocity: float | None = None,
+    red_in: float | None = None,
+) -> str:
+    """`◕ 78% 156k/200k +4.1k/turn red in 4`, as far as it is known."""
+    parts = [ZONE_SHAPES[zone]] if zone is not None else []
+    if utilization is not None:
+        parts.append(percent(utilization))
+    used = tokens_short(used_tokens)
+    parts.append(used if limit_tokens is None else f"{used}/{tokens_short(limit_tokens)}")
+    if velocity is not None:
+        parts.append(f"{tokens_short(velocity, signed=True)}/turn")
+    if red_in is not None and math.isfinite(red_in):
+        parts.append(f"red in {turns_until(red_in)}")
+    return " ".join(parts)
