@@ -21,10 +21,10 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.replies import Reply, ReplyPart
 from windowpane.models.tokens import counter_for
-from windowpane.observe.conversations import Conversation, Conversations, Scope
-from windowpane.observe.diff import ModelView
-from windowpane.observe.messages import Call, call_of
-from windowpane.observe.observer import WindowObserver
+from windowpane.observer.conversations import Conversation, Conversations, Scope
+from windowpane.observer.diff import ModelView
+from windowpane.observer.messages import Call, call_of
+from windowpane.observer.observer import WindowObserver
 from windowpane.store.sqlite import SqliteStore
 
 CALLS = 20

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, EventContext, Usage
 from windowpane.core.limits import WindowLimits
-from windowpane.core.protocols import CountSource
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import CountSource
 from windowpane.ingest.importer import import_paths
 from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from windowpane.core.error_boundary import Boundary
 from windowpane.core.events import Event, EventContext, TelemetryDropped, TurnStarted
+from windowpane.effects.error_boundary import Boundary
 from windowpane.runtime.gaps import Gaps
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from windowpane.config.judging import JudgeConfig
-from windowpane.config.schema import Budget, Config, Pressure, load_config
+from windowpane.config.loading import load_config
+from windowpane.config.schema import Budget, Config, Pressure
 from windowpane.core.limits import Thresholds, TrackerSettings
 from windowpane.exceptions import ConfigurationError
 

@@ -123,8 +123,9 @@ def test_a_manager_without_outputs_loads_none() -> None:
     program = (
         "import json, sys, windowpane\n"
         "windowpane.ContextWindowManager(agent='a', model='gpt-5', limit_tokens=8_000)\n"
-        "outputs = ('runtime', 'pipeline', 'server', 'store', 'prometheus_client')\n"
-        "print(json.dumps([name for name in sys.modules if set(name.split('.')[:2]) & set(outputs)]))"
+        "outputs = ('windowpane.runtime.start', 'windowpane.runtime.pipeline', 'windowpane.runtime.sinks',"
+        " 'windowpane.serve', 'windowpane.store', 'prometheus_client')\n"
+        "print(json.dumps([name for name in sys.modules if name.startswith(outputs)]))"
     )
 
     assert run_python(program) == []

@@ -14,7 +14,7 @@ import pytest
 
 import windowpane
 from windowpane.cli import COMMANDS, main
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from windowpane.exceptions import IrreducibleContextError, WindowpaneError
     from windowpane.fidelity.judge.sampling import Sample, SampledJudge
-    from windowpane.observe.api import observe, session
+    from windowpane.observer.clients.api import observe, session
     from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
     from windowpane.runtime.start import start, stop
 
@@ -39,8 +39,8 @@ _HOMES: Final = {
     "Sample": "windowpane.fidelity.judge.sampling",
     "SampledJudge": "windowpane.fidelity.judge.sampling",
     "WindowpaneError": "windowpane.exceptions",
-    "observe": "windowpane.observe.api",
-    "session": "windowpane.observe.api",
+    "observe": "windowpane.observer.clients.api",
+    "session": "windowpane.observer.clients.api",
     "start": "windowpane.runtime.start",
     "stop": "windowpane.runtime.start",
 }
@@ -50,7 +50,9 @@ _HOMES: Final = {
 def __getattr__(name: str) -> Any:
     """A public name, from its module; the version, from the installed package."""
     if name == "__version__":
-        return _version()
+        from windowpane.core.version import package_version
+
+        return package_version()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
@@ -59,12 +61,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """The public names."""
     return sorted(__all__)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("windowpane")
-    except PackageNotFoundError:
-        return "0+source"  # run from a checkout that was never installed

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from windowpane.core.events import Event, Payload
-from windowpane.core.protocols import CountSource
+from windowpane.core.vocabulary import CountSource
 from windowpane.exceptions import StaleCheckpointError
 from windowpane.manager.plans.checkpoint import Found, generation
 from windowpane.manager.session import Seams

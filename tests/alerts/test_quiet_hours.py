@@ -16,7 +16,7 @@ from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.delivery.outbox import Outbox
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.worker import DeliverySettings
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired, Event, EventContext
 from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import ConfigurationError

@@ -19,7 +19,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired
 from windowpane.demo import load
 from windowpane.ingest.pipeline import make_ingest

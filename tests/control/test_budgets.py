@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.core.events import (
     BlocksEvicted,
     BudgetBlocked,

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.effects.fences import fenced
 from windowpane.manager.budget import Budget
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED, Breaker
 from windowpane.manager.levels import Levels, cache_break_even
-from windowpane.manager.overflow_errors import classify
 from windowpane.manager.plans.acceptance import Offer, reject
-from windowpane.manager.plans.prompts import fenced
 from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE, parse, write
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.status import due
 from windowpane.manager.steps.eviction import water_level
+from windowpane.models.overflow_errors import classify
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()

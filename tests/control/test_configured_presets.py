@@ -10,8 +10,9 @@ import pytest
 import yaml
 from builders import manager
 
+from windowpane.config.loading import load_config
 from windowpane.config.schema import Budget as BudgetConfig
-from windowpane.config.schema import Compression, Config, CrossWindow, Eviction, Pressure, load_config
+from windowpane.config.schema import Compression, Config, CrossWindow, Eviction, Pressure
 from windowpane.contrib.presets import PRESETS
 from windowpane.contrib.presets.ai_sdk_go import ai_sdk_go
 from windowpane.exceptions import ConfigurationError

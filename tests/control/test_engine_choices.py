@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.core.events import (
     BlocksEvicted,
     BreakerOpened,

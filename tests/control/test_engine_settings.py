@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from builders import manager
 
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.contrib.presets import PRESETS
 from windowpane.core.limits import Thresholds
 from windowpane.exceptions import ConfigurationError

@@ -22,9 +22,9 @@ from windowpane.store import export
 from windowpane.store.export import Row
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.page import downloads
 from windowpane_dashboard.queries.exports import FORMS, csv_lines
 from windowpane_dashboard.queries.filters import AuditFilters
-from windowpane_dashboard.server import downloads
 
 FILTERS = (
     AuditFilters(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.sqlite import SqliteStore

@@ -14,7 +14,7 @@ import pytest
 
 import windowpane
 from windowpane.core.events import Event, TurnEnded
-from windowpane.observe import api as observing
+from windowpane.observer.clients import calls
 from windowpane.runtime.start import Runtime
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
@@ -333,7 +333,7 @@ def test_a_fault_of_ours_never_reaches_the_agent(
         raise RuntimeError("broken")
 
     for name in ("called", "replied", "failed"):
-        monkeypatch.setattr(f"windowpane.observe.observer.WindowObserver.{name}", broken)
+        monkeypatch.setattr(f"windowpane.observer.observer.WindowObserver.{name}", broken)
         assert client.chat.completions.create(**ask()).choices[0].message.content == "On it."
     assert "observing a call failed" in caplog.text
 
@@ -360,7 +360,7 @@ def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
     client = windowpane.observe(openai_client(provider))
 
     assert client.chat.completions.create(**ask()).id == "chatcmpl-1"
-    assert observing.running_pipeline() is None
+    assert calls.running_pipeline() is None
 
 
 def test_other_objects_are_refused() -> None:

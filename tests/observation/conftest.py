@@ -11,9 +11,9 @@ import pytest
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.replies import read_reply
-from windowpane.observe.diff import ModelView
-from windowpane.observe.messages import Shape, call_of
-from windowpane.observe.observer import WindowObserver
+from windowpane.observer.diff import ModelView
+from windowpane.observer.messages import Shape, call_of
+from windowpane.observer.observer import WindowObserver
 from windowpane.testing import CharacterCounter, RecordingSink
 
 Messages = list[dict[str, Any]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.observe.alignment import Held, align
-from windowpane.observe.messages import BlockSpec, Key
+from windowpane.observer.alignment import Held, align
+from windowpane.observer.messages import BlockSpec, Key
 
 
 def said(text: str) -> BlockSpec:

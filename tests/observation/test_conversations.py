@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from windowpane.models.replies import read_reply
-from windowpane.observe.conversations import Conversation, Conversations, Scope
-from windowpane.observe.messages import Call, call_of
+from windowpane.observer.conversations import Conversation, Conversations, Scope
+from windowpane.observer.messages import Call, call_of
 from windowpane.testing import chat_reply
 
 SYSTEM = {"role": "system", "content": "You are careful."}

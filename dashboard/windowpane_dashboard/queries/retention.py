@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.store.records import StoreSize
 from windowpane.text.formats import ago, count, size
 

@@ -61,7 +61,7 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
 
 def routes() -> tuple[Route, ...]:
     """The addresses that this package answers itself, before Streamlit's."""
-    from windowpane_dashboard.server import downloads
+    from windowpane_dashboard.page import downloads
     from windowpane_dashboard.server import index_page as front
 
     return (*downloads.ROUTES, *front.ROUTES)

@@ -14,13 +14,12 @@ from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
 from windowpane.text.formats import count
 from windowpane.text.labels import event_label
-from windowpane_dashboard.page import address, times
+from windowpane_dashboard.page import address, downloads, times
 from windowpane_dashboard.page import store_access as access
 from windowpane_dashboard.page import widgets as elements
 from windowpane_dashboard.queries.exports import FORMS
 from windowpane_dashboard.queries.filters import AuditFilters
 from windowpane_dashboard.queries.sessions import events_frame, line_of
-from windowpane_dashboard.server import downloads
 from windowpane_dashboard.style.sanitize import inert
 
 PAGE_ROWS = 100

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from windowpane.cli.options import plain_errors, store_option
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.store.chain import KEY_FILE_VARIABLE
 
 

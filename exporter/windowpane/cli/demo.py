@@ -21,8 +21,8 @@ import click
 from windowpane.cli.options import open_to_write, plain_errors, print_table
 from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
+from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
-from windowpane.config.schema import load_config
 from windowpane.demo import load
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.serve.probing import status_of

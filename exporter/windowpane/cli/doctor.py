@@ -24,7 +24,8 @@ from windowpane.cli.options import (
     print_json,
     store_option,
 )
-from windowpane.config.schema import Config, ServerConfig, load_config
+from windowpane.config.loading import load_config
+from windowpane.config.schema import Config, ServerConfig
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import PriceCatalogue
 from windowpane.models.tokens import counter_for

@@ -22,7 +22,7 @@ from windowpane.cli.options import (
     print_table,
     store_option,
 )
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import JudgedStore, make_ingest
 from windowpane.sources.discover import SUFFIXES, default_places

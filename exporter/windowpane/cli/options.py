@@ -80,7 +80,7 @@ def chosen_store(path: Path | None) -> Path:
 
 
 def _stored_by() -> StoreConfig:
-    from windowpane.config.schema import load_config  # a command that is told everything need not pay for it
+    from windowpane.config.loading import load_config  # a command that is told everything need not pay for it
 
     return load_config().store
 

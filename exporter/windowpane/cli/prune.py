@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from windowpane.cli.options import open_existing, plain_errors, store_option
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.serve.maintenance import Upkeep
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from windowpane.cli.options import open_to_write, plain_errors, store_option
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.runtime.notifications import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, TlsOptions, start_http_server
 from windowpane.serve.store_exporter import StoreServer

@@ -20,9 +20,9 @@ from rich.text import Text
 from windowpane.cli.options import can_draw, open_to_read, plain_errors, print_table, store_option
 from windowpane.cli.sessions import short_id
 from windowpane.core.limits import LIVE_SECONDS
-from windowpane.report.text import gauge, zone_mark
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
+from windowpane.text.labels import gauge, zone_mark
 
 if TYPE_CHECKING:
     from windowpane.store.records import SessionRow

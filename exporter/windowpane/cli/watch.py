@@ -18,7 +18,7 @@ from rich.text import Text
 
 from windowpane.cli.options import can_draw, open_to_write, plain_errors, store_option
 from windowpane.cli.serve import configured_tls, configured_token, listen
-from windowpane.config.schema import load_config
+from windowpane.config.loading import load_config
 from windowpane.ingest.pipeline import make_ingest
 from windowpane.ingest.watch import Seen, Watcher
 from windowpane.runtime.notifications import configured_notifier

@@ -8,7 +8,7 @@ arguments together.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, get_args
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -19,7 +19,6 @@ from windowpane.config.paths import default_store
 from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.core.vocabulary import Component, ContentType, Severity
-from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import policy_named
 
@@ -353,33 +352,3 @@ class Config(Section):
             alert for metric, alert in HEALTH_METRICS.items() if metric not in self.health_monitoring.metrics
         ]
         return configured(thresholds, enable=alerts.enable, disable=[*unwatched, *alerts.disable])
-
-
-def load_config(
-    file: str | Path | None = None,
-    *,
-    environ: dict[str, str] | None = None,
-    arguments: dict[str, Any] | None = None,
-) -> Config:
-    """The settings of *arguments*, then the environment, then a YAML file (*file*, else `WINDOWPANE_CONFIG`).
-
-    Raises `ConfigurationError` naming where the setting came from, its key and what was expected; a file that is
-    named and missing is an error, and so is a key that contradicts another or that the preset decides itself.
-    """
-    from windowpane.config.loading import Layers
-
-    layers = Layers.read(file, environ=environ, arguments=arguments)
-    config = layers.validated(Config)
-    named = config.model_fields_set & {"compression", "cross_window"}
-    if not named and config.preset is None:
-        return config
-    from windowpane.contrib.presets import preset_named
-    from windowpane.runtime.engine_settings import conflicts, contradictions
-
-    for conflict in contradictions(config):
-        place = layers.place(tuple(conflict.key.split(".")))
-        raise ConfigurationError(place, conflict.reason, expected="a threshold at or above it")
-    for conflict in () if config.preset is None else conflicts(config, preset_named(config.preset)):
-        place = layers.place(tuple(conflict.key.split(".")))
-        raise ConfigurationError(place, conflict.reason, expected="no such key beside this preset")
-    return config

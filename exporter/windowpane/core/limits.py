@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane.core.protocols import LimitSource
-from windowpane.core.vocabulary import Component, ContentType
+from windowpane.core.vocabulary import Component, ContentType, LimitSource
 
 SMALL_WINDOW_TOKENS: Final = 32_768
 LARGE_WINDOW_TOKENS: Final = 200_000

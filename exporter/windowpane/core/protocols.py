@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from windowpane.core.vocabulary import CountSource
 
 if TYPE_CHECKING:
     from windowpane.core.events import Event, Usage
-
-CountSource = Literal["exact", "usage", "reported", "estimate"]
-"""Where a token count comes from: the model's own tokenizer, the provider's usage, what the model said of its own
-budget, or a heuristic."""
-
-LimitSource = Literal["given", "provider", "catalogue", "observed_floor"]
-"""Where a context window's size comes from: the user, the provider's response, the model catalogue,
-or a single report that was larger than the catalogue allowed."""
 
 Clock = Callable[[], float]
 """Seconds since the epoch, UTC."""

@@ -73,3 +73,11 @@ DERIVED_TYPES: Final[frozenset[ContentType]] = frozenset({"summary", "placeholde
 
 NOT_ADDED: Final[frozenset[ContentType]] = STANDING_TYPES | DERIVED_TYPES
 """What does not count towards velocity and burn rate."""
+
+CountSource = Literal["exact", "usage", "reported", "estimate"]
+"""Where a token count comes from: the model's own tokenizer, the provider's usage, what the model said of its own
+budget, or a heuristic."""
+
+LimitSource = Literal["given", "provider", "catalogue", "observed_floor"]
+"""Where a context window's size comes from: the user, the provider's response, the model catalogue,
+or a single report that was larger than the catalogue allowed."""

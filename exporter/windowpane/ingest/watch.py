@@ -19,9 +19,9 @@ from typing import Final
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import Rule
-from windowpane.core.error_boundary import Boundary
 from windowpane.core.events import AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
 from windowpane.core.limits import LIVE_SECONDS
+from windowpane.effects.error_boundary import Boundary
 from windowpane.exceptions import SourceError
 from windowpane.ingest.importer import import_file
 from windowpane.ingest.pipeline import JudgedStore

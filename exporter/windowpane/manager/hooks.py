@@ -11,13 +11,13 @@ from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.enforce_budgets import enforce, over_budget
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
-from windowpane.manager.overflow_errors import classify
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Decision, due
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_room_coming
 from windowpane.manager.steps.eviction import cut_within_turn, evict
 from windowpane.manager.steps.ladder import Tally, climb, take
 from windowpane.manager.steps.new_window import checkpoint_if_due, save_checkpoint, save_milestone
+from windowpane.models.overflow_errors import classify
 from windowpane.models.replies import Reply
 
 RETRY_SHARE: Final = 0.80

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 
-from windowpane.core.protocols import CountSource, TokenCounter
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.vocabulary import CountSource
 
 BYTES_PER_TOKEN = 4
 _log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import WindowLimits
-from windowpane.core.protocols import Embedder, LimitSource, TokenCounter
-from windowpane.core.vocabulary import ContentType
+from windowpane.core.protocols import Embedder, TokenCounter
+from windowpane.core.vocabulary import ContentType, LimitSource
 from windowpane.fidelity.probe import evaluate
 from windowpane.manager.budget import SOFT_RATIO
 from windowpane.manager.levels import CHECKPOINT_RATIO, Levels

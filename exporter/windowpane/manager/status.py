@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from windowpane.core.events import PressureMeasured
-from windowpane.core.protocols import CountSource
 from windowpane.core.records import record
-from windowpane.core.vocabulary import Component, Zone
+from windowpane.core.vocabulary import Component, CountSource, Zone
 from windowpane.manager.levels import Levels
 
 Action = Literal["none", "prepare", "evict", "compact", "roll"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelPrice, Provider
 
     from windowpane.core.events import Usage
-    from windowpane.core.protocols import LimitSource
+    from windowpane.core.vocabulary import LimitSource
 
 LONG_CONTEXT_SUFFIX = "[1m]"
 """How Claude Code names a model that runs with a window of a million tokens."""

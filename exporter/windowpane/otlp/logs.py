@@ -24,10 +24,10 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
-import windowpane
-from windowpane.core.error_boundary import Boundary
 from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import Clock
+from windowpane.core.version import package_version
+from windowpane.effects.error_boundary import Boundary
 from windowpane.otlp.records import attributes_of, body_of, name_of, severity_of
 from windowpane.otlp.target import SCOPE, process_resource
 
@@ -58,7 +58,7 @@ class EventLogs:
     ) -> None:
         self._exporter = exporter
         self._resource = resource or process_resource()
-        self._scope = InstrumentationScope(SCOPE, windowpane.__version__)
+        self._scope = InstrumentationScope(SCOPE, package_version())
         self._count_drops = count_drops
         self._clock = clock
         self._capacity = queue_events

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from windowpane.core.error_boundary import Boundary
+from windowpane.effects.error_boundary import Boundary
 from windowpane.models.catalog import PriceCatalogue
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from opentelemetry.sdk.resources import Resource
 
-import windowpane
+from windowpane.core.version import package_version
 
 SCOPE: Final = "windowpane"
 SERVICE_NAME: Final = "windowpane"
@@ -42,5 +42,5 @@ def process_resource(given: Mapping[str, str] | None = None) -> Resource:
     )
     if not named_outside:
         attributes.setdefault("service.name", SERVICE_NAME)
-        attributes.setdefault("service.version", windowpane.__version__)
+        attributes.setdefault("service.version", package_version())
     return Resource.create(attributes)

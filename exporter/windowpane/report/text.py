@@ -6,9 +6,9 @@ import math
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from windowpane.core.vocabulary import COMPONENTS, ZONES, Zone
+from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.text import formats
-from windowpane.text.labels import zone_label
+from windowpane.text.labels import gauge, zone_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,24 +16,8 @@ if TYPE_CHECKING:
     from windowpane.report.gather import SessionReport
 
 WIDTH: Final = 80
-GAUGE: Final = 10
 ROWS: Final = 12
 """Rows of each table; the rest is counted."""
-
-_ASCII_SHAPES: Final[dict[Zone, str]] = {"green": "o", "yellow": "-", "orange": "=", "red": "#", "overflow": "X"}
-
-
-def zone_mark(zone: Zone | None, *, unicode: bool = True) -> str:
-    """The zone's shape and word, in ASCII where the terminal has nothing better."""
-    return zone_label(zone) if unicode or zone is None else f"{_ASCII_SHAPES[zone]} {zone}"
-
-
-def gauge(ratio: float | None) -> str:
-    """`[#######.. ]`: filled to *ratio*."""
-    if ratio is None:
-        return f"[{'?' * GAUGE}]"
-    filled = min(GAUGE, max(0, round(ratio * GAUGE)))
-    return f"[{'#' * filled}{'.' * (GAUGE - filled)}]"
 
 
 def to_text(report: SessionReport, *, unicode: bool = True) -> str:

@@ -6,16 +6,15 @@ decides itself cannot be set beside it: that is an error with the key and the re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from windowpane.config.conflicts import COMPACT_RATIO, conflicts
 from windowpane.config.schema import HYBRID
 from windowpane.config.section import is_named
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import shares_of
-from windowpane.manager.levels import EVICT_RATIO
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.presets.cascade import CASCADE, CASCADE_MAP
 from windowpane.manager.settings import LADDER, SAFETY_NET, ControlSettings
@@ -24,8 +23,7 @@ from windowpane.manager.steps.ladder import RUNGS, Rung, background_compaction, 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.contrib.presets import Preset
-    from windowpane.core.protocols import LimitSource
-    from windowpane.core.vocabulary import Component
+    from windowpane.core.vocabulary import Component, LimitSource
     from windowpane.manager.settings import LimitsOf
     from windowpane.runtime.options import Options
 
@@ -36,40 +34,6 @@ STRATEGIES: Final[dict[str, str]] = {
     "sub_agent": "subagent_delegation",
 }
 """What the configuration calls a strategy, to its rung."""
-COMPACT_RATIO: Final = "compression.compaction_utilization_threshold"
-
-
-class Conflict(NamedTuple):
-    """A setting that a preset's source decides itself."""
-
-    key: str
-    reason: str
-
-
-def conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
-    """The settings of *config* that cannot hold beside *preset*."""
-    for key, reason in preset.fixed.items():
-        if key != "embedder" and is_named(config, key) and not _is_off(config, key):
-            yield Conflict(key, f"preset {preset.name!r} decides this itself: {reason}")
-    if is_named(config, "eviction.policy") and policy_named(config.eviction.policy).merges:
-        reason = preset.fixed.get("embedder", "")
-        if reason:
-            yield Conflict("eviction.policy", f"preset {preset.name!r} cannot merge: {reason}")
-
-
-def contradictions(config: Config) -> Iterator[Conflict]:
-    """Settings that could never act: below where the window is first reduced (orange, where it is chosen)."""
-    zones = config.pressure.thresholds
-    first = EVICT_RATIO if zones is None else zones.orange
-    levels = {"cross_window.auto_save_threshold": config.cross_window.auto_save_threshold}
-    levels[COMPACT_RATIO] = config.compression.compaction_utilization_threshold
-    for key, ratio in levels.items():
-        if is_named(config, key) and ratio < first:
-            yield Conflict(key, f"{ratio:g} is below {first:g}, where reductions begin")
-    for ratio, name in config.compression.cascade.items():
-        if ratio < first:
-            reason = f"{name} at {ratio:g} is below {first:g}, where reductions begin"
-            yield Conflict("compression.cascade", reason)
 
 
 def check(options: Options, config: Config, preset: Preset) -> None:
@@ -177,11 +141,6 @@ def window_of(options: Options, config: Config, preset: Preset | None) -> Limits
         return limits if thresholds is None else replace(limits, thresholds=thresholds)
 
     return limits_of
-
-
-def _is_off(config: Config, key: str) -> bool:
-    """Not wanting background work is what a preset without any does."""
-    return key == "compression.background" and not config.compression.background
 
 
 def _names(config: Config, section: str, *keys: str) -> bool:

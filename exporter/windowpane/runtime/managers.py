@@ -135,7 +135,7 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
 
 def settings() -> Config:
     """What holds in this process where no argument says otherwise: the running outputs', else read now."""
-    from windowpane.config.schema import load_config
+    from windowpane.config.loading import load_config
 
     running = running_pipeline()
     return load_config() if running is None else running.config

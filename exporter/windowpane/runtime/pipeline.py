@@ -19,9 +19,9 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.core.error_boundary import Boundary
 from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
+from windowpane.effects.error_boundary import Boundary
 from windowpane.runtime.gaps import Gaps
 from windowpane.runtime.lanes import Lane
 

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-import windowpane
 from windowpane.core.digests import KEY_BYTES, keyed_digester
-from windowpane.core.error_boundary import Boundary
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
+from windowpane.core.version import package_version
+from windowpane.effects.error_boundary import Boundary
 from windowpane.exceptions import WindowpaneError
 from windowpane.metrics.families import Family, FamilySource
 from windowpane.metrics.fold import AlertKey, MetricState
@@ -125,7 +125,7 @@ class MetricsOutput:
             labels=LabelPolicy(agent=self._admit, model=catalogue_model(_MODELS)), alerts=self._alerts
         )
         self.internal = InternalMetrics(
-            version=windowpane.__version__,
+            version=package_version(),
             clock=time.time,
             last_event_at=lambda: self.state.last_event_at,
             queue_events=self._queue_events,

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.config.schema import Config, load_config
-from windowpane.core.error_boundary import Boundary
+from windowpane.config.loading import load_config
+from windowpane.config.schema import Config
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
+from windowpane.effects.error_boundary import Boundary
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpOutput
 from windowpane.runtime.notifications import configured_notifier

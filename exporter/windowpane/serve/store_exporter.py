@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-import windowpane
 from windowpane.config.schema import Config
-from windowpane.core.error_boundary import Boundary
+from windowpane.core.version import package_version
+from windowpane.effects.error_boundary import Boundary
 from windowpane.exceptions import EventFormatError, WindowpaneError
 from windowpane.metrics.fold import AlertKey, MetricState
 from windowpane.metrics.internal import InternalMetrics
@@ -63,7 +63,7 @@ class StoreServer:
         if base is not None:
             self.state.load(base)
         self._internal = InternalMetrics(
-            version=windowpane.__version__, clock=time.time, last_event_at=lambda: self.state.last_event_at
+            version=package_version(), clock=time.time, last_event_at=lambda: self.state.last_event_at
         )
         self._sources = (
             StateSource(self.state, clock=time.time, as_of=as_of, top_sessions=top_sessions),

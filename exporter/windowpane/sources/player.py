@@ -17,9 +17,9 @@ from windowpane.core.events import (
     SubagentReturned,
 )
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
-from windowpane.core.protocols import CountSource, Digester, LimitCatalogue, TokenCounter
+from windowpane.core.protocols import Digester, LimitCatalogue, TokenCounter
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.core.vocabulary import STANDING_TYPES, ContentType
+from windowpane.core.vocabulary import STANDING_TYPES, ContentType, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex
 from windowpane.sources.base import (

@@ -8,8 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.codec import decode
-from windowpane.core.protocols import CountSource
-from windowpane.core.vocabulary import ContentType
+from windowpane.core.vocabulary import ContentType, CountSource
 from windowpane.exceptions import EventFormatError
 from windowpane.store.interface import Unreadable
 from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, TurnRow

@@ -21,6 +21,17 @@ ZONE_SHAPES: Final[dict[Zone, str]] = {
 }
 """A shape for each zone, so that colour is never the only sign."""
 
+ASCII_ZONE_SHAPES: Final[dict[Zone, str]] = {
+    "green": "o",
+    "yellow": "-",
+    "orange": "=",
+    "red": "#",
+    "overflow": "X",
+}
+"""Likewise, for terminals without Unicode."""
+
+GAUGE_CELLS: Final = 10
+
 SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
 """A shape for each severity, as filled as it is bad."""
 
@@ -127,3 +138,16 @@ def event_label(event_type: str) -> str:
     """An event's name with its letter and icon, where it has them: `E ▼ blocks.evicted`."""
     mark = MARK_OF.get(event_type)
     return event_type if mark is None else f"{mark.letter} {mark.icon} {event_type}"
+
+
+def zone_mark(zone: Zone | None, *, unicode: bool = True) -> str:
+    """The zone's shape and word, in ASCII where the terminal has nothing better."""
+    return zone_label(zone) if unicode or zone is None else f"{ASCII_ZONE_SHAPES[zone]} {zone}"
+
+
+def gauge(ratio: float | None) -> str:
+    """`[#######.. ]`: filled to *ratio*."""
+    if ratio is None:
+        return f"[{'?' * GAUGE_CELLS}]"
+    filled = min(GAUGE_CELLS, max(0, round(ratio * GAUGE_CELLS)))
+    return f"[{'#' * filled}{'.' * (GAUGE_CELLS - filled)}]"

@@ -6,9 +6,8 @@ import math
 
 from windowpane.core.events import PressureMeasured
 from windowpane.core.vocabulary import Zone
-from windowpane.report.text import gauge, zone_mark
 from windowpane.text.formats import in_ascii, percent, tokens_short, turns_band, turns_until
-from windowpane.text.labels import ZONE_SHAPES
+from windowpane.text.labels import ZONE_SHAPES, gauge, zone_mark
 
 
 def gauge_line(pressure: PressureMeasured, *, unicode: bool = True) -> str:

@@ -24,8 +24,8 @@ from windowpane.alerts.delivery.notices import notice
 from windowpane.alerts.delivery.outbox import Entry, Letter, Outbox, held_by_another
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.worker import Delivery, DeliverySettings
-from windowpane.core.error_boundary import Boundary
 from windowpane.core.events import Event
+from windowpane.effects.error_boundary import Boundary
 
 _log = logging.getLogger("windowpane.alerts")
 

@@ -16,7 +16,7 @@ from windowpane.alerts.delivery.message import message_of
 from windowpane.alerts.delivery.outbox import Letter, Outbox
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.rate_limit import RateLimit
-from windowpane.core.error_boundary import Boundary
+from windowpane.effects.error_boundary import Boundary
 
 IDLE_SECONDS: Final = 30.0
 """Look for what other processes left behind at least this often."""

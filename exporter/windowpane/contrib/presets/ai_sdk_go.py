@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from windowpane.contrib.presets.history import drop_plan, from_message, history_of
 from windowpane.core.limits import WindowLimits
-from windowpane.core.protocols import LimitSource, TokenCounter
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.requests import Program
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core

@@ -13,7 +13,8 @@ from typing import Final
 
 from windowpane.contrib.presets.pruning import Pruning, plan_prune
 from windowpane.core.limits import WindowLimits
-from windowpane.core.protocols import LimitSource, TokenCounter
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.requests import Program
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core

@@ -22,7 +22,7 @@ from windowpane.contrib.presets.picoclaw_budget import (
     parse_turn_boundaries,
 )
 from windowpane.core.limits import WindowLimits
-from windowpane.core.protocols import LimitSource
+from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.requests import Program
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core

@@ -7,8 +7,6 @@ all folds over this one stream. Serialisation lives in `windowpane.core.codec`.
 
 from __future__ import annotations
 
-from typing import Final
-
 from windowpane.core.events.content import (
     BlockAdded,
     BlocksEvicted,
@@ -56,51 +54,7 @@ from windowpane.core.events.facts import (
     UsageRejected,
     WindowRolled,
 )
-
-Fact = (
-    SessionStarted
-    | SessionEnded
-    | TurnStarted
-    | TurnEnded
-    | BlockAdded
-    | BlocksReferenced
-    | BlocksEvicted
-    | ContentCompressed
-    | FidelityEvaluated
-    | BudgetWarned
-    | BudgetBlocked
-    | NoteWritten
-    | SubagentDelegated
-    | SubagentReturned
-    | CheckpointSaved
-    | CheckpointLoaded
-    | CheckpointRejected
-    | WindowRolled
-    | OverflowDetected
-    | HistoryRepaired
-    | UsageRejected
-    | LimitChanged
-    | BreakerOpened
-    | ChangeUnidentified
-    | SessionIncomplete
-    | TelemetryDropped
-)
-Derived = (
-    PressureMeasured
-    | ZoneChanged
-    | VelocitySpiked
-    | ContentRegretted
-    | AlertFired
-    | AlertResolved
-    | NotificationDelivered
-    | NotificationFailed
-)
-Payload = Fact | Derived
-
-PAYLOADS: Final[dict[str, type[Payload]]] = {
-    payload.type: payload for payload in (*Fact.__args__, *Derived.__args__)
-}
-"""Every payload by its event name."""
+from windowpane.core.events.payloads import PAYLOADS, Derived, Fact, Payload
 
 __all__ = [
     "PAYLOADS",

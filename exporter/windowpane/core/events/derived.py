@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from windowpane.core.protocols import CountSource, LimitSource
 from windowpane.core.records import record
-from windowpane.core.vocabulary import Component, Phase, Severity, Zone
+from windowpane.core.vocabulary import Component, CountSource, LimitSource, Phase, Severity, Zone
 
 
 @record

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from windowpane.core.records import record
 
 if TYPE_CHECKING:
-    from windowpane.core.events import Payload
+    from windowpane.core.events.payloads import Payload
 
 SCHEMA: Final = 1
 """Version of the event schema written by this release."""

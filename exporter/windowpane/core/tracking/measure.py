@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.events import PressureMeasured, Usage
-from windowpane.core.protocols import CountSource
 from windowpane.core.records import record
 from windowpane.core.tracking.forecast import forecast
 from windowpane.core.tracking.token_account import apportion
-from windowpane.core.vocabulary import Component, Phase, Zone
+from windowpane.core.vocabulary import Component, CountSource, Phase, Zone
 
 if TYPE_CHECKING:
     from windowpane.core.limits import WindowLimits

@@ -20,7 +20,7 @@ from windowpane.core.events import (
     event_id,
 )
 from windowpane.core.limits import TrackerSettings, WindowLimits
-from windowpane.core.protocols import Clock, CountSource, Digester
+from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking.emitter import BUFFERED_EVENTS, SessionInfo
 from windowpane.core.tracking.regret import Cause, Departures, departure_of
 from windowpane.core.tracking.turns import Turns
@@ -30,6 +30,7 @@ from windowpane.core.vocabulary import (
     NOT_ADDED,
     REPLY_TYPES,
     ContentType,
+    CountSource,
 )
 from windowpane.core.window.blocks import Block
 

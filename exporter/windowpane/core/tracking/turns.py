@@ -23,14 +23,14 @@ from windowpane.core.events import (
     ZoneChanged,
 )
 from windowpane.core.limits import TrackerSettings, WindowLimits
-from windowpane.core.protocols import Clock, CountSource, Digester, LimitSource
+from windowpane.core.protocols import Clock, Digester
 from windowpane.core.tracking.emitter import SessionInfo
 from windowpane.core.tracking.forecast import zone_of
 from windowpane.core.tracking.measure import Reading
 from windowpane.core.tracking.measure import measure as read_gauges
 from windowpane.core.tracking.session import Session
 from windowpane.core.tracking.token_account import Accounts
-from windowpane.core.vocabulary import Component, Phase, Zone
+from windowpane.core.vocabulary import Component, CountSource, LimitSource, Phase, Zone
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 

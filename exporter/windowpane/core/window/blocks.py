@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from windowpane.core.protocols import CountSource
 from windowpane.core.records import record
-from windowpane.core.vocabulary import ContentType
+from windowpane.core.vocabulary import ContentType, CountSource
 
 
 @record

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
+from windowpane.effects.fences import fenced
 from windowpane.effects.run import Model, ask, name_of, run
 from windowpane.exceptions import WindowpaneError
 from windowpane.fidelity.facts import extract
@@ -26,7 +27,7 @@ from windowpane.fidelity.suite.document import CaseEntry, Suite
 from windowpane.fidelity.suite.matching import string_match
 from windowpane.fidelity.suite.texts import original_of
 from windowpane.manager.plans.extractive import summarize
-from windowpane.manager.plans.prompts import COMPACTION, SHORTER, fenced, transcript
+from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 
 EXTRACTIVE = "extractive (no model)"
 MODEL_TIMEOUT_SECONDS = 300.0

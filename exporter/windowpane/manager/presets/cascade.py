@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.core.protocols import LimitSource
-from windowpane.core.vocabulary import Component, ContentType
+from windowpane.core.vocabulary import Component, ContentType, LimitSource
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import HYBRID_WEIGHTS, Policy
 from windowpane.manager.presets.preset import Preset

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings, WindowLimits
-from windowpane.core.protocols import CountSource, LimitSource, TokenCounter
-from windowpane.core.vocabulary import Component, ContentType
+from windowpane.core.protocols import TokenCounter
+from windowpane.core.vocabulary import Component, ContentType, CountSource, LimitSource
 from windowpane.manager.levels import CHECKPOINT_RATIO, Levels
 from windowpane.manager.settings import ControlSettings
 

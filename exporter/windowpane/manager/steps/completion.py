@@ -9,12 +9,13 @@ from typing import Final
 
 from windowpane.core.events import TrendReport
 from windowpane.core.window.blocks import Block
+from windowpane.effects.fences import fenced
 from windowpane.effects.requests import ArchiveCheckpoint, AskModel, Program
 from windowpane.fidelity.facts import extract
 from windowpane.manager.engine import Core
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.extractive import summarize
-from windowpane.manager.plans.prompts import COMPACTION, SHORTER, fenced, transcript
+from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 from windowpane.manager.settings import Summarizer
 from windowpane.manager.steps.new_window import save_checkpoint
 from windowpane.manager.steps.summary import completed

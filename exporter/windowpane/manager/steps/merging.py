@@ -16,13 +16,14 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType
 from windowpane.core.window.blocks import Block
+from windowpane.effects.fences import fenced
 from windowpane.effects.requests import AskModel, KeepOriginals, Program
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.manager.plans.duplication import MINIMUM_TOKENS, SIMILARITY, similarity, sketch_of
 from windowpane.manager.plans.placeholders import handle_of
-from windowpane.manager.plans.prompts import MERGE, fenced
+from windowpane.manager.plans.prompts import MERGE
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import Snapshot, groups_of
 from windowpane.manager.steps.eviction import NOTHING, Outcome

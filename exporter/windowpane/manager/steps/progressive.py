@@ -8,6 +8,7 @@ from typing import Final
 from windowpane.core.events import BreakerOpened, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF
+from windowpane.effects.fences import fenced
 from windowpane.effects.requests import AskModel, Program
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
@@ -19,7 +20,6 @@ from windowpane.manager.plans.progressive import (
     plan_progressive,
     shorten,
 )
-from windowpane.manager.plans.prompts import fenced
 from windowpane.manager.steps.eviction import NOTHING, Outcome, keep_original
 
 BLOCKS_A_TURN: Final = 12

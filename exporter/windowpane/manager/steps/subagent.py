@@ -10,10 +10,11 @@ from typing import Final
 
 from windowpane.core.events import SubagentDelegated
 from windowpane.core.limits import WindowLimits
+from windowpane.effects.fences import fenced
 from windowpane.effects.requests import Answer, AskSubagent, Program
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
-from windowpane.manager.plans.prompts import COMPACTION, fenced, transcript
+from windowpane.manager.plans.prompts import COMPACTION, transcript
 from windowpane.manager.plans.subagent import Returned, Subtask, plan_delegation, returned
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.eviction import Outcome

@@ -8,16 +8,17 @@ from typing import Final
 
 from windowpane.core.events import Strategy
 from windowpane.core.window.blocks import Block
+from windowpane.effects.fences import fenced
 from windowpane.effects.requests import Answer, AskModel, Program
 from windowpane.fidelity.facts import Fact
 from windowpane.manager.engine import Core
-from windowpane.manager.overflow_errors import classify
 from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
 from windowpane.manager.plans.names_to_keep import names_leaving
-from windowpane.manager.plans.prompts import COMPACTION, SHORTER, fenced, transcript
+from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE
+from windowpane.models.overflow_errors import classify
 
 MODEL_ATTEMPTS: Final = 2
 SHORTENINGS: Final = 4

@@ -7,10 +7,11 @@ from typing import Final
 from windowpane.core.events import BreakerOpened, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.window.blocks import Block
+from windowpane.effects.fences import fenced
 from windowpane.effects.requests import Answer, AskModel, Program
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
-from windowpane.manager.plans.prompts import TOOL_RESULT, fenced
+from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
 from windowpane.manager.steps.eviction import NOTHING, Outcome, keep_original

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from windowpane.models.tokens.characters import estimate_by_characters, looks_like_code
 
 if TYPE_CHECKING:
-    from windowpane.core.protocols import CountSource
+    from windowpane.core.vocabulary import CountSource
     from windowpane.models.tokens.tiktoken_counter import Vocabulary
 
 

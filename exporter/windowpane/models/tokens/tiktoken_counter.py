@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import tiktoken
 
-    from windowpane.core.protocols import CountSource
+    from windowpane.core.vocabulary import CountSource
 
 _log = logging.getLogger(__name__)
 

@@ -8,14 +8,14 @@ from typing import Final, NamedTuple, Protocol
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBlock, Usage
 from windowpane.core.limits import WindowLimits
-from windowpane.core.protocols import CountSource, Digester, TokenCounter
+from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.tracking import SessionTracker
-from windowpane.core.vocabulary import COMPONENT_OF, Component
+from windowpane.core.vocabulary import COMPONENT_OF, Component, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex
 from windowpane.fidelity.probe import evaluate
-from windowpane.observe.alignment import Alignment, Held, Rewrite, Summary, align
-from windowpane.observe.messages import BlockSpec, Key
+from windowpane.observer.alignment import Alignment, Held, Rewrite, Summary, align
+from windowpane.observer.messages import BlockSpec, Key
 
 POLICY: Final = "agent"
 """Named as the policy of every reduction that the agent did itself."""

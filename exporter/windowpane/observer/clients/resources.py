@@ -13,9 +13,9 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
-from windowpane.core.error_boundary import Boundary
-from windowpane.observe.api import WatchedCall, WatchedClient
-from windowpane.observe.messages import Shape
+from windowpane.effects.error_boundary import Boundary
+from windowpane.observer.clients.calls import WatchedCall, WatchedClient
+from windowpane.observer.messages import Shape
 
 RAW_HEADER: Final = "x-stainless-raw-response"
 WATCHED: Final = "_windowpane_watched"

@@ -1,7 +1,6 @@
-"""Observing mode as users call it: `observe(client)` and `session(...)`, with every seam filled.
+"""The calls of an observed client: each is reported to the observer of its conversation.
 
-The agent's calls pass through unchanged. Around each one, what it sends is told to the observer of its
-conversation, and what comes back as well; a failure of ours is logged and goes no further.
+The agent's calls pass through unchanged; a failure of ours is logged and goes no further.
 """
 
 from __future__ import annotations
@@ -15,18 +14,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from windowpane.core.error_boundary import Boundary
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.exceptions import ConfigurationError
+from windowpane.effects.error_boundary import Boundary
 from windowpane.models.replies import Reply, read_reply
-from windowpane.observe.conversations import Conversation, Conversations, Scope
-from windowpane.observe.diff import ModelView
-from windowpane.observe.messages import Call, Shape, call_of, field_of
-from windowpane.observe.observer import WindowObserver
-from windowpane.observe.streams import ReplyAssembler, assembler_for
+from windowpane.observer.conversations import Conversation, Conversations, Scope
+from windowpane.observer.diff import ModelView
+from windowpane.observer.messages import Call, Shape, call_of, field_of
+from windowpane.observer.observer import WindowObserver
+from windowpane.observer.streams import ReplyAssembler, assembler_for
 from windowpane.runtime.managers import RunningPipeline, catalogue, running_pipeline
 
 if TYPE_CHECKING:
@@ -34,58 +32,9 @@ if TYPE_CHECKING:
 
     from windowpane.core.events import Event, Usage
 
-C = TypeVar("C")
-
-AGENT: Final = "agent"
 REMEMBERED_MODELS: Final = 64
-_boundary: Final = Boundary(logging.getLogger("windowpane"))
-_scope: Final[ContextVar[Scope | None]] = ContextVar("windowpane_session", default=None)
-
-
-def observe(client: C, *, agent: str = AGENT, limit_tokens: int | None = None) -> C:
-    """Watch the calls of an OpenAI or Anthropic client, sync or async; returns the same client.
-
-    *agent* names who makes the calls where no `session(...)` does, and *limit_tokens* the size of the window
-    where the catalogue does not know it. Observing a client twice changes nothing. Calls are observed while the
-    outputs run that `windowpane.start()` sets up. Raises `TypeError` for anything that is no such client.
-    """
-    from windowpane.observe.anthropic_client import watch_anthropic
-    from windowpane.observe.openai_client import watch_openai
-
-    watched = WatchedClient(Scope(_named(agent), limit_tokens=_sized(limit_tokens)))
-    if watch_openai(client, watched) or watch_anthropic(client, watched):
-        return client
-    raise TypeError(f"a {type(client).__name__} is no client of openai or anthropic")
-
-
-@contextmanager
-def session(
-    *,
-    agent: str = AGENT,
-    session_id: str | None = None,
-    limit_tokens: int | None = None,
-    parent_session_id: str | None = None,
-) -> Iterator[str]:
-    """The calls made within belong to one session, which ends with the block; gives its id.
-
-    Holds for the thread or task it is entered in and for tasks started there. A call under another system prompt
-    becomes a child session.
-    """
-    named = session_id or secrets.token_hex(16)
-    scope = Scope(_named(agent), named, _sized(limit_tokens), parent_session_id)
-    token = _scope.set(scope)
-    reason = "completed"
-    try:
-        yield named
-    except BaseException:
-        reason = "failed"
-        raise
-    finally:
-        _scope.reset(token)
-        with _boundary.contain("ending a session"):
-            for conversation in _registry.leave(scope):
-                with conversation.lock:
-                    conversation.observer.end(reason, time.time())
+boundary: Final = Boundary(logging.getLogger("windowpane"))
+current_scope: Final[ContextVar[Scope | None]] = ContextVar("windowpane_session", default=None)
 
 
 class WatchedClient:
@@ -100,10 +49,10 @@ class WatchedClient:
         if running is None:
             return None
         watched = None
-        with _timed(running, "observe_call"), _boundary.contain("observing a call"):
+        with _timed(running, "observe_call"), boundary.contain("observing a call"):
             call = call_of(shape, body) if isinstance(body, Mapping) else None
             if call is not None:
-                watched = WatchedCall(call, _scope.get() or self._scope, running)
+                watched = WatchedCall(call, current_scope.get() or self._scope, running)
         return watched
 
 
@@ -113,7 +62,7 @@ class WatchedCall:
     def __init__(self, call: Call, scope: Scope, running: RunningPipeline) -> None:
         self._shape = call.shape
         self._running = running
-        self._conversations = _registry.of(running)
+        self._conversations = registry.of(running)
         self._pieces: ReplyAssembler | None = None
         self._over = False
         self._conversation, common = self._conversations.find(call, scope, now=time.time())
@@ -141,7 +90,7 @@ class WatchedCall:
 
     def piece(self, piece: object) -> None:
         """A piece of a streamed reply passed."""
-        with _boundary.contain("observing a stream"):
+        with boundary.contain("observing a stream"):
             if self._pieces is None:
                 self._pieces = assembler_for(self._shape)
             self._pieces.take(piece)
@@ -159,7 +108,7 @@ class WatchedCall:
         if self._over:
             return
         self._over = True
-        with _timed(self._running, "observe_reply"), _boundary.contain(what):
+        with _timed(self._running, "observe_reply"), boundary.contain(what):
             try:
                 tell()
             finally:
@@ -267,18 +216,6 @@ def _timed(running: RunningPipeline, hook: str) -> Iterator[None]:
         running.hook(hook, time.perf_counter() - begun)
 
 
-def _named(agent: str) -> str:
-    if not agent:
-        raise ConfigurationError("agent", "the agent has no name", expected="a short name")
-    return agent
-
-
-def _sized(limit_tokens: int | None) -> int | None:
-    if limit_tokens is not None and (isinstance(limit_tokens, bool) or limit_tokens < 1):
-        raise ConfigurationError("limit_tokens", f"{limit_tokens!r} is no window size", expected=">= 1")
-    return limit_tokens
-
-
-_registry: Final = _Registry()
+registry: Final = _Registry()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_registry.forget)
+    os.register_at_fork(after_in_child=registry.forget)

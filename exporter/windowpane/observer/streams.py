@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 from windowpane.core.events import Usage
 from windowpane.models.replies import Reply, ReplyPart, read_reply, read_usage
-from windowpane.observe.messages import Shape, field_of
+from windowpane.observer.messages import Shape, field_of
 
 
 class ReplyAssembler(Protocol):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from windowpane.observe.api import WatchedClient
-from windowpane.observe.clients import watch_copies, watch_resource
+from windowpane.observer.clients.calls import WatchedClient
+from windowpane.observer.clients.resources import watch_copies, watch_resource
 
 
 def watch_openai(client: object, watched: WatchedClient) -> bool:

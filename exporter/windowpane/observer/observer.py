@@ -12,11 +12,11 @@ from windowpane.core.events import OverflowDetected
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
-from windowpane.manager.overflow_errors import classify
+from windowpane.models.overflow_errors import classify
 from windowpane.models.replies import Reply
-from windowpane.observe.alignment import Held
-from windowpane.observe.diff import Facts, ModelViews
-from windowpane.observe.messages import Call, copied, head_of, specs_of, specs_of_reply
+from windowpane.observer.alignment import Held
+from windowpane.observer.diff import Facts, ModelViews
+from windowpane.observer.messages import Call, copied, head_of, specs_of, specs_of_reply
 
 
 class WindowObserver:

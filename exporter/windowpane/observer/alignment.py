@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from windowpane.core.vocabulary import STANDING_TYPES
-from windowpane.observe.messages import BlockSpec
+from windowpane.observer.messages import BlockSpec
 
 SUMMARY_TYPES: Final = frozenset({"user_message", "assistant_response", "system_prompt", "memory_injection"})
 """What a summary is written as."""

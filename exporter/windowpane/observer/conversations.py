@@ -17,8 +17,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.models.replies import Reply
-from windowpane.observe.messages import Call, Key, Shape, copied, field_of, specs_of, specs_of_reply
-from windowpane.observe.observer import WindowObserver
+from windowpane.observer.messages import Call, Key, Shape, copied, field_of, specs_of, specs_of_reply
+from windowpane.observer.observer import WindowObserver
 
 CAPACITY: Final = 256
 """Conversations followed at once; the longest silent are forgotten first."""

@@ -1,0 +1,16 @@
+"""The version of the installed package."""
+
+from __future__ import annotations
+
+from functools import cache
+
+
+@cache
+def package_version() -> str:
+    """Return the installed version, or `0+source` for a checkout that was never installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("windowpane")
+    except PackageNotFoundError:
+        return "0+source"

@@ -1,0 +1,1 @@
+"""Watching the clients of OpenAI and Anthropic: `observe(client)` and `session(...)`."""
