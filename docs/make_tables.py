@@ -1,4 +1,4 @@
-"""Write the generated tables into the README: metrics from the catalogue, alerts from their rules.
+"""Write the generated tables into the documentation: metrics from their catalogue, alerts from their rules.
 
 Usage: python docs/make_tables.py
 """
@@ -11,20 +11,22 @@ from pathlib import Path
 from windowpane.alerts import table as alerts
 from windowpane.metrics import table as metrics
 
-README = Path(__file__).parent.parent / "README.md"
+DOCS = Path(__file__).parent
+TABLES = {"metrics": metrics.markdown_table, "alerts": alerts.markdown_table}
+"""Name of a page, and of the markers around its table, to what makes the table."""
 
 
-def with_tables(text: str) -> str:
-    """*text* with what stands between each pair of markers replaced by its table."""
-    for name, table in (("metrics", metrics.markdown_table()), ("alerts", alerts.markdown_table())):
-        pattern = rf"(<!-- {name}: [^>]*-->\n).*?(<!-- /{name} -->)"
-        text, found = re.subn(
-            pattern, lambda match, table=table: f"{match[1]}\n{table}\n{match[2]}", text, flags=re.DOTALL
-        )
-        if found != 1:
-            raise SystemExit(f"README.md has no place for the table of {name}")
+def with_table(name: str, text: str) -> str:
+    """Return *text* with everything between the markers of *name* replaced by its table."""
+    table = TABLES[name]()
+    pattern = rf"(<!-- {name}: [^>]*-->\n).*?(<!-- /{name} -->)"
+    text, places = re.subn(pattern, lambda match: f"{match[1]}\n{table}\n{match[2]}", text, flags=re.DOTALL)
+    if places != 1:
+        raise SystemExit(f"docs/{name}.md has {places} places for its table, expected 1")
     return text
 
 
 if __name__ == "__main__":
-    README.write_text(with_tables(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in TABLES:
+        page = DOCS / f"{name}.md"
+        page.write_text(with_table(name, page.read_text(encoding="utf-8")), encoding="utf-8")

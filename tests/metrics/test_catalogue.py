@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
@@ -128,13 +127,3 @@ def test_the_table_names_every_metric_once() -> None:
         assert row.startswith(f"| `{metric.name}` |")
         assert metric.help in row
         assert row.replace("\\|", "").count("|") == 7
-
-
-def test_the_readme_shows_the_table() -> None:
-    """Where the README has a table of metrics, it is the one the catalogue gives."""
-    readme = Path(__file__).parents[2] / "README.md"
-    text = readme.read_text()
-    if "| `context_window_" not in text:
-        pytest.skip("the README has no table of metrics yet")
-
-    assert markdown_table() in text
