@@ -22,7 +22,7 @@ from windowpane.core.events import Event, EventContext, OverflowDetected, Sessio
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
-from windowpane.runtime import start as runtime
+from windowpane.runtime.current import running_outputs
 from windowpane.runtime.managers import ContextWindowManager
 from windowpane.runtime.start import Runtime, start, stop
 from windowpane.serve.service_discovery import running_targets
@@ -99,7 +99,7 @@ def test_starting_twice_gives_the_same(begin: Start) -> None:
     stop()
     stop()
 
-    assert runtime.current() is None
+    assert running_outputs() is None
     with pytest.raises(OSError, match=r"refused|unreachable"):
         read(url)
     assert begin() is not first
@@ -215,7 +215,7 @@ def test_a_wrong_setting_is_an_error_at_once(begin: Start, tmp_path: Path) -> No
         with pytest.raises(ConfigurationError, match=where.replace(".", r"\.")):
             begin(**options)
 
-    assert runtime.current() is None
+    assert running_outputs() is None
     assert threading.active_count() == before
 
 
@@ -232,7 +232,7 @@ def test_hooks_are_measured(begin: Start) -> None:
     """How long hooks keep the agent waiting is a metric."""
     running = begin()
 
-    running.hook("on_turn_start", 0.0004)
+    running.record_hook("on_turn_start", 0.0004)
 
     assert running.url is not None
     assert 'windowpane_hook_seconds_count{hook="on_turn_start"} 1.0' in read(running.url)

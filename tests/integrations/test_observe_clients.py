@@ -360,7 +360,7 @@ def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
     client = windowpane.observe(openai_client(provider))
 
     assert client.chat.completions.create(**ask()).id == "chatcmpl-1"
-    assert calls.running_pipeline() is None
+    assert calls.running_outputs() is None
 
 
 def test_other_objects_are_refused() -> None:

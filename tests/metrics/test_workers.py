@@ -171,7 +171,7 @@ def test_a_fork_while_everything_is_read_and_written(begin: Callable[..., Runtim
         context, n = EventContext("busy", "busy", "gpt-4o", 1, 1, "live", "busy"), 0
         while not ending.wait(0.0005):
             running.emit([Event(context, n, 1_000.0, TurnEnded(Usage(10), "usage"))])
-            running.hook("on_turn_end", 0.001)
+            running.record_hook("on_turn_end", 0.001)
             n += 1
 
     threads = [threading.Thread(target=scrape), threading.Thread(target=scrape), threading.Thread(target=emit)]

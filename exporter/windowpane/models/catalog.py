@@ -112,6 +112,12 @@ class PriceCatalogue:
         return known if given is None else replace(known, limit_tokens=given)
 
 
+@cache
+def packaged_catalog() -> PriceCatalogue:
+    """Return the process's catalog without limits set by the user."""
+    return PriceCatalogue()
+
+
 def _fold(model: str) -> str:
     return model.strip().lower()
 

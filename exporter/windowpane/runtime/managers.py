@@ -7,15 +7,13 @@ process, where there is one. Any of them can be replaced through `seams`.
 from __future__ import annotations
 
 import secrets
-import sys
 import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from windowpane.contrib.presets import preset_named
-from windowpane.core.digests import KEY_BYTES, keyed_digester
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo
 from windowpane.exceptions import ConfigurationError
@@ -27,7 +25,9 @@ from windowpane.manager.files.environment import LocalEnvironment
 from windowpane.manager.files.notes import FileNotes
 from windowpane.manager.session import Seams, Task
 from windowpane.manager.settings import LimitsOf
+from windowpane.models.catalog import packaged_catalog
 from windowpane.otlp.spans import CurrentSpan
+from windowpane.runtime.current import process_digester, running_outputs
 from windowpane.runtime.engine_settings import check, control_settings, tracker_settings
 from windowpane.runtime.options import ManagerOptions, Options, options_of
 
@@ -35,33 +35,10 @@ if TYPE_CHECKING:
     from windowpane.config.judging import JudgeConfig
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
-    from windowpane.core.protocols import Digester, LimitCatalogue
 
 
 PRUNE_SECONDS: Final = 3_600.0
 """Between two looks for expired originals."""
-
-
-class RunningPipeline(Protocol):
-    """What the manager needs of the process's outputs."""
-
-    def emit(self, batch: list[Event]) -> None:
-        """Take a turn's events without blocking."""
-        ...
-
-    @property
-    def digest(self) -> Digester:
-        """The store's keyed digester."""
-        ...
-
-    @property
-    def config(self) -> Config:
-        """The settings it was started with."""
-        ...
-
-    def hook(self, name: str, seconds: float) -> None:
-        """Note how long a hook kept the agent waiting."""
-        ...
 
 
 class ContextWindowManager(manager.ContextWindowManager):
@@ -137,7 +114,7 @@ def settings() -> Config:
     """What holds in this process where no argument says otherwise: the running outputs', else read now."""
     from windowpane.config.loading import load_config
 
-    running = running_pipeline()
+    running = running_outputs()
     return load_config() if running is None else running.config
 
 
@@ -146,7 +123,7 @@ def _limits(model: str, options: Options, config: Config, share: LimitsOf) -> Wi
     given = options.limit_tokens or config.max_context_tokens
     if given is not None:
         return share(given, "given")
-    info = catalogue().lookup(model)
+    info = packaged_catalog().lookup(model)
     if info is None or info.limit_tokens is None:
         return None
     return share(info.limit_tokens, "catalogue")
@@ -160,8 +137,8 @@ def default_seams(model: str, *, data_folder: str | Path | None = None, config: 
 
     folder = Path(data_folder or user_folder())
     notes_file = None if config is None else config.compression.notes_file
-    prices = catalogue()
-    running = running_pipeline()
+    prices = packaged_catalog()
+    running = running_outputs()
     archive = FileArchive(folder / "archive", redact=lambda text: redact(text).text)
     _prune(archive, folder)
     return Seams(
@@ -179,32 +156,11 @@ def default_seams(model: str, *, data_folder: str | Path | None = None, config: 
         ),
         environment=LocalEnvironment(),
         notes=None if notes_file is None else FileNotes(notes_file, redact=lambda text: redact(text).text),
-        hook_took=None if running is None else running.hook,
+        hook_took=None if running is None else running.record_hook,
         cost_of=lambda usage: prices.cost_dollars(model, usage, time.time()),
         next_limit=lambda above: prices.next_limit(model, above),
         spans=CurrentSpan(),
     )
-
-
-def running_pipeline() -> RunningPipeline | None:
-    """The outputs that `windowpane.start()` set up in this process, if it did.
-
-    Asked of the module only where somebody has imported it: nobody else can have started anything, and its
-    imports would hold up an agent that has no outputs.
-    """
-    current = getattr(
-        sys.modules.get("windowpane.runtime.start"), "current", None
-    )  # none yet while it is imported
-    running: RunningPipeline | None = None if current is None else current()
-    return running
-
-
-@cache
-def catalogue() -> LimitCatalogue:
-    """The packaged catalogue of windows and prices."""
-    from windowpane.models.catalog import PriceCatalogue
-
-    return PriceCatalogue()
 
 
 @cache
@@ -214,12 +170,6 @@ def configured_judge(config: JudgeConfig) -> SampledJudge:
 
     assert config.model is not None, "asked only where a model is named"
     return SampledJudge(load_callable(config.model, option="health_monitoring.judge.model"), config.sample())
-
-
-@cache
-def process_digester() -> Digester:
-    """A digester with a key of this process, for when nothing is stored."""
-    return keyed_digester(secrets.token_bytes(KEY_BYTES))
 
 
 _pruned: dict[Path, float] = {}

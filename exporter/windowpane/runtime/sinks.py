@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from windowpane.core.digests import KEY_BYTES, keyed_digester
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.version import package_version
@@ -25,6 +23,7 @@ from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.labels import AdmittedNames, LabelPolicy, catalogue_model
 from windowpane.metrics.prometheus import StateSource, registry_of
 from windowpane.models.catalog import PriceCatalogue
+from windowpane.runtime.current import process_digester
 from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, TlsOptions, start_http_server
 from windowpane.serve.service_discovery import running_targets, target_at
 
@@ -74,7 +73,7 @@ class StoreOutput:
     def digester(self) -> Digester:
         """The store's digests; without a store, digests of this process alone."""
         store = self.store
-        return keyed_digester(secrets.token_bytes(KEY_BYTES)) if store is None else store.digester()
+        return process_digester() if store is None else store.digester()
 
     def write(self, batch: Sequence[Event]) -> None:
         """Append a batch. Raises `StoreError`."""

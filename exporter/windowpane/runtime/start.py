@@ -23,6 +23,7 @@ from windowpane.core.redaction import redact
 from windowpane.effects.error_boundary import Boundary
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpOutput
+from windowpane.runtime.current import running_outputs, set_running_outputs
 from windowpane.runtime.notifications import configured_notifier
 from windowpane.runtime.pipeline import CLOSE_SECONDS, Pipeline
 from windowpane.runtime.sinks import MetricsOutput, StoreOutput
@@ -31,8 +32,7 @@ from windowpane.store.sqlite import SqliteStore
 
 _log = logging.getLogger("windowpane")
 _starting: Final = threading.Lock()
-"""Guards `_current`."""
-_current: Runtime | None = None
+"""Held while the outputs are started or unregistered, so that a process has one set."""
 
 
 class Runtime:
@@ -86,9 +86,9 @@ class Runtime:
         """Take a list of events; never blocks, never raises."""
         self.pipeline.put(batch)
 
-    def hook(self, name: str, seconds: float) -> None:
-        """Note how long a hook kept the agent waiting."""
-        self._metrics.hook(name, seconds)
+    def record_hook(self, hook: str, seconds: float) -> None:
+        """Record how long *hook* kept the agent waiting."""
+        self._metrics.hook(hook, seconds)
 
     def listen(self, event_type: str, listener: Callable[[Event], object]) -> None:
         """Call *listener* with every event of a type, off the agent's thread."""
@@ -113,7 +113,7 @@ class Runtime:
         ):
             with self._boundary.contain(f"closing {what}"):
                 close()
-        _forget(self)
+        _unregister(self)
 
     def __enter__(self) -> Runtime:
         return self
@@ -141,10 +141,10 @@ def start(
     a YAML file and *settings* the same shape as a mapping; the named arguments win over both, and the environment
     over the file. Raises `ConfigurationError` for a setting that cannot be used.
     """
-    global _current  # noqa: PLW0603  # one a process is the point
     with _starting:
-        if _current is not None:
-            return _current
+        running = running_outputs()
+        if isinstance(running, Runtime):
+            return running
         given = _given(
             {
                 "server": {"port": port, "address": address},
@@ -159,28 +159,23 @@ def start(
         for key, value in given.items():
             below = arguments.get(key)
             arguments[key] = {**below, **value} if isinstance(below, Mapping) else value
-        _current = Runtime(load_config(config, arguments=arguments))
+        started = Runtime(load_config(config, arguments=arguments))
+        set_running_outputs(started)
         atexit.register(stop)
-        return _current
+        return started
 
 
 def stop(timeout_seconds: float = CLOSE_SECONDS) -> None:
     """Close what `start` started; nothing when nothing runs."""
-    running = _current
-    if running is not None:
+    running = running_outputs()
+    if isinstance(running, Runtime):
         running.close(timeout_seconds)
 
 
-def current() -> Runtime | None:
-    """The running outputs, or None."""
-    return _current
-
-
-def _forget(runtime: Runtime) -> None:
-    global _current  # noqa: PLW0603
+def _unregister(runtime: Runtime) -> None:
     with _starting:
-        if _current is runtime:
-            _current = None
+        if running_outputs() is runtime:
+            set_running_outputs(None)
             atexit.unregister(stop)
 
 

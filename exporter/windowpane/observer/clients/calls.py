@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Final
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.effects.error_boundary import Boundary
+from windowpane.models.catalog import packaged_catalog
 from windowpane.models.replies import Reply, read_reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.diff import ModelView
 from windowpane.observer.messages import Call, Shape, call_of, field_of
 from windowpane.observer.observer import WindowObserver
 from windowpane.observer.streams import ReplyAssembler, assembler_for
-from windowpane.runtime.managers import RunningPipeline, catalogue, running_pipeline
+from windowpane.runtime.current import RunningOutputs, running_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ class WatchedClient:
 
     def begin(self, shape: Shape, body: object) -> WatchedCall | None:
         """A call is about to be sent; None where it cannot be observed."""
-        running = running_pipeline()
+        running = running_outputs()
         if running is None:
             return None
         watched = None
@@ -59,7 +60,7 @@ class WatchedClient:
 class WatchedCall:
     """One call on its way: told of its reply, its pieces or its failure. Never raises but when it is made."""
 
-    def __init__(self, call: Call, scope: Scope, running: RunningPipeline) -> None:
+    def __init__(self, call: Call, scope: Scope, running: RunningOutputs) -> None:
         self._shape = call.shape
         self._running = running
         self._conversations = registry.of(running)
@@ -135,10 +136,10 @@ class _Registry:
 
     def forget(self) -> None:
         """Begin with none."""
-        self._running: RunningPipeline | None = None
+        self._running: RunningOutputs | None = None
         self._conversations = Conversations(_open)
 
-    def of(self, running: RunningPipeline) -> Conversations:
+    def of(self, running: RunningOutputs) -> Conversations:
         """The conversations that report to *running*."""
         if self._running is not running:
             self._conversations, self._running = Conversations(_open), running
@@ -151,7 +152,7 @@ class _Registry:
 
 def _open(call: Call, scope: Scope, parent: Conversation | None) -> Conversation:
     """The conversation that *call* opens, with a tracker of its own."""
-    running = running_pipeline()
+    running = running_outputs()
     assert running is not None, "calls are observed only while the outputs run"
     session_id, parent_id = scope.session_id or secrets.token_hex(16), scope.parent_session_id
     if parent is not None:
@@ -174,7 +175,7 @@ def _open(call: Call, scope: Scope, parent: Conversation | None) -> Conversation
         limits=view(call.model).limits,
         settings=running.config.tracker_settings(),
         clock=time.time,
-        next_limit=lambda above: catalogue().next_limit(tracker.info.model, above),
+        next_limit=lambda above: packaged_catalog().next_limit(tracker.info.model, above),
     )
     tracker.start()
     return Conversation(WindowObserver(tracker, view, digest=running.digest), scope, call.shape)
@@ -185,11 +186,11 @@ def _view(model: str) -> ModelView:
     """What the packaged vocabularies and catalogue know of a model."""
     from windowpane.models.tokens import counter_for, image_tokens
 
-    known = catalogue().lookup(model)
+    known = packaged_catalog().lookup(model)
     limit = None if known is None else known.limit_tokens
 
     def cost_of(usage: Usage) -> float | None:
-        return catalogue().cost_dollars(model, usage, time.time())
+        return packaged_catalog().cost_dollars(model, usage, time.time())
 
     return ModelView(
         counter_for(model),
@@ -201,19 +202,19 @@ def _view(model: str) -> ModelView:
 
 def _emit(batch: list[Event]) -> None:
     """Hand events to the outputs that run now."""
-    running = running_pipeline()
+    running = running_outputs()
     if running is not None:
         running.emit(batch)
 
 
 @contextmanager
-def _timed(running: RunningPipeline, hook: str) -> Iterator[None]:
+def _timed(running: RunningOutputs, hook: str) -> Iterator[None]:
     """Report how long the agent was kept waiting."""
     begun = time.perf_counter()
     try:
         yield
     finally:
-        running.hook(hook, time.perf_counter() - begun)
+        running.record_hook(hook, time.perf_counter() - begun)
 
 
 registry: Final = _Registry()
