@@ -27,10 +27,10 @@ from policies_results import refresh_results
 
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay import JoinedSource, Prepared, Run, Setup, simulate, sources_of
+from windowpane.replay import JoinedSource, PreparedRecording, ReplayRun, ReplaySetup, find_recordings, simulate
 from windowpane.replay.catalogue import preset_names
-from windowpane.replay.recordings import Source
-from windowpane.replay.setups import thresholds_of
+from windowpane.replay.recordings import RecordingSource
+from windowpane.replay.setups import parse_thresholds
 
 TARGET = Path(__file__).with_name("POLICIES.md")
 LIMITS = (8_192, 32_768)
@@ -44,14 +44,14 @@ HALVES = ("tuning", "reported")
 
 
 class Task(NamedTuple):
-    source: Source
+    source: RecordingSource
     limit_tokens: int
 
 
 class Sized(NamedTuple):
     """A session and the tokens of all its content."""
 
-    source: Source
+    source: RecordingSource
     tokens: int
 
 
@@ -68,16 +68,16 @@ def halves_of(sized: Sequence[Sized]) -> dict[str, str]:
 
 def study(task: Task) -> Studied | None:
     """Replay one session in one window; None where the window does not bind, or cannot hold it."""
-    prepared = Prepared(task.source.load())
-    default = Setup(task.limit_tokens, policy=DEFAULT)
+    prepared = PreparedRecording(task.source.load())
+    default = ReplaySetup(task.limit_tokens, policy=DEFAULT)
     limits = default.limits
     fullest = max((sum(b.tokens for b in call.history) for call in prepared.history.calls), default=0)
     if fullest <= Levels.of(limits).evict or prepared.standing_tokens > limits.usable_tokens:
         return None
-    setups = [Setup(task.limit_tokens, policy=name) for name in POLICIES]
-    setups += [Setup(task.limit_tokens, preset=name) for name in preset_names()]
-    setups.append(Setup(task.limit_tokens, "truncate"))
-    setups += [Setup(task.limit_tokens, "keep_last", keep_groups=groups) for groups in KEEP_GROUPS]
+    setups = [ReplaySetup(task.limit_tokens, policy=name) for name in POLICIES]
+    setups += [ReplaySetup(task.limit_tokens, preset=name) for name in preset_names()]
+    setups.append(ReplaySetup(task.limit_tokens, "truncate"))
+    setups += [ReplaySetup(task.limit_tokens, "keep_last", keep_groups=groups) for groups in KEEP_GROUPS]
     runs = tuple(simulate(prepared, setup) for setup in setups)
     target = next(run for run in runs if run.setup == default).measures.tokens_sent
     matched = [match(prepared, task.limit_tokens, target) for match in (match_truncation, match_keeping)]
@@ -90,43 +90,43 @@ def study(task: Task) -> Studied | None:
 class Swept:
     """The default with its thresholds moved; each setting is replayed once, whatever it is compared with."""
 
-    def __init__(self, prepared: Prepared, limit_tokens: int) -> None:
+    def __init__(self, prepared: PreparedRecording, limit_tokens: int) -> None:
         self._prepared = prepared
         self._limit_tokens = limit_tokens
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, ReplayRun] = {}
 
-    def at(self, step: int) -> Run:
+    def at(self, step: int) -> ReplayRun:
         """With eviction from so many thousandths of the window."""
         if step not in self._runs:
-            zones = thresholds_of(str(step / 1_000))
-            setup = Setup(self._limit_tokens, policy=DEFAULT, thresholds=zones)
+            zones = parse_thresholds(str(step / 1_000))
+            setup = ReplaySetup(self._limit_tokens, policy=DEFAULT, thresholds=zones)
             self._runs[step] = simulate(self._prepared, setup)
         return self._runs[step]
 
 
-def match_truncation(prepared: Prepared, limit_tokens: int, target: int) -> Matched:
+def match_truncation(prepared: PreparedRecording, limit_tokens: int, target: int) -> Matched:
     """By the share of the window at which it begins to drop."""
     return _match(
         "truncate",
-        lambda step: simulate(prepared, Setup(limit_tokens, "truncate", truncate_ratio=step / 1_000)),
+        lambda step: simulate(prepared, ReplaySetup(limit_tokens, "truncate", truncate_ratio=step / 1_000)),
         10,
         1_000,
         target,
     )
 
 
-def match_keeping(prepared: Prepared, limit_tokens: int, target: int) -> Matched:
+def match_keeping(prepared: PreparedRecording, limit_tokens: int, target: int) -> Matched:
     """By the number of groups it keeps."""
     return _match(
         "keep_last",
-        lambda step: simulate(prepared, Setup(limit_tokens, "keep_last", keep_groups=step)),
+        lambda step: simulate(prepared, ReplaySetup(limit_tokens, "keep_last", keep_groups=step)),
         1,
         max(2, len(prepared.history.calls) * 2),
         target,
     )
 
 
-def _match(kind: str, at: Callable[[int], Run], low: int, high: int, target: int) -> Matched:
+def _match(kind: str, at: Callable[[int], ReplayRun], low: int, high: int, target: int) -> Matched:
     below, above = at(low), at(high)
     if below.measures.tokens_sent > target * (1 + MATCHED):
         return Matched(kind, None)
@@ -150,10 +150,10 @@ def _match(kind: str, at: Callable[[int], Run], low: int, high: int, target: int
     return Matched(kind, mixed, interpolated=True, overflows=overflows)
 
 
-def joined(sized: Sequence[Sized], limit_tokens: int) -> list[Source]:
+def joined(sized: Sequence[Sized], limit_tokens: int) -> list[RecordingSource]:
     """Disjoint runs of sessions, the largest first, each of so many windows of content and no session twice."""
-    groups: list[Source] = []
-    parts: list[Source] = []
+    groups: list[RecordingSource] = []
+    parts: list[RecordingSource] = []
     tokens = 0
     for one in sorted(sized, key=lambda one: (-one.tokens, one.source.name)):
         parts.append(one.source)
@@ -165,8 +165,8 @@ def joined(sized: Sequence[Sized], limit_tokens: int) -> list[Source]:
     return groups
 
 
-def measure_size(source: Source) -> int:
-    return Prepared(source.load()).history.tokens
+def measure_size(source: RecordingSource) -> int:
+    return PreparedRecording(source.load()).history.tokens
 
 
 class Study(NamedTuple):
@@ -178,7 +178,7 @@ class Study(NamedTuple):
 
 def sweep(folder: Path, *, half: str | None, quick: bool, workers: int) -> Study:
     """Every session in every window it fills; of one half only, where one is named."""
-    sources: list[Source] = list(sources_of([folder]))
+    sources: list[RecordingSource] = list(find_recordings([folder]))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         sized = [Sized(*one) for one in zip(sources, pool.map(measure_size, sources), strict=True)]

@@ -263,7 +263,7 @@ def read_times(folder: Path) -> list[Measure]:
         store.session("opened")
         store.turns("opened")
         store.blocks_at("opened", turns)
-        store.blocks_left("opened", turns)
+        store.removed_blocks("opened", turns)
         store.events(EventFilter(session_id="opened", limit=1_000))
         store.alerts(session_id="opened")
 

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from windowpane.replay import Run
+from windowpane.replay import ReplayRun
 from windowpane.replay.catalogue import preset_names
-from windowpane.replay.setups import window_name
-from windowpane.replay.summary import summaries
+from windowpane.replay.setups import format_window
+from windowpane.replay.summary import summarize_runs
 
 DEFAULT: Final = "hybrid"
 RESAMPLES: Final = 10_000
@@ -47,7 +47,7 @@ class Studied:
 
     name: str
     limit_tokens: int
-    runs: tuple[Run, ...]
+    runs: tuple[ReplayRun, ...]
     matched: tuple[Matched, ...]
 
 
@@ -60,7 +60,7 @@ class Difference(NamedTuple):
     high: float
 
 
-def figures(run: Run) -> dict[str, float]:
+def figures(run: ReplayRun) -> dict[str, float]:
     values = {name: getattr(run.measures, name) for name in FIGURES}
     return {name: float(value) for name, value in values.items() if value is not None}
 
@@ -93,7 +93,7 @@ def table(studied: Sequence[Studied]) -> list[str]:
         head,
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for one in summaries(run for session in studied for run in session.runs):
+    for one in summarize_runs(run for session in studied for run in session.runs):
         name = f"**{one.setup.name}** (default)" if one.setup.name == DEFAULT else one.setup.name
         priced = [
             run.measures.cost_dollars
@@ -213,7 +213,7 @@ def number(value: float) -> str:
     return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.2f}"
 
 
-def run_of(one: Studied, name: str) -> Run:
+def run_of(one: Studied, name: str) -> ReplayRun:
     """The replay under a policy or preset."""
     return next(run for run in one.runs if run.setup.name == name)
 
@@ -247,7 +247,7 @@ def section(title: str, studied: Sequence[Studied]) -> list[str]:
 def chapter(title: str, studied: Sequence[Studied], limits: Sequence[int], note: str = "") -> list[str]:
     lines = [f"# {title}", ""]
     for limit in limits:
-        heading = f"{window_name(limit)} window{note}"
+        heading = f"{format_window(limit)} window{note}"
         lines += section(heading, [one for one in studied if one.limit_tokens == limit])
     return lines
 
@@ -259,7 +259,7 @@ def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
         own = [one for one in studied if one.limit_tokens == limit]
         if not own:
             continue
-        window = window_name(limit)
+        window = format_window(limit)
         defaults = {one.name: figures(run_of(one, DEFAULT)) for one in own}
         for kind, title in BASELINES:
             found = {one.name: m.figures for one in own if (m := matched_with(one, kind)).figures is not None}

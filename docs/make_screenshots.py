@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, sync_playwright
 
-from windowpane.replay import StoreSource, replay_of, run_matrix, setups_of
+from windowpane.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
 from windowpane.store.interface import SessionFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.server.background import serving
@@ -96,9 +96,9 @@ def replayed(path: Path, session: str) -> str:
     """The latest replay of the store; where it has none, *session* under three policies in a 32K window."""
     store = SqliteStore(path)
     if not (stored := store.replays(limit=1)):
-        setups = setups_of(limits=[32_768], policies=["hybrid", "lru", "fifo"], baselines=True)
+        setups = combine_setups(limits=[32_768], policies=["hybrid", "lru", "fifo"], baselines=True)
         matrix = run_matrix([StoreSource(path, session)], setups)
-        made = replay_of(matrix, name="three policies and two baselines", at=time.time())
+        made = to_stored_replay(matrix, name="three policies and two baselines", at=time.time())
         store.save_replay(made)
         stored = [made.row]
     store.close()

@@ -10,7 +10,7 @@ from test_rerun import RECORDED, digest, recorded
 
 from windowpane.contrib.presets import PRESETS
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
-from windowpane.replay.managed import Rerun, managed_events
+from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.sources.ingest import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
 
@@ -18,7 +18,7 @@ from windowpane.testing import CharacterCounter, MemoryArchive
 def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:
     chosen = PRESETS[preset]
     records = recorded(folder, name)
-    run = Rerun(
+    run = RerunOptions(
         "s",
         limit,
         chosen.counter or CharacterCounter(),

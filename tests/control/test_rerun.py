@@ -18,7 +18,7 @@ from windowpane.core.events import (
     TurnEnded,
 )
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay.managed import Rerun, managed_events
+from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.sources.base import Cleared, Content, FileStats, ModelCalled, Record, SessionOpened
 from windowpane.sources.ingest import session_keys
 from windowpane.sources.registry import all_readers
@@ -36,8 +36,8 @@ def digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def rerun(limit: int, *, policy: str = "hybrid") -> Rerun:
-    return Rerun("s", limit, CharacterCounter(), digest, policy=POLICIES[policy], archive=MemoryArchive())
+def rerun(limit: int, *, policy: str = "hybrid") -> RerunOptions:
+    return RerunOptions("s", limit, CharacterCounter(), digest, policy=POLICIES[policy], archive=MemoryArchive())
 
 
 def played(records: Iterable[Record], *, limit: int, key: str = "k", policy: str = "hybrid") -> list[Event]:

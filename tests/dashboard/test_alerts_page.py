@@ -154,15 +154,15 @@ def test_messages_are_found_behind_any_number_of_others(empty_store: SqliteStore
     asked: list[EventFilter] = []
 
     class Counting:
-        def record(self, query: EventFilter) -> Any:
+        def events_or_damage(self, query: EventFilter) -> Any:
             asked.append(query)
-            return empty_store.record(query)
+            return empty_store.events_or_damage(query)
 
     row = by_name(empty_store, "utilization")
     sent = deliveries(Counting(), row)  # type: ignore[arg-type]  # nothing else is read
 
     assert len(sent) == 3
-    assert sum(len(empty_store.record(query)) for query in asked) == 3
+    assert sum(len(empty_store.events_or_damage(query)) for query in asked) == 3
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])

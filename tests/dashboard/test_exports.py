@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from windowpane.core.events import Event
 from windowpane.store import export
-from windowpane.store.export import Row
+from windowpane.store.export import ExportRow
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.page import downloads
@@ -148,12 +148,12 @@ def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> Non
     """Thirty times as many events are written from the same memory."""
     events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
 
-    def batches(number: int) -> Iterator[list[Row]]:
+    def batches(number: int) -> Iterator[list[ExportRow]]:
         from windowpane.core.codec import encode
 
         for _ in range(number):
             yield [
-                Row(n, "s", 1, one.context.turn, one.type, one.at, b"h" * 32, encode(one))
+                ExportRow(n, "s", 1, one.context.turn, one.type, one.at, b"h" * 32, encode(one))
                 for n, one in enumerate(events)
             ]
 
@@ -175,7 +175,7 @@ def test_a_moment_that_is_unknown_is_left_empty(builders: Any) -> None:
     from windowpane.core.codec import encode
 
     event = builders.plain("s", start=1.0, turns=1, limit_tokens=None, end=True)[0]
-    row = Row(1, "s", 1, 0, event.type, None, b"h", encode(event))
+    row = ExportRow(1, "s", 1, 0, event.type, None, b"h", encode(event))
 
     text = b"".join(csv_lines(iter([[row]]))).decode()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.replay import FileSource, Prepared, sources_of
+from windowpane.replay import FileSource, PreparedRecording, find_recordings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "control"))
 
@@ -44,13 +44,13 @@ def write_loop(tmp_path: Path) -> WriteLoop:
     def write(rounds: int, *, name: str = "loop.json", **options: Any) -> FileSource:
         path = tmp_path / name
         path.write_text(json.dumps(loop(rounds, **options)), encoding="utf-8")
-        (source,) = sources_of([path])
+        (source,) = find_recordings([path])
         return source
 
     return write
 
 
 @pytest.fixture
-def prepared(write_loop: WriteLoop) -> Prepared:
+def prepared(write_loop: WriteLoop) -> PreparedRecording:
     """Forty rounds of about 1,200 tokens."""
-    return Prepared(write_loop(40).load())
+    return PreparedRecording(write_loop(40).load())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.replay import Prepared, Setup, keep_last, simulate, truncate
+from windowpane.replay import PreparedRecording, ReplaySetup, keep_last, simulate, truncate
 
 
 def block(number: int, content_type: ContentType, tokens: int = 10, group: str = "") -> Block:
@@ -45,19 +45,19 @@ def test_keep_last_keeps_groups_whatever_their_size() -> None:
     assert ids(keep_last(HISTORY, 99)) == ids(HISTORY)
 
 
-def test_truncation_fills_the_window_and_never_overflows_it_here(prepared: Prepared) -> None:
+def test_truncation_fills_the_window_and_never_overflows_it_here(prepared: PreparedRecording) -> None:
     """Where every group is small the calls fit, just."""
-    run = simulate(prepared, Setup(8_192, "truncate"))
-    fits = Setup(8_192).limits.overflow_tokens
+    run = simulate(prepared, ReplaySetup(8_192, "truncate"))
+    fits = ReplaySetup(8_192).limits.overflow_tokens
 
     assert run.measures.overflows == 0
     assert 0.7 * fits < run.measures.peak_tokens <= fits
 
 
-def test_a_smaller_truncation_sends_less(prepared: Prepared) -> None:
+def test_a_smaller_truncation_sends_less(prepared: PreparedRecording) -> None:
     """The setting that is swept to match another setup's tokens is monotone."""
     sent = [
-        simulate(prepared, Setup(8_192, "truncate", truncate_ratio=ratio)).measures.tokens_sent
+        simulate(prepared, ReplaySetup(8_192, "truncate", truncate_ratio=ratio)).measures.tokens_sent
         for ratio in (0.4, 0.7, 1.0)
     ]
 
@@ -65,18 +65,18 @@ def test_a_smaller_truncation_sends_less(prepared: Prepared) -> None:
     assert sent[0] < sent[-1]
 
 
-def test_keep_last_overflows_where_its_groups_are_too_large(prepared: Prepared) -> None:
+def test_keep_last_overflows_where_its_groups_are_too_large(prepared: PreparedRecording) -> None:
     """It looks at no size: twenty groups of a thousand tokens do not fit 8K."""
-    run = simulate(prepared, Setup(8_192, "keep_last", keep_groups=20))
+    run = simulate(prepared, ReplaySetup(8_192, "keep_last", keep_groups=20))
 
     assert run.measures.overflows > 0
     assert run.measures.peak_utilization > 1
 
 
-def test_a_sliding_baseline_reads_no_cache_once_it_slides(prepared: Prepared) -> None:
+def test_a_sliding_baseline_reads_no_cache_once_it_slides(prepared: PreparedRecording) -> None:
     """Dropping the oldest group at every call changes the prefix behind the system prompt every time."""
-    sliding = simulate(prepared, Setup(8_192, "keep_last", keep_groups=3)).measures
-    whole = simulate(prepared, Setup(1_048_576)).measures
+    sliding = simulate(prepared, ReplaySetup(8_192, "keep_last", keep_groups=3)).measures
+    whole = simulate(prepared, ReplaySetup(1_048_576)).measures
 
     assert sliding.cached_tokens / sliding.tokens_sent < 0.1
     assert whole.cached_tokens / whole.tokens_sent > 0.9

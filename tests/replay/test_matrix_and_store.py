@@ -13,19 +13,19 @@ from windowpane.ingest.importer import import_paths
 from windowpane.ingest.pipeline import JudgedStore, make_ingest
 from windowpane.replay import (
     FileSource,
-    Setup,
+    ReplaySetup,
     StoreSource,
-    replay_of,
+    combine_setups,
     run_matrix,
-    setups_of,
-    summaries,
+    summarize_runs,
+    to_stored_replay,
 )
 from windowpane.sources.registry import all_readers
 from windowpane.store.replays import MAXIMUM_REPLAYS
 from windowpane.store.sqlite import SqliteStore
 
 WriteLoop = Any
-SETUPS = (Setup(8_192), Setup(8_192, policy="fifo"), Setup(8_192, "truncate"))
+SETUPS = (ReplaySetup(8_192), ReplaySetup(8_192, policy="fifo"), ReplaySetup(8_192, "truncate"))
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_a_window_smaller_than_what_is_always_sent_is_refused(tmp_path: Path) ->
         {"role": "assistant", "content": "gone"},
     ]
     path.write_text(json.dumps(messages), encoding="utf-8")
-    from windowpane.replay import sources_of
+    from windowpane.replay import find_recordings
 
-    matrix = run_matrix(list(sources_of([path])), [Setup(8_192), Setup(32_768)], workers=1)
+    matrix = run_matrix(list(find_recordings([path])), [ReplaySetup(8_192), ReplaySetup(32_768)], workers=1)
 
     assert [run.setup.limit_tokens for run in matrix.runs] == [32_768]
     assert "system prompt and tools alone" in matrix.failures[0].reason
@@ -100,8 +100,8 @@ def test_without_content_only_what_reads_none_is_replayed(write_loop: WriteLoop,
     """And the result says so: no fidelity, and the reason beside every setup left out."""
     source = write_loop(30)
     stored = imported(source.path, tmp_path / "bare.db", capture=False)
-    matrix = run_matrix([stored], setups_of(limits=[8_192], policies=["all"], baselines=True), workers=1)
-    exact = run_matrix([source], [Setup(8_192, "truncate")], workers=1).runs[0].measures
+    matrix = run_matrix([stored], combine_setups(limits=[8_192], policies=["all"], baselines=True), workers=1)
+    exact = run_matrix([source], [ReplaySetup(8_192, "truncate")], workers=1).runs[0].measures
     names = {run.setup.name for run in matrix.runs}
 
     assert {"fifo", "type_based", "truncation", "keep last 20"} == names
@@ -115,9 +115,9 @@ def test_without_content_only_what_reads_none_is_replayed(write_loop: WriteLoop,
 def test_a_stored_replay_is_read_back_whole(write_loop: WriteLoop, store: SqliteStore) -> None:
     """Rows, figures, timelines and configuration; the same replay again is the same row."""
     matrix = run_matrix([write_loop(12)], SETUPS, workers=1)
-    stored = replay_of(matrix, name="loop", at=1_700_000_000.0)
+    stored = to_stored_replay(matrix, name="loop", at=1_700_000_000.0)
     store.save_replay(stored)
-    store.save_replay(replay_of(matrix, name="loop", at=1_700_000_500.0))
+    store.save_replay(to_stored_replay(matrix, name="loop", at=1_700_000_500.0))
     (row,) = store.replays()
     found = store.replay(row.id)
 
@@ -132,7 +132,7 @@ def test_a_stored_replay_is_read_back_whole(write_loop: WriteLoop, store: Sqlite
 def test_replays_are_invisible_to_everything_else(write_loop: WriteLoop, store: SqliteStore) -> None:
     """No event, no session, no head of the audit chain."""
     matrix = run_matrix([write_loop(30)], SETUPS, workers=1)
-    store.save_replay(replay_of(matrix, name="loop", at=1_700_000_000.0))
+    store.save_replay(to_stored_replay(matrix, name="loop", at=1_700_000_000.0))
 
     assert any(run.measures.evicted_blocks for run in matrix.runs)
     assert store.size().events == 0
@@ -144,9 +144,9 @@ def test_replays_are_invisible_to_everything_else(write_loop: WriteLoop, store: 
 
 def test_the_oldest_replays_make_room(write_loop: WriteLoop, store: SqliteStore) -> None:
     """Their number is bounded."""
-    matrix = run_matrix([write_loop(3)], [Setup(8_192, "truncate")], workers=1)
+    matrix = run_matrix([write_loop(3)], [ReplaySetup(8_192, "truncate")], workers=1)
     for number in range(MAXIMUM_REPLAYS + 5):
-        store.save_replay(replay_of(matrix, name=f"n{number}", at=float(number)))
+        store.save_replay(to_stored_replay(matrix, name=f"n{number}", at=float(number)))
     kept = store.replays(limit=1_000)
 
     assert len(kept) == MAXIMUM_REPLAYS
@@ -157,7 +157,7 @@ def test_the_oldest_replays_make_room(write_loop: WriteLoop, store: SqliteStore)
 def test_summaries_add_up_the_sessions(write_loop: WriteLoop) -> None:
     """Sums of counts, means of ratios, one row a setup."""
     matrix = run_matrix([write_loop(12, name="a.json"), write_loop(20, name="b.json")], SETUPS, workers=1)
-    found = summaries(matrix.runs)
+    found = summarize_runs(matrix.runs)
 
     assert [one.setup for one in found] == list(SETUPS)
     for one in found:

@@ -14,15 +14,15 @@ from windowpane.core.events import ContentCompressed, Event, EventContext, Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import MAXIMUM_HOLDERS
-from windowpane.replay import Matrix, Setup, replay_of, simulate, summaries
+from windowpane.replay import ReplayMatrix, ReplaySetup, simulate, summarize_runs, to_stored_replay
 from windowpane.replay import meter as metering
-from windowpane.replay.history import Call, History, Stretch
+from windowpane.replay.history import RecordedCall, RecordedHistory, WindowSpan
 from windowpane.replay.meter import REGRET_TURNS, Measures, Meter
-from windowpane.replay.needs import MINIMUM_TOKENS, Need, Needs, needs_of
+from windowpane.replay.needs import MINIMUM_TOKENS, CallNeeds, Need, needs_of
 from windowpane.replay.saving import MAXIMUM_POINTS
-from windowpane.replay.simulate import Run, _Tally
+from windowpane.replay.simulate import ReplayRun, _Tally
 
-NOTHING = Needs((), ())
+NOTHING = CallNeeds((), ())
 
 
 def block(name: str, tokens: int = 10, content_type: ContentType = "tool_result", text: str = "") -> Block:
@@ -32,20 +32,20 @@ def block(name: str, tokens: int = 10, content_type: ContentType = "tool_result"
 SYSTEM = block("system", 20, "system_prompt")
 
 
-def history(*arrived: Sequence[Block]) -> History:
+def history(*arrived: Sequence[Block]) -> RecordedHistory:
     """One stretch of calls, each with what came in before it."""
-    stretch, calls = Stretch(1), []
+    span, calls = WindowSpan(1), []
     for number, blocks in enumerate(arrived, 1):
-        start = len(stretch.blocks)
-        stretch.blocks.extend(blocks)
-        calls.append(Call(number, stretch, start, len(stretch.blocks)))
-    return History(tuple(calls))
+        start = len(span.blocks)
+        span.blocks.extend(blocks)
+        calls.append(RecordedCall(number, span, start, len(span.blocks)))
+    return RecordedHistory(tuple(calls))
 
 
 def measured(
     arrived: Sequence[Sequence[Block]],
     sent: Sequence[Sequence[Block]],
-    needs: dict[int, Needs] | None = None,
+    needs: dict[int, CallNeeds] | None = None,
     **options: Any,
 ) -> Measures:
     """The measures of *sent*, where *needs* says by call, from 0, what the recorded agent needed."""
@@ -62,7 +62,7 @@ def lost(number_needed: int, need: Need, after: Sequence[Block] = (), *, tokens:
     first = block("result", tokens)
     arrived = [[SYSTEM, first], *([[]] * number_needed)]
     sent = [[SYSTEM, first], *([[SYSTEM, *after]] * number_needed)]
-    return measured(arrived, sent, {number_needed: Needs((), (need,))})
+    return measured(arrived, sent, {number_needed: CallNeeds((), (need,))})
 
 
 @pytest.mark.parametrize(("fitting", "overflows"), [(29, 1), (30, 0)])
@@ -140,7 +140,7 @@ def test_the_shares_have_their_denominators() -> None:
     a, b, c = block("a", 40), block("b", 60), block("c", 100)
     found = measured(
         [[SYSTEM, a, b, c], [], []], [[SYSTEM, a, b, c], [SYSTEM, c], [SYSTEM, c]],
-        {2: Needs((), (Need("a", "call"),))},
+        {2: CallNeeds((), (Need("a", "call"),))},
     )  # fmt: skip
 
     assert (found.removed_tokens, found.regretted_tokens) == (100, 40)
@@ -176,14 +176,14 @@ def test_what_the_user_cleared_was_evicted_by_nobody() -> None:
     first, second = history([SYSTEM, block("a"), block("b"), block("c")]), history([SYSTEM, block("d")])
     calls = (*first.calls, replace(second.calls[0], number=2))
     meter = Meter(
-        History(calls), [NOTHING] * 2, 8_192, 8_000,
+        RecordedHistory(calls), [NOTHING] * 2, 8_192, 8_000,
         largest_tokens=500, digest=keyed_digester(b"k" * 32), probe=False,
     )  # fmt: skip
     prepared = SimpleNamespace(
         meter=lambda _setup: meter, recording=SimpleNamespace(name="cleared", has_content=True)
     )
 
-    run = simulate(prepared, Setup(8_192, "keep_last", keep_groups=2))  # type: ignore[arg-type]
+    run = simulate(prepared, ReplaySetup(8_192, "keep_last", keep_groups=2))  # type: ignore[arg-type]
 
     assert run.timeline == (40, 30)
     assert run.measures.evicted_blocks == 1
@@ -191,13 +191,13 @@ def test_what_the_user_cleared_was_evicted_by_nobody() -> None:
 
 def test_a_sum_of_dollars_needs_the_price_of_every_session() -> None:
     """One session of an unpriced model leaves the whole without dollars; everything else adds up."""
-    setup = Setup(8_192)
+    setup = ReplaySetup(8_192)
 
-    def run(dollars: float | None, fidelity: float | None) -> Run:
-        return Run("s", setup, Measures(overflows=1, cost_dollars=dollars, fidelity=fidelity), ())
+    def run(dollars: float | None, fidelity: float | None) -> ReplayRun:
+        return ReplayRun("s", setup, Measures(overflows=1, cost_dollars=dollars, fidelity=fidelity), ())
 
-    (partly,) = summaries([run(1.0, 0.5), run(None, None)])
-    (whole,) = summaries([run(1.0, 0.5), run(0.5, 1.0)])
+    (partly,) = summarize_runs([run(1.0, 0.5), run(None, None)])
+    (whole,) = summarize_runs([run(1.0, 0.5), run(0.5, 1.0)])
 
     assert (partly.cost_dollars, partly.fidelity, partly.overflows) == (None, 0.5, 2)
     assert (whole.cost_dollars, whole.fidelity, whole.sessions) == (1.5, 0.75, 2)
@@ -217,7 +217,9 @@ def test_a_long_timeline_keeps_its_peaks() -> None:
     """Of each stretch the largest call is stored."""
     timeline = [100] * (2 * MAXIMUM_POINTS)
     timeline[2 * 777 + 1] = 900
-    stored = replay_of(Matrix((Run("s", Setup(8_192), Measures(), tuple(timeline)),)), name="n", at=1.0)
+    stored = to_stored_replay(
+        ReplayMatrix((ReplayRun("s", ReplaySetup(8_192), Measures(), tuple(timeline)),)), name="n", at=1.0
+    )
 
     assert len(stored.runs[0].timeline) == MAXIMUM_POINTS
     assert stored.runs[0].timeline[777] == 900
@@ -232,4 +234,4 @@ def test_a_name_that_many_hold_refers_to_none(holders: int, needed: int) -> None
     one = history(held, [said])
     first = replace(one.calls[0])
 
-    assert len(needs_of(History((first,)))[0].used) == needed
+    assert len(needs_of(RecordedHistory((first,)))[0].used) == needed

@@ -17,7 +17,7 @@ from windowpane.core.vocabulary import STANDING_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import ContextWindowManager
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay import FileSource, JoinedSource, Prepared, Setup, simulate, sources_of
+from windowpane.replay import FileSource, JoinedSource, PreparedRecording, ReplaySetup, find_recordings, simulate
 from windowpane.replay.catalogue import preset_names
 
 pytestmark = pytest.mark.matrix
@@ -65,7 +65,7 @@ def _pair(block: Block) -> Pair:
 class Inspector:
     """Holds every managed call against the rules."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: ReplaySetup) -> None:
         self._setup = setup
         self.calls = 0
         self.faults: list[str] = []
@@ -90,14 +90,14 @@ class Inspector:
         self.faults.append(f"call {self.calls}: {text}")
 
 
-def standing_tokens(prepared: Prepared, setup: Setup) -> int:
+def standing_tokens(prepared: PreparedRecording, setup: ReplaySetup) -> int:
     """What is sent with every call, as the setup counts it."""
     counter = setup.management().counter or prepared.counter
     history = prepared.history.calls[-1].history
     return sum(counter.count(block.text or "") for block in history if block.content_type in STANDING_TYPES)
 
 
-def inspect(prepared: Prepared, setup: Setup) -> list[str]:
+def inspect(prepared: PreparedRecording, setup: ReplaySetup) -> list[str]:
     if standing_tokens(prepared, setup) > setup.limits.usable_tokens:
         pytest.skip("system prompt and tools alone do not fit this window")
     inspector = Inspector(setup)
@@ -106,15 +106,15 @@ def inspect(prepared: Prepared, setup: Setup) -> list[str]:
     return inspector.faults
 
 
-_kept: dict[str, Prepared] = {}
+_kept: dict[str, PreparedRecording] = {}
 
 
-def prepare(source: FileSource | JoinedSource) -> Prepared:
+def prepare(source: FileSource | JoinedSource) -> PreparedRecording:
     """The last few, so that a session is read once for all its setups."""
     if source.name not in _kept:
         while len(_kept) > 3:
             _kept.pop(next(iter(_kept)))
-        _kept[source.name] = Prepared(source.load())
+        _kept[source.name] = PreparedRecording(source.load())
     return _kept[source.name]
 
 
@@ -129,8 +129,8 @@ def test_every_managed_call_keeps_the_rules(
     sessions_dir: Path, name: str, limit: int, chosen: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It fits, groups are whole, both providers' rules hold, and no hook failed."""
-    for source in list(sources_of([sessions_dir / name]))[:3]:
-        assert inspect(prepare(source), Setup(limit, **chosen)) == []  # type: ignore[arg-type]
+    for source in list(find_recordings([sessions_dir / name]))[:3]:
+        assert inspect(prepare(source), ReplaySetup(limit, **chosen)) == []  # type: ignore[arg-type]
     assert not [record for record in caplog.records if "failed; the agent goes on" in record.message]
 
 
@@ -141,15 +141,15 @@ def test_long_windows_with_joined_sessions(sessions_dir: Path, limit: int, chose
     if not EVERYTHING and chosen != {"policy": "hybrid"}:
         pytest.skip("only the default policy unless WINDOWPANE_TEST_ALL is set")
     names = ("claude_code/new_cli_8c-b7fcfcbb16-0.jsonl", SESSIONS[0], SESSIONS[3])
-    parts = tuple(source for name in names for source in list(sources_of([sessions_dir / name]))[:1])
+    parts = tuple(source for name in names for source in list(find_recordings([sessions_dir / name]))[:1])
 
-    assert inspect(prepare(JoinedSource("joined", parts)), Setup(limit, **chosen)) == []  # type: ignore[arg-type]
+    assert inspect(prepare(JoinedSource("joined", parts)), ReplaySetup(limit, **chosen)) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", [SESSIONS[0], SESSIONS[7]])
 def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
     """Whatever is dropped, a result never stands without its call."""
-    prepared = prepare(next(iter(sources_of([sessions_dir / name]))))
+    prepared = prepare(next(iter(find_recordings([sessions_dir / name]))))
     from windowpane.replay import keep_last, truncate
 
     for call in prepared.history.calls:
@@ -161,7 +161,7 @@ def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
 
 def test_a_real_session_replays_the_same_twice(sessions_dir: Path) -> None:
     """Figures and timeline, bit for bit."""
-    source = next(iter(sources_of([sessions_dir / SESSIONS[0]])))
-    setup = Setup(16_384)
+    source = next(iter(find_recordings([sessions_dir / SESSIONS[0]])))
+    setup = ReplaySetup(16_384)
 
-    assert simulate(Prepared(source.load()), setup) == simulate(Prepared(source.load()), setup)
+    assert simulate(PreparedRecording(source.load()), setup) == simulate(PreparedRecording(source.load()), setup)

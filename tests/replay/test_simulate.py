@@ -11,17 +11,25 @@ from windowpane.config.schema import Config
 from windowpane.core.limits import Thresholds
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay import JoinedSource, Prepared, Setup, setups_of, simulate, thresholds_of, window_of
+from windowpane.replay import (
+    JoinedSource,
+    PreparedRecording,
+    ReplaySetup,
+    combine_setups,
+    parse_thresholds,
+    parse_window,
+    simulate,
+)
 from windowpane.replay.catalogue import preset_names
 from windowpane.replay.needs import needs_of
 
 WriteLoop = Any
 
 
-def test_nothing_leaves_a_window_that_is_large_enough(prepared: Prepared) -> None:
+def test_nothing_leaves_a_window_that_is_large_enough(prepared: PreparedRecording) -> None:
     """Every setup sends the same and regrets nothing."""
-    runs = [simulate(prepared, setup) for setup in setups_of(limits=[1_000_000], policies=["all"])]
-    truncated = simulate(prepared, Setup(1_000_000, "truncate"))
+    runs = [simulate(prepared, setup) for setup in combine_setups(limits=[1_000_000], policies=["all"])]
+    truncated = simulate(prepared, ReplaySetup(1_000_000, "truncate"))
 
     assert {run.measures.tokens_sent for run in runs} == {truncated.measures.tokens_sent}
     assert all(run.measures.removed_tokens == run.measures.regrets == 0 for run in runs)
@@ -29,9 +37,9 @@ def test_nothing_leaves_a_window_that_is_large_enough(prepared: Prepared) -> Non
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_small_window_is_managed(prepared: Prepared, policy: str) -> None:
+def test_a_small_window_is_managed(prepared: PreparedRecording, policy: str) -> None:
     """Calls fit, the timeline has one entry a call, and sums agree with it."""
-    run = simulate(prepared, Setup(8_192, policy=policy))
+    run = simulate(prepared, ReplaySetup(8_192, policy=policy))
     measures = run.measures
 
     assert measures.overflows == 0
@@ -46,18 +54,21 @@ def test_a_small_window_is_managed(prepared: Prepared, policy: str) -> None:
 def test_the_same_recording_gives_the_same_run(write_loop: WriteLoop) -> None:
     """Figures and timeline do not depend on the process, the time or what was replayed before."""
     source = write_loop(30)
-    first = [simulate(Prepared(source.load()), setup) for setup in (Setup(8_192), Setup(8_192, "keep_last"))]
-    shared = Prepared(source.load())
-    simulate(shared, Setup(16_384, policy="fifo"))
-    again = [simulate(shared, setup) for setup in (Setup(8_192), Setup(8_192, "keep_last"))]
+    first = [
+        simulate(PreparedRecording(source.load()), setup)
+        for setup in (ReplaySetup(8_192), ReplaySetup(8_192, "keep_last"))
+    ]
+    shared = PreparedRecording(source.load())
+    simulate(shared, ReplaySetup(16_384, policy="fifo"))
+    again = [simulate(shared, setup) for setup in (ReplaySetup(8_192), ReplaySetup(8_192, "keep_last"))]
 
     assert first == again
 
 
 def test_content_fetched_again_soon_is_regretted_once(write_loop: WriteLoop) -> None:
     """The same call within 20 turns of the result's leaving; by call or digest, not both."""
-    prepared = Prepared(write_loop(30, again=20).load())
-    run = simulate(prepared, Setup(8_192, "truncate"))
+    prepared = PreparedRecording(write_loop(30, again=20).load())
+    run = simulate(prepared, ReplaySetup(8_192, "truncate"))
 
     assert run.measures.regrets_by_match.get("call") == 1
     assert "digest" not in run.measures.regrets_by_match
@@ -65,24 +76,24 @@ def test_content_fetched_again_soon_is_regretted_once(write_loop: WriteLoop) -> 
 
 def test_content_fetched_again_much_later_is_not_regretted(write_loop: WriteLoop) -> None:
     """After more than 20 turns it is a new need."""
-    prepared = Prepared(write_loop(60, again=2).load())
-    run = simulate(prepared, Setup(8_192, "truncate"))
+    prepared = PreparedRecording(write_loop(60, again=2).load())
+    run = simulate(prepared, ReplaySetup(8_192, "truncate"))
 
     assert run.measures.regrets == 0
 
 
 def test_content_that_never_left_is_not_regretted(write_loop: WriteLoop) -> None:
     """Reading a file twice is no regret where it still stands."""
-    prepared = Prepared(write_loop(10, again=2).load())
+    prepared = PreparedRecording(write_loop(10, again=2).load())
 
     assert any(need.match == "call" for needs in prepared.needs for need in needs.used)
-    assert simulate(prepared, Setup(1_000_000)).measures.regrets == 0
+    assert simulate(prepared, ReplaySetup(1_000_000)).measures.regrets == 0
 
 
 def test_needs_come_from_the_recording_alone(write_loop: WriteLoop) -> None:
     """Two preparations of one recording find the same needs."""
     source = write_loop(12, again=3)
-    one, other = Prepared(source.load()), Prepared(source.load())
+    one, other = PreparedRecording(source.load()), PreparedRecording(source.load())
 
     assert needs_of(one.history) == needs_of(other.history)
 
@@ -90,11 +101,11 @@ def test_needs_come_from_the_recording_alone(write_loop: WriteLoop) -> None:
 def test_joined_sessions_are_one_conversation(write_loop: WriteLoop) -> None:
     """Calls add up, call ids stay apart, and one system prompt stands for all."""
     parts = (write_loop(5, name="a.json"), write_loop(6, name="b.json"))
-    joined = Prepared(JoinedSource("joined: a, b", parts).load())
+    joined = PreparedRecording(JoinedSource("joined: a, b", parts).load())
     calls = joined.history.calls
 
     assert len(calls) == 6 + 7
-    assert len({call.stretch.window_id for call in calls}) == 1
+    assert len({call.span.window_id for call in calls}) == 1
     kinds = [block.content_type for block in calls[-1].history]
     assert kinds.count("system_prompt") == 1
     assert kinds.count("tool_result") == 11
@@ -102,7 +113,7 @@ def test_joined_sessions_are_one_conversation(write_loop: WriteLoop) -> None:
 
 def test_setups_of_every_policy_and_baseline_have_their_own_labels() -> None:
     """A label tells a setup from all others of a replay."""
-    setups = setups_of(
+    setups = combine_setups(
         limits=[8_192, 200_000],
         policies=["all"],
         thresholds=[None, Thresholds(0.4, 0.6, 0.8)],
@@ -119,7 +130,7 @@ def test_setups_of_every_policy_and_baseline_have_their_own_labels() -> None:
 
 def test_the_configuration_of_a_run_can_be_used_as_it_is(tmp_path: Any) -> None:
     """The YAML is accepted by the settings and says the same."""
-    setup = Setup(16_384, policy="lru", thresholds=Thresholds(0.4, 0.6, 0.8))
+    setup = ReplaySetup(16_384, policy="lru", thresholds=Thresholds(0.4, 0.6, 0.8))
     file = tmp_path / "windowpane.yaml"
     file.write_text(setup.as_yaml(), encoding="utf-8")
     config = Layers.read(file, environ={}, arguments=None).validated(Config)
@@ -127,20 +138,20 @@ def test_the_configuration_of_a_run_can_be_used_as_it_is(tmp_path: Any) -> None:
     assert config.max_context_tokens == 16_384
     assert config.eviction.policy == "lru"
     assert config.thresholds() == setup.thresholds
-    assert Setup(8_192, "truncate").as_yaml().startswith("#")
+    assert ReplaySetup(8_192, "truncate").as_yaml().startswith("#")
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_a_preset_manages_by_its_own_numbers(prepared: Prepared, tmp_path: Any, preset: str) -> None:
+def test_a_preset_manages_by_its_own_numbers(prepared: PreparedRecording, tmp_path: Any, preset: str) -> None:
     """It reduces the window, is measured by the model's tokenizer, and its configuration is accepted."""
-    setup = Setup(16_384, preset=preset)
+    setup = ReplaySetup(16_384, preset=preset)
     run = simulate(prepared, setup)
     file = tmp_path / "windowpane.yaml"
     file.write_text(setup.as_yaml(), encoding="utf-8")
     config = Layers.read(file, environ={}, arguments=None).validated(Config)
 
     assert run.measures.removed_tokens > 0
-    assert run.measures.tokens_sent < simulate(prepared, Setup(1_000_000)).measures.tokens_sent
+    assert run.measures.tokens_sent < simulate(prepared, ReplaySetup(1_000_000)).measures.tokens_sent
     assert run == simulate(prepared, setup)
     assert preset in setup.as_yaml()
     assert config.max_context_tokens == 16_384
@@ -148,18 +159,18 @@ def test_a_preset_manages_by_its_own_numbers(prepared: Prepared, tmp_path: Any, 
 
 def test_windows_and_thresholds_are_read_as_people_write_them() -> None:
     """`k` is 1,024 for powers of two, as window sizes are told."""
-    assert [window_of(text) for text in ("8k", "200k", "128K", "1m", "32_000")] == [
+    assert [parse_window(text) for text in ("8k", "200k", "128K", "1m", "32_000")] == [
         8_192, 200_000, 131_072, 1_000_000, 32_000
     ]  # fmt: skip
-    assert thresholds_of("0.5/0.7/0.9") == Thresholds(0.5, 0.7, 0.9)
-    assert thresholds_of("0.75") == Thresholds()
+    assert parse_thresholds("0.5/0.7/0.9") == Thresholds(0.5, 0.7, 0.9)
+    assert parse_thresholds("0.75") == Thresholds()
 
 
 @pytest.mark.parametrize("wrong", ["0.9/0.5", "0.9/0.7/0.5", "x", "1.5", ""])
 def test_a_threshold_that_is_none_is_refused(wrong: str) -> None:
     """The message says what was expected."""
     with pytest.raises(ConfigurationError, match=r"threshold: .* expected"):
-        thresholds_of(wrong)
+        parse_thresholds(wrong)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +186,14 @@ def test_a_threshold_that_is_none_is_refused(wrong: str) -> None:
 def test_a_setup_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
     """Before anything is replayed."""
     with pytest.raises(ConfigurationError):
-        Setup(**{"limit_tokens": 8_192, **options})
+        ReplaySetup(**{"limit_tokens": 8_192, **options})
 
 
 def test_a_name_in_a_summary_counts_only_by_the_milder_reading(write_loop: WriteLoop) -> None:
     """By the stricter one a list of names says nothing of what they name; without summaries both are the same."""
-    prepared = Prepared(write_loop(30, again=20).load())
-    managed = simulate(prepared, Setup(8_192)).measures
-    truncated = simulate(prepared, Setup(8_192, "truncate")).measures
+    prepared = PreparedRecording(write_loop(30, again=20).load())
+    managed = simulate(prepared, ReplaySetup(8_192)).measures
+    truncated = simulate(prepared, ReplaySetup(8_192, "truncate")).measures
 
     assert managed.regret_ratio is not None
     assert managed.regret_ratio_unsummarized is not None
@@ -192,15 +203,15 @@ def test_a_name_in_a_summary_counts_only_by_the_milder_reading(write_loop: Write
 
 def test_the_names_of_arguments_are_no_needs(write_loop: WriteLoop) -> None:
     """`part` is what the tool calls its argument, not a use of a result that holds the word."""
-    prepared = Prepared(write_loop(5, again=2).load())
+    prepared = PreparedRecording(write_loop(5, again=2).load())
 
     assert not any("part" in need.names for needs in prepared.needs for need in needs.used)
 
 
 def test_content_that_cannot_fit_is_nobodys_regret(write_loop: WriteLoop) -> None:
     """A baseline that sends it all the same overflows; the reading that counts it is beside the other."""
-    prepared = Prepared(write_loop(6, words=12_000, again=1).load())
-    measures = simulate(prepared, Setup(8_192)).measures
+    prepared = PreparedRecording(write_loop(6, words=12_000, again=1).load())
+    measures = simulate(prepared, ReplaySetup(8_192)).measures
 
     assert measures.regrets == 0
     assert measures.regret_ratio == 0

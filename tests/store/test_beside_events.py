@@ -105,9 +105,9 @@ def test_captured_content_is_redacted_and_can_be_forgotten(tmp_path, make_sessio
     assert store.content("f1") == "a fact, [redacted:word]"
     row = next(row for row in store.blocks_at("s1", 99) if row.block_id == asked.id)
     assert row.preview == "[redacted:word] 1"
-    assert store.forget_content(asked.digest) == 1
+    assert store.delete_content(asked.digest) == 1
     assert store.content(asked.digest) is None
-    assert store.forget_content() > 0
+    assert store.delete_content() > 0
     assert store.size().contents == 0
     assert store.verify().intact
     store.close()

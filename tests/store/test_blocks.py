@@ -143,7 +143,7 @@ def test_what_left_says_when_why_and_what_took_its_place(store, make_session):
     """An eviction names its reason, score and placeholder; a compression its summary; latest departures first."""
     store.append(make_session(turns=9))
 
-    left = store.blocks_left("s1", 99)
+    left = store.removed_blocks("s1", 99)
     masked = next(row for row in left if row.removed_by == "eviction")
     compacted = [row for row in left if row.removed_by == "compression"]
 

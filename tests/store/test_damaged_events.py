@@ -9,7 +9,7 @@ import pytest
 
 from windowpane.exceptions import EventFormatError
 from windowpane.store.interface import EventFilter
-from windowpane.store.records import DamagedEvent, readable
+from windowpane.store.records import DamagedEvent, intact_events
 from windowpane.store.sqlite import SqliteStore
 
 BODIES = [b"\xff\x00", b'{"schema": 1,', b'{"type": "\xff"}', "text", 5]
@@ -36,9 +36,9 @@ def test_the_record_has_damaged_events_in_their_places(filled, body):
     whole = before[6]
     damage(filled, whole.seq, body)
 
-    record = filled.record(query)
+    record = filled.events_or_damage(query)
 
-    assert readable(record) == [one for one in before if one is not whole]
+    assert intact_events(record) == [one for one in before if one is not whole]
     damaged = record[6]
     assert isinstance(damaged, DamagedEvent)
     assert (damaged.seq, damaged.hash, damaged.type) == (whole.seq, whole.hash, whole.event.type)
@@ -57,7 +57,7 @@ def test_an_event_of_another_type_than_its_row_is_damaged(filled):
         )
         connection.commit()
 
-    (damaged, *_) = filled.record(EventFilter(types=(one.event.type,)))
+    (damaged, *_) = filled.events_or_damage(EventFilter(types=(one.event.type,)))
 
     assert isinstance(damaged, DamagedEvent)
     assert other.event.type in damaged.problem
@@ -91,6 +91,6 @@ def test_a_search_finds_the_others(filled, body, indexed_before):
     while filled.index_text():
         pass
 
-    assert readable(filled.record(query)) == [hits[0], *hits[2:]]
+    assert intact_events(filled.events_or_damage(query)) == [hits[0], *hits[2:]]
     assert filled.prune(max_bytes=1) == 1
-    assert filled.record(query) == []
+    assert filled.events_or_damage(query) == []

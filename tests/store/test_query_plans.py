@@ -46,15 +46,15 @@ def explain(connection: sqlite3.Connection, sql: str) -> list[str]:
 
 READS = {
     "session": lambda store: store.session("s7"),
-    "find_session": lambda store: store.find_session("s7"),
+    "find_session": lambda store: store.find_sessions("s7"),
     "turns": lambda store: store.turns("s7", first=2, last=3),
     "blocks_at": lambda store: store.blocks_at("s7", 3),
-    "blocks_left": lambda store: store.blocks_left("s7", 3),
+    "blocks_left": lambda store: store.removed_blocks("s7", 3),
     "events of a session": lambda store: store.events(EventFilter(session_id="s7")),
     "a page of a session": lambda store: store.events(EventFilter(session_id="s7", after_seq=9, limit=5)),
     "newest of a session": lambda store: store.events(EventFilter(session_id="s7", newest_first=True, limit=5)),
     "a turn's events": lambda store: store.events(EventFilter(session_id="s7", turn_from=2, turn_to=2)),
-    "a turn's messages": lambda store: store.record(
+    "a turn's messages": lambda store: store.events_or_damage(
         EventFilter(session_id="s7", turn_from=2, turn_to=2, types=("turn.ended", "block.added"))
     ),
     "markers of a session": lambda store: store.events(
@@ -70,7 +70,7 @@ READS = {
     "count of a search in a session": lambda store: store.count_events(EventFilter(text="to", session_id="s7")),
     "next batch": lambda store: next(store.scan(after_seq=100, batch=10)),
     "alerts of a session": lambda store: store.alerts(session_id="s7"),
-    "blocks needed again": lambda store: store.blocks_left("s7", 3, regretted=True),
+    "blocks needed again": lambda store: store.removed_blocks("s7", 3, regretted=True),
     "alerts that fire now": lambda store: store.alerts(firing=True),
     "sub-agents of a session": lambda store: store.sessions(SessionFilter(parent_session_id="s7")),
     "version": lambda store: store.version(),

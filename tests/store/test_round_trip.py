@@ -73,7 +73,7 @@ def test_sessions_are_listed_in_the_asked_order(store, make_session):
 
     assert recent == ["s3", "s2"]
     assert dear == ["s4", "s3", "s2", "s1", "s0"]
-    assert [row.session_id for row in store.find_session("s3")] == ["s3"]
+    assert [row.session_id for row in store.find_sessions("s3")] == ["s3"]
     assert not store.sessions(SessionFilter(live_since=0.0))
 
 

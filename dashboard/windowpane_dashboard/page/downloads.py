@@ -74,7 +74,7 @@ def send(request: Request) -> Response:
 
 def _file(reader: SqliteReader, query: EventFilter, form: Form) -> Iterator[bytes]:
     with closing(reader):
-        yield from form.write(reader.matching(query))
+        yield from form.write(reader.export_batches(query))
 
 
 ROUTES: Final = (Route(f"/{PATH}", send),)

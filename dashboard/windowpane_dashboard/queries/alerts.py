@@ -14,7 +14,7 @@ from windowpane.core.events import AlertResolved, NotificationDelivered, Notific
 from windowpane.core.vocabulary import Severity
 from windowpane.report.headline import is_live
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
-from windowpane.store.records import AlertRow, SessionRow, StoredEvent, readable
+from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count, seconds, utc
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.queries.filters import AlertFilters, SessionPlace, Told
@@ -244,7 +244,7 @@ def deliveries(reader: EventReader, row: AlertRow) -> tuple[Delivery, ...]:
 
 def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[StoredEvent]:
     query = EventFilter(session_id=row.session_id, types=types, turn_from=turn, turn_to=turn, limit=TOLD)
-    return readable(reader.record(query))
+    return intact_events(reader.events_or_damage(query))
 
 
 def resolution(reader: EventReader, row: AlertRow) -> AlertResolved | None:

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from windowpane.core.codec import decode
 from windowpane.exceptions import EventFormatError
-from windowpane.store.export import Row, json_line, parquet_writer
+from windowpane.store.export import ExportRow, json_line, parquet_writer
 from windowpane.text.events import describe, describe_damage
 from windowpane_dashboard.queries.sessions import moments
 
-Batches = Iterator[list[Row]]
+Batches = Iterator[list[ExportRow]]
 
 CSV_COLUMNS: Final = ("seq", "at", "session", "revision", "turn", "event", "what", "hash")
 _SPREADSHEET_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -54,7 +54,7 @@ def _csv(rows: Iterator[list[object]] | list[tuple[str, ...]]) -> bytes:
     return text.getvalue().encode(errors="replace")
 
 
-def _said(row: Row) -> str:
+def _said(row: ExportRow) -> str:
     try:
         return _inert(describe(decode(row.body)))
     except EventFormatError as error:

@@ -17,7 +17,7 @@ from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.core.vocabulary import COMPONENTS, ZONES, Severity
 from windowpane.report.headline import FactTotals, is_live
 from windowpane.store.interface import EventFilter, EventReader
-from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, readable
+from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
 from windowpane.text.events import describe, describe_damage
 from windowpane.text.formats import UNKNOWN, ago, turns_band, turns_until
 from windowpane.text.labels import MARK_OF, event_label, zone_label
@@ -180,16 +180,16 @@ def timeline(reader: EventReader, session_id: str) -> Timeline:
     """The whole course of one session."""
 
     def record(*types: str, limit: int = LANE_EVENTS) -> Sequence[StoredEvent | DamagedEvent]:
-        return reader.record(EventFilter(session_id=session_id, types=types, limit=limit))
+        return reader.events_or_damage(EventFilter(session_id=session_id, types=types, limit=limit))
 
     marked = record(*LANE_TYPES, limit=LANE_EVENTS + 1)
     return Timeline(
         turns=turns_frame(reader.turns(session_id)),
-        spans=limit_spans(readable(record("session.started", "limit.changed", limit=500))),
+        spans=limit_spans(intact_events(record("session.started", "limit.changed", limit=500))),
         marks=marks_frame(marked[:LANE_EVENTS]),
         marks_cut=len(marked) > LANE_EVENTS,
-        facts=fact_totals(readable(record("fidelity.evaluated"))),
-        regrets=regrets_frame(readable(marked[:LANE_EVENTS])),
+        facts=fact_totals(intact_events(record("fidelity.evaluated"))),
+        regrets=regrets_frame(intact_events(marked[:LANE_EVENTS])),
     )
 
 

@@ -17,7 +17,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.vocabulary import COMPONENT_OF, FATES, Fate
 from windowpane.store.interface import EventFilter, EventReader
-from windowpane.store.records import BlockRow, SessionRow, StoredEvent, readable
+from windowpane.store.records import BlockRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count
 from windowpane.text.labels import CONTENT_WORDS
 from windowpane_dashboard.queries.filters import SessionPlace
@@ -48,7 +48,7 @@ def scores_of(reader: EventReader, session_id: str, turn: int) -> dict[str, floa
     )
     return {
         candidate.block_id: candidate.score
-        for stored in reversed(readable(reader.record(wanted)))
+        for stored in reversed(intact_events(reader.events_or_damage(wanted)))
         if isinstance(data := stored.event.data, BlocksEvicted)
         for candidate in data.candidates
     }
@@ -87,7 +87,7 @@ def left_by(reader: EventReader, session_id: str, turn: int, window: pd.DataFram
 
     The `window_frame` of the same turn gives names to what stands for them there.
     """
-    return left_frame(reader.blocks_left(session_id, turn, limit=LEFT_ROWS), window)
+    return left_frame(reader.removed_blocks(session_id, turn, limit=LEFT_ROWS), window)
 
 
 _CAUSES: Final = {
@@ -168,12 +168,12 @@ class ContentSide:
 
 def compressions(reader: EventReader, session_id: str) -> tuple[Compression, ...]:
     """Every compression of a session, oldest first."""
-    record = reader.record(
+    record = reader.events_or_damage(
         EventFilter(
             session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
         )
     )
-    return pair_compressions(readable(record))
+    return pair_compressions(intact_events(record))
 
 
 def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[Compression, ...]:
@@ -208,7 +208,7 @@ def compression_label(compression: Compression) -> str:
 def sides(reader: EventReader, session_id: str, compression: Compression) -> tuple[ContentSide, ContentSide]:
     """The blocks before and after a compression, with what was captured of their texts."""
     removed, results = set(compression.data.removed), set(compression.data.results)
-    left = reader.blocks_left(session_id, compression.turn + 1, limit=len(removed | results) + LEFT_ROWS)
+    left = reader.removed_blocks(session_id, compression.turn + 1, limit=len(removed | results) + LEFT_ROWS)
     before = tuple(sorted((row for row in left if row.block_id in removed), key=lambda row: row.position))
     here = [*reader.blocks_at(session_id, compression.turn), *reader.blocks_at(session_id, compression.turn + 1)]
     after = tuple({row.block_id: row for row in (*here, *left) if row.block_id in results}.values())
@@ -275,7 +275,7 @@ def needed_again(reader: EventReader, session_id: str, turns: pd.DataFrame) -> p
     `dollars` is the block's share, by tokens, of the input of the call that read it again.
     """
     last = int(turns["turn"].iloc[-1]) + 1 if len(turns) else 1
-    rows = reader.blocks_left(session_id, last, limit=REGRET_ROWS, regretted=True)
+    rows = reader.removed_blocks(session_id, last, limit=REGRET_ROWS, regretted=True)
     price = (turns["cost_dollars"] / turns["input_tokens"].where(turns["input_tokens"] > 0)).to_numpy()
     a_token = dict(zip(turns["turn"], price, strict=True))
     again = [row.regretted_turn or 0 for row in rows]
@@ -309,7 +309,7 @@ def children_frame(reader: EventReader, session_id: str, children: Sequence[Sess
     query = EventFilter(
         session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=COMPRESSIONS
     )
-    for stored in readable(reader.record(query)):
+    for stored in intact_events(reader.events_or_damage(query)):
         data, turn = stored.event.data, stored.event.context.turn
         if isinstance(data, SubagentDelegated):
             given[data.child_session_id] = turn

@@ -16,7 +16,15 @@ from pathlib import Path
 import msgspec
 
 from windowpane.exceptions import ConfigurationError, WindowpaneError
-from windowpane.replay import Setup, StoreSource, replay_of, run_matrix, setups_of, thresholds_of, window_of
+from windowpane.replay import (
+    ReplaySetup,
+    StoreSource,
+    combine_setups,
+    parse_thresholds,
+    parse_window,
+    run_matrix,
+    to_stored_replay,
+)
 from windowpane.store.sqlite import SqliteStore
 
 
@@ -34,7 +42,7 @@ class Request:
     baselines: bool = False
     name: str = ""
 
-    def setups(self) -> list[Setup]:
+    def setups(self) -> list[ReplaySetup]:
         """Every combination. Raises `ConfigurationError`."""
         if not self.sessions:
             raise ConfigurationError("sessions", "none is chosen", expected="at least one session")
@@ -43,11 +51,11 @@ class Request:
         if not self.windows:
             raise ConfigurationError("windows", "none is chosen", expected="a size such as 32k")
         zones = [part.strip() for part in self.thresholds.split(",") if part.strip()]
-        return setups_of(
-            limits=[window_of(text) for text in self.windows],
+        return combine_setups(
+            limits=[parse_window(text) for text in self.windows],
             policies=self.policies,
             presets=self.presets,
-            thresholds=[thresholds_of(text) for text in zones] or [None],
+            thresholds=[parse_thresholds(text) for text in zones] or [None],
             baselines=self.baselines,
         )
 
@@ -82,7 +90,7 @@ def _simulate(request: Request) -> str:
         request.setups(),
         progress=lambda session, done, total: _say(session=session, done=done, total=total),
     )
-    stored = replay_of(matrix, name=request.title(), at=time.time())
+    stored = to_stored_replay(matrix, name=request.title(), at=time.time())
     if not matrix.runs:
         raise ConfigurationError("sessions", "; ".join(stored.row.notes[:3]) or "nothing could be replayed")
     with closing(SqliteStore(Path(request.store))) as store:

@@ -42,7 +42,7 @@ def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
         query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=SHOWN)
     else:
         query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=SHOWN)
-    frame = events_frame(store.record(query)).drop(columns=["session", "hash"])
+    frame = events_frame(store.events_or_damage(query)).drop(columns=["session", "hash"])
     if frame.empty:
         st.text("No events.")
         return

@@ -7,7 +7,7 @@ from typing import Final
 import streamlit as st
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.replay import setups_of
+from windowpane.replay import combine_setups
 from windowpane.replay.catalogue import preset_names
 from windowpane.store.interface import SessionFilter
 from windowpane_dashboard.page import store_access as access
@@ -23,7 +23,7 @@ LOOK_SECONDS: Final = 0.5
 
 def policies() -> list[str]:
     """Every policy of this release."""
-    return [setup.policy for setup in setups_of(limits=[8_192], policies=["all"])]
+    return [setup.policy for setup in combine_setups(limits=[8_192], policies=["all"])]
 
 
 def simulate_section(snapshot: access.Snapshot, *, open_: bool) -> None:

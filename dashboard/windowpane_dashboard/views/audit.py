@@ -130,7 +130,7 @@ def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
 def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
     """One page of rows, with what a row says in full, paging and downloads."""
     query = filters.to_store(limit=PAGE_ROWS + 1)
-    found = snapshot.store.record(query)
+    found = snapshot.store.events_or_damage(query)
     if not found:
         st.text("No event matches these filters.")
         return

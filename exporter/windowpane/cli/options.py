@@ -141,10 +141,10 @@ def _without_secrets(text: str) -> str:
 
 def pick_session(store: EventReader, prefix: str) -> SessionRow:
     """The one session whose id begins with *prefix*. Raises an error that lists the choices otherwise."""
-    found = store.find_session(prefix)
+    found = store.find_sessions(prefix)
     if not found:
         sources = store.facets().get("sources", ())
-        found = [row for source in sources for row in store.find_session(f"{source}:{prefix}")]
+        found = [row for source in sources for row in store.find_sessions(f"{source}:{prefix}")]
     exact = [row for row in found if row.session_id == prefix]
     if exact:
         return exact[0]

@@ -28,24 +28,24 @@ from windowpane.cli.options import (
 )
 from windowpane.exceptions import ConfigurationError, SourceError
 from windowpane.replay import (
-    Failure,
-    Matrix,
-    Setup,
+    ReplayFailure,
+    ReplayMatrix,
+    ReplaySetup,
     StoreSource,
-    replay_of,
+    combine_setups,
+    find_recordings,
+    parse_thresholds,
+    parse_window,
     run_matrix,
-    setups_of,
-    sources_of,
-    summaries,
-    thresholds_of,
-    window_of,
+    summarize_runs,
+    to_stored_replay,
 )
-from windowpane.replay.recordings import Source
-from windowpane.replay.setups import DEFAULT_KEEP_GROUPS, window_name
+from windowpane.replay.recordings import RecordingSource
+from windowpane.replay.setups import DEFAULT_KEEP_GROUPS, format_window
 from windowpane.text import formats
 
 if TYPE_CHECKING:
-    from windowpane.replay import Summary
+    from windowpane.replay import SetupSummary
     from windowpane.store.replays import StoredReplay
 
 DEFAULT_POLICY = "hybrid"
@@ -108,11 +108,11 @@ def command(
         raise click.BadParameter("names no size", param_hint="--window")
     chosen = _split(policies) or ([] if presets else [DEFAULT_POLICY])
     try:
-        setups = setups_of(
-            limits=[window_of(text) for text in _split(windows)],
+        setups = combine_setups(
+            limits=[parse_window(text) for text in _split(windows)],
             policies=chosen,
             presets=_split(presets),
-            thresholds=[thresholds_of(text) for text in _split(thresholds)] or [None],
+            thresholds=[parse_thresholds(text) for text in _split(thresholds)] or [None],
             baselines=baselines or bool(keep),
             keep_groups=[_groups(text) for text in _split(keep)] or [DEFAULT_KEEP_GROUPS],
         )
@@ -121,7 +121,7 @@ def command(
     sources, unread = _sources(sessions, store_path)
     matrix = _run(sources, setups, workers=workers, quiet=as_json)
     matrix = replace(matrix, failures=(*unread, *matrix.failures))
-    stored = replay_of(matrix, name=name or _name(sources), at=time.time())
+    stored = to_stored_replay(matrix, name=name or _name(sources), at=time.time())
     if matrix.runs:
         with open_to_write(store_path) as store:
             store.save_replay(stored)
@@ -144,19 +144,21 @@ def _groups(text: str) -> int:
     return int(text)
 
 
-def _sources(sessions: Sequence[str], store_path: Path | None) -> tuple[list[Source], list[Failure]]:
+def _sources(
+    sessions: Sequence[str], store_path: Path | None
+) -> tuple[list[RecordingSource], list[ReplayFailure]]:
     """Files and folders as they are, anything else as the beginning of a stored session's id.
 
     A file that cannot be read stops the others only where there are none.
     """
-    found: list[Source] = []
-    unread: list[Failure] = []
+    found: list[RecordingSource] = []
+    unread: list[ReplayFailure] = []
     for session in sessions:
         if Path(session).exists():
             try:
-                found += sources_of([Path(session)])
+                found += find_recordings([Path(session)])
             except SourceError as error:
-                unread.append(Failure(session, "", error.problem))
+                unread.append(ReplayFailure(session, "", error.problem))
             continue
         with open_to_read(store_path) as store:
             found.append(StoreSource(store.path, pick_session(store, session).session_id))
@@ -166,12 +168,14 @@ def _sources(sessions: Sequence[str], store_path: Path | None) -> tuple[list[Sou
     return list(dict.fromkeys(found)), unread
 
 
-def _name(sources: Sequence[Source]) -> str:
+def _name(sources: Sequence[RecordingSource]) -> str:
     first = sources[0].name
     return first if len(sources) == 1 else f"{first} and {len(sources) - 1} more"
 
 
-def _run(sources: Sequence[Source], setups: Sequence[Setup], *, workers: int | None, quiet: bool) -> Matrix:
+def _run(
+    sources: Sequence[RecordingSource], setups: Sequence[ReplaySetup], *, workers: int | None, quiet: bool
+) -> ReplayMatrix:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bar:
         task = bar.add_task("replaying", total=None)
@@ -186,8 +190,8 @@ def _document(stored: StoredReplay) -> dict[str, Any]:
     return {**asdict(stored.row), "results": [asdict(run) for run in stored.runs]}
 
 
-def _print(matrix: Matrix, stored: StoredReplay) -> None:
-    found = summaries(matrix.runs)
+def _print(matrix: ReplayMatrix, stored: StoredReplay) -> None:
+    found = summarize_runs(matrix.runs)
     if found:
         print_table(replay_table(found))
         click.echo(f"\n{LEGEND}")
@@ -202,7 +206,7 @@ def _print(matrix: Matrix, stored: StoredReplay) -> None:
         click.echo(f"and {len(stored.row.notes) - NOTES_SHOWN} more; --json lists them all", err=True)
 
 
-def replay_table(found: Sequence[Summary]) -> Table:
+def replay_table(found: Sequence[SetupSummary]) -> Table:
     """One row a setup, within 100 columns."""
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("under", no_wrap=True, overflow="ellipsis", min_width=14, max_width=24)
@@ -212,7 +216,7 @@ def replay_table(found: Sequence[Summary]) -> Table:
         setup = one.setup
         zones = "" if setup.thresholds is None else f" {setup.thresholds.orange:g}"
         table.add_row(
-            f"{setup.name}{zones}", window_name(setup.limit_tokens), f"{one.overflows:,}",
+            f"{setup.name}{zones}", format_window(setup.limit_tokens), f"{one.overflows:,}",
             formats.tokens_short(one.tokens_sent), formats.tokens_short(one.cost_tokens),
             formats.dollars(one.cost_dollars), f"{one.evicted_blocks:,}", f"{one.compressions:,}",
             formats.ratio(one.fidelity), f"{one.regrets:,}", _percent(one.regret_ratio),

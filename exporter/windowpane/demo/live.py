@@ -24,7 +24,7 @@ from windowpane.demo.play import LONG_SESSION
 from windowpane.demo.recordings import Recorded, recorded_sessions
 from windowpane.ingest.pipeline import make_ingest
 from windowpane.models.tokens import counter_for
-from windowpane.replay.managed import Rerun, managed_events
+from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.runtime.start import Runtime, start
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.serve.maintenance import Upkeep
@@ -72,7 +72,7 @@ def turns(worker: Worker, runtime: Runtime, number: int) -> Iterator[list[Event]
 
 def _managed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Event]:
     assert worker.limit_tokens is not None
-    rerun = Rerun(
+    rerun = RerunOptions(
         session_id=session_id,
         limit_tokens=worker.limit_tokens,
         counter=counter_for("gpt-4o", wait=True),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from windowpane.core.events import Event, SessionEnded
 from windowpane.models.tokens import counter_for
-from windowpane.replay.managed import Rerun, managed_events
+from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.sources.base import ModelCalled, SessionOpened
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def rerun_events(recorded: Recorded, *, limit_tokens: int, digest: Digester) -> Iterator[Event]:
     """The events of *recorded* managed in a window of *limit_tokens*; it is left running, as the others are."""
     size = f"{limit_tokens // 1_024}k"
-    rerun = Rerun(
+    rerun = RerunOptions(
         session_id=f"{recorded.source}-managed-{size}",
         limit_tokens=limit_tokens,
         counter=counter_for(_model_of(recorded), wait=True),

@@ -1,41 +1,42 @@
 """Policy replay: recorded sessions simulated again under other policies, presets, windows and thresholds.
 
-A `Source` gives a recording; a `Setup` says how it is managed, or which baseline stands in for management; a
-`Run` is what came of one under the other. Nothing here writes events: results have tables of their own.
+A `RecordingSource` gives a recording, a `ReplaySetup` describes how its window is managed or which baseline
+replaces management, and a `ReplayRun` is the result of one under the other. Nothing here writes events: results
+are stored in tables of their own.
 """
 
 from __future__ import annotations
 
 from windowpane.replay.baselines import keep_last, truncate
 from windowpane.replay.joining import JoinedSource
-from windowpane.replay.matrix import Failure, Matrix, run_matrix
+from windowpane.replay.matrix import ReplayFailure, ReplayMatrix, run_matrix
 from windowpane.replay.meter import Measures
-from windowpane.replay.recordings import FileSource, Recording, StoreSource, sources_of
-from windowpane.replay.saving import replay_of
-from windowpane.replay.setups import Setup, setups_of, thresholds_of, window_of
-from windowpane.replay.simulate import Prepared, Run, simulate
-from windowpane.replay.summary import Summary, summaries
+from windowpane.replay.recordings import FileSource, Recording, StoreSource, find_recordings
+from windowpane.replay.saving import to_stored_replay
+from windowpane.replay.setups import ReplaySetup, combine_setups, parse_thresholds, parse_window
+from windowpane.replay.simulate import PreparedRecording, ReplayRun, simulate
+from windowpane.replay.summary import SetupSummary, summarize_runs
 
 __all__ = [
-    "Failure",
     "FileSource",
     "JoinedSource",
-    "Matrix",
     "Measures",
-    "Prepared",
+    "PreparedRecording",
     "Recording",
-    "Run",
-    "Setup",
+    "ReplayFailure",
+    "ReplayMatrix",
+    "ReplayRun",
+    "ReplaySetup",
+    "SetupSummary",
     "StoreSource",
-    "Summary",
+    "combine_setups",
+    "find_recordings",
     "keep_last",
-    "replay_of",
+    "parse_thresholds",
+    "parse_window",
     "run_matrix",
-    "setups_of",
     "simulate",
-    "sources_of",
-    "summaries",
-    "thresholds_of",
+    "summarize_runs",
+    "to_stored_replay",
     "truncate",
-    "window_of",
 ]

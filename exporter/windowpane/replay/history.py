@@ -11,7 +11,7 @@ from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import ContextWindowManager
 from windowpane.manager.settings import ControlSettings
-from windowpane.replay.managed import Rerun, managed_events
+from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.replay.recordings import Recording
 
 UNBOUNDED_TOKENS: Final = 2**48
@@ -21,7 +21,7 @@ _UNMANAGED: Final = ControlSettings(
 
 
 @dataclass(slots=True)
-class Stretch:
+class WindowSpan:
     """The blocks between two points at which the user cleared the window, in order."""
 
     window_id: int
@@ -29,12 +29,12 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """One recorded model call: which blocks stood before it and which of them are new, and its reply."""
 
     number: int
     """From 1."""
-    stretch: Stretch
+    span: WindowSpan
     start: int
     """Of what came in since the call before, in the stretch."""
     end: int
@@ -42,17 +42,17 @@ class Call:
     @property
     def history(self) -> Sequence[Block]:
         """All that had come in, and was not cleared, before this call."""
-        return self.stretch.blocks[: self.end]
+        return self.span.blocks[: self.end]
 
     @property
     def arrived(self) -> Sequence[Block]:
         """What came in since the call before, with the reply to that one."""
-        return self.stretch.blocks[self.start : self.end]
+        return self.span.blocks[self.start : self.end]
 
     @property
     def reply(self) -> Iterator[Block]:
         """What the model answered."""
-        blocks = self.stretch.blocks
+        blocks = self.span.blocks
         for index in range(self.end, len(blocks)):
             if blocks[index].content_type not in REPLY_TYPES:
                 return
@@ -60,10 +60,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RecordedHistory:
     """Every recorded call with what had come before it."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
 
     @property
     def tokens(self) -> int:
@@ -76,22 +76,22 @@ def identity(block: Block) -> str:
     return block.digest or f"{block.content_type}:{block.tokens}"
 
 
-def history_of(recording: Recording, counter: TokenCounter, digest: Digester) -> History:
+def history_of(recording: Recording, counter: TokenCounter, digest: Digester) -> RecordedHistory:
     """The recorded conversation as blocks with counts, groups and exchanges."""
-    stretches: list[Stretch] = []
-    calls: list[Call] = []
+    spans: list[WindowSpan] = []
+    calls: list[RecordedCall] = []
 
     def sent(manager: ContextWindowManager) -> None:
         window_id = manager.status().window_id
         blocks = manager.blocks()
-        if not stretches or stretches[-1].window_id != window_id:
-            stretches.append(Stretch(window_id))
-        stretch = stretches[-1]
-        start = len(stretch.blocks)
-        stretch.blocks.extend(blocks[start:])
-        calls.append(Call(len(calls) + 1, stretch, start, len(blocks)))
+        if not spans or spans[-1].window_id != window_id:
+            spans.append(WindowSpan(window_id))
+        span = spans[-1]
+        start = len(span.blocks)
+        span.blocks.extend(blocks[start:])
+        calls.append(RecordedCall(len(calls) + 1, span, start, len(blocks)))
 
-    rerun = Rerun(
+    rerun = RerunOptions(
         recording.key,
         UNBOUNDED_TOKENS,
         counter,
@@ -102,4 +102,4 @@ def history_of(recording: Recording, counter: TokenCounter, digest: Digester) ->
     )
     for _ in managed_events(recording.records, key=recording.key, rerun=rerun):
         pass
-    return History(tuple(calls))
+    return RecordedHistory(tuple(calls))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from windowpane.core.vocabulary import STANDING_TYPES
-from windowpane.replay.recordings import Recording, Source, model_of
+from windowpane.replay.recordings import Recording, RecordingSource, model_of
 from windowpane.sources.base import Content, ModelCalled, Record, SessionOpened
 
 
@@ -15,7 +15,7 @@ class JoinedSource:
     """Several sessions as one, in order; its name should say that it is joined."""
 
     name: str
-    parts: tuple[Source, ...]
+    parts: tuple[RecordingSource, ...]
 
     def load(self) -> Recording:
         """The first session's system prompt and tools stand for all; call ids are kept apart."""

@@ -34,12 +34,12 @@ from windowpane.sources.base import (
     SessionOpened,
 )
 
-Watch = Callable[[ContextWindowManager], object]
+CallWatcher = Callable[[ContextWindowManager], object]
 """Told of every call when the manager has made room for it, before its reply comes in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rerun:
+class RerunOptions:
     """How a recorded session is managed again."""
 
     session_id: str
@@ -58,7 +58,7 @@ class Rerun:
     tracking: TrackerSettings | None = None
     thresholds: Thresholds | None = None
     """Where zones begin; None lets the window's size decide."""
-    watch: Watch | None = None
+    watch: CallWatcher | None = None
 
     @property
     def limits(self) -> WindowLimits:
@@ -67,7 +67,7 @@ class Rerun:
         return limits if self.thresholds is None else replace(limits, thresholds=self.thresholds)
 
 
-def managed_events(records: Iterable[Record], *, key: str, rerun: Rerun) -> Iterator[Event]:
+def managed_events(records: Iterable[Record], *, key: str, rerun: RerunOptions) -> Iterator[Event]:
     """The events of the session *key* of a recording, managed as *rerun* says, a record at a time.
 
     The agent's own evictions and compactions are left out. A call that could not have been made because what must
@@ -95,7 +95,7 @@ def managed_events(records: Iterable[Record], *, key: str, rerun: Rerun) -> Iter
 class _Player:
     """Turns records into calls of the manager's hooks."""
 
-    def __init__(self, opened: SessionOpened, rerun: Rerun, emitted: list[Event]) -> None:
+    def __init__(self, opened: SessionOpened, rerun: RerunOptions, emitted: list[Event]) -> None:
         self._now = opened.at
         self._parts: list[ReplyPart] = []
         self._replying = False

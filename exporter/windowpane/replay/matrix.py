@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from windowpane.exceptions import WindowpaneError
-from windowpane.replay.recordings import Source
-from windowpane.replay.setups import Setup
-from windowpane.replay.simulate import Prepared, Run, simulate
+from windowpane.replay.recordings import RecordingSource
+from windowpane.replay.setups import ReplaySetup
+from windowpane.replay.simulate import PreparedRecording, ReplayRun, simulate
 
 MAXIMUM_WORKERS: Final = 8
 SETUPS_A_TASK: Final = 12
@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int], object]
 """Told the session of a task that is done, how many are, and of how many."""
 
 
-class Failure(NamedTuple):
+class ReplayFailure(NamedTuple):
     """A session that could not be replayed, or a setup that it could not be replayed under."""
 
     session: str
@@ -36,30 +36,30 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class ReplayMatrix:
     """Every session under every setup, as far as that went."""
 
-    runs: tuple[Run, ...]
-    failures: tuple[Failure, ...] = ()
+    runs: tuple[ReplayRun, ...]
+    failures: tuple[ReplayFailure, ...] = ()
 
 
 class _Task(NamedTuple):
-    source: Source
-    setups: tuple[Setup, ...]
+    source: RecordingSource
+    setups: tuple[ReplaySetup, ...]
 
 
 class _Done(NamedTuple):
-    runs: tuple[Run, ...]
-    failures: tuple[Failure, ...]
+    runs: tuple[ReplayRun, ...]
+    failures: tuple[ReplayFailure, ...]
 
 
 def run_matrix(
-    sources: Sequence[Source],
-    setups: Sequence[Setup],
+    sources: Sequence[RecordingSource],
+    setups: Sequence[ReplaySetup],
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Matrix:
+) -> ReplayMatrix:
     """Replay every session under every setup; one that fails never stops the rest.
 
     *workers* is how many processes; None for one a processor, 1 for this process alone.
@@ -67,13 +67,13 @@ def run_matrix(
     tasks = [_Task(source, part) for source in sources for part in _parts(setups)]
     count = min(len(tasks), MAXIMUM_WORKERS, (os.cpu_count() or 1) if workers is None else workers)
     done = _alone(tasks, progress) if count <= 1 else _shared(tasks, count, progress)
-    return Matrix(
+    return ReplayMatrix(
         tuple(run for part in done for run in part.runs),
         tuple(dict.fromkeys(failure for part in done for failure in part.failures)),
     )
 
 
-def _parts(setups: Sequence[Setup]) -> Iterator[tuple[Setup, ...]]:
+def _parts(setups: Sequence[ReplaySetup]) -> Iterator[tuple[ReplaySetup, ...]]:
     for start in range(0, len(setups), SETUPS_A_TASK):
         yield tuple(setups[start : start + SETUPS_A_TASK])
 
@@ -104,27 +104,27 @@ def _shared(tasks: Sequence[_Task], workers: int, progress: Progress | None) -> 
 def _work(task: _Task) -> _Done:
     name = task.source.name
     try:
-        prepared = Prepared(task.source.load())
+        prepared = PreparedRecording(task.source.load())
     except (WindowpaneError, OSError) as error:
-        return _Done((), (Failure(name, "", str(error)),))
+        return _Done((), (ReplayFailure(name, "", str(error)),))
     except Exception as error:  # noqa: BLE001 (a fault of ours in one session must not cost all the others)
-        return _Done((), (Failure(name, "", f"internal error, please report it: {error!r:.200}"),))
+        return _Done((), (ReplayFailure(name, "", f"internal error, please report it: {error!r:.200}"),))
     if not prepared.history.calls:
-        return _Done((), (Failure(name, "", "the recording holds no model call"),))
+        return _Done((), (ReplayFailure(name, "", "the recording holds no model call"),))
     runs, failures = [], []
     for setup in task.setups:
         impossible = _impossible(prepared, setup)
         if impossible is not None:
-            failures.append(Failure(name, setup.label, impossible))
+            failures.append(ReplayFailure(name, setup.label, impossible))
             continue
         try:
             runs.append(simulate(prepared, setup))
         except Exception as error:  # noqa: BLE001 (as above)
-            failures.append(Failure(name, setup.label, f"internal error, please report it: {error!r:.200}"))
+            failures.append(ReplayFailure(name, setup.label, f"internal error, please report it: {error!r:.200}"))
     return _Done(tuple(runs), tuple(failures))
 
 
-def _impossible(prepared: Prepared, setup: Setup) -> str | None:
+def _impossible(prepared: PreparedRecording, setup: ReplaySetup) -> str | None:
     """Why a session cannot be replayed under a setup, or None."""
     if setup.reads_content and not prepared.recording.has_content:
         return "it reads content, which was not captured; import with --capture, or name the recording's file"

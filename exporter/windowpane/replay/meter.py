@@ -19,8 +19,8 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import identifiers
 from windowpane.fidelity.probe import evaluate
 from windowpane.manager.levels import CACHE_READ_PRICE, CACHE_WRITE_PRICE
-from windowpane.replay.history import Call, History, identity
-from windowpane.replay.needs import Need, Needs
+from windowpane.replay.history import RecordedCall, RecordedHistory, identity
+from windowpane.replay.needs import CallNeeds, Need
 
 REGRET_TURNS: Final = TrackerSettings().regret_turns
 PROBED_RATIO: Final = 0.25
@@ -121,8 +121,8 @@ class Meter:
 
     def __init__(
         self,
-        history: History,
-        needs: Sequence[Needs],
+        history: RecordedHistory,
+        needs: Sequence[CallNeeds],
         limit_tokens: int,
         fitting_tokens: int,
         *,
@@ -157,7 +157,7 @@ class Meter:
         """Tokens of each call."""
 
     @property
-    def next_call(self) -> Call | None:
+    def next_call(self) -> RecordedCall | None:
         """The recorded call that comes next; None after the last."""
         number = len(self.timeline)
         return self._history.calls[number] if number < len(self._history.calls) else None
@@ -225,7 +225,7 @@ class Meter:
             dollars = self._price(Usage(input_tokens=fresh, cache_read_tokens=cached))
             self._dollars = None if dollars is None else self._dollars + dollars
 
-    def _depart(self, call: Call, keys: Sequence[str], number: int) -> None:
+    def _depart(self, call: RecordedCall, keys: Sequence[str], number: int) -> None:
         """What stood in the call before or came in since, and is not sent in full, has left."""
         if call.start == 0 and number:
             # A new window after a clear: what the user cleared was not removed by anyone else.

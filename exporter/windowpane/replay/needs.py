@@ -19,7 +19,7 @@ from windowpane.core.window.references import (
     argument_values,
     identifiers,
 )
-from windowpane.replay.history import Call, History, identity
+from windowpane.replay.history import RecordedCall, RecordedHistory, identity
 
 MINIMUM_TOKENS: Final = TrackerSettings().regret_minimum_tokens
 """Smaller content is too common to call its return a need."""
@@ -37,7 +37,7 @@ class Need(NamedTuple):
     """The identifiers that the reply used, for `identifier`."""
 
 
-class Needs(NamedTuple):
+class CallNeeds(NamedTuple):
     """Of one call."""
 
     returned: tuple[Need, ...]
@@ -46,13 +46,13 @@ class Needs(NamedTuple):
     """Content that its reply fetched again or used by name."""
 
 
-def needs_of(history: History) -> list[Needs]:
+def needs_of(history: RecordedHistory) -> list[CallNeeds]:
     """The needs of every call, in order; what was cleared is needed no more."""
-    found: list[Needs] = []
-    memory, stretch = _Memory(), None
+    found: list[CallNeeds] = []
+    memory, span = _Memory(), None
     for call in history.calls:
-        if call.stretch is not stretch:
-            memory, stretch = _Memory(), call.stretch
+        if call.span is not span:
+            memory, span = _Memory(), call.span
         found.append(memory.take(call))
     return found
 
@@ -66,7 +66,7 @@ class _Memory:
         self._fetched_by: dict[str, str] = {}
         self._holders: dict[str, dict[str, None]] = {}
 
-    def take(self, call: Call) -> Needs:
+    def take(self, call: RecordedCall) -> CallNeeds:
         returned = []
         for block in call.arrived:
             key = identity(block)
@@ -75,7 +75,7 @@ class _Memory:
             self._seen.add(key)
             self._remember(block, key)
         reply = list(call.reply)
-        return Needs(tuple(returned), (*self._fetched(reply), *self._named(reply)))
+        return CallNeeds(tuple(returned), (*self._fetched(reply), *self._named(reply)))
 
     def _remember(self, block: Block, key: str) -> None:
         if block.content_type == "tool_call" and block.tool_call_id:

@@ -58,7 +58,7 @@ class Recording:
         return _RememberingCounter(counter_for(self.model, wait=True), self.stand_ins)
 
 
-class Source(Protocol):
+class RecordingSource(Protocol):
     """Something that gives a recording; can be sent to another process."""
 
     @property
@@ -104,7 +104,7 @@ class StoreSource:
             return _from_store(store, self.session_id)
 
 
-def sources_of(paths: Iterable[Path]) -> Iterator[FileSource]:
+def find_recordings(paths: Iterable[Path]) -> Iterator[FileSource]:
     """Every session of the files and of those below the folders. Raises `SourceError` for a file named itself."""
     paths = list(paths)
     named = {path for path in paths if not path.is_dir()}

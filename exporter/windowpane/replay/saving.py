@@ -8,15 +8,15 @@ from dataclasses import asdict
 from hashlib import blake2b
 from typing import Final
 
-from windowpane.replay.matrix import Matrix
-from windowpane.replay.simulate import Run
+from windowpane.replay.matrix import ReplayMatrix
+from windowpane.replay.simulate import ReplayRun
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 
 MAXIMUM_POINTS: Final = 2_000
 """Of a stored timeline; of a longer one each stretch keeps its peak."""
 
 
-def replay_of(matrix: Matrix, *, name: str, at: float) -> StoredReplay:
+def to_stored_replay(matrix: ReplayMatrix, *, name: str, at: float) -> StoredReplay:
     """What to store; its id is the same whenever its results are."""
     runs = tuple(_row(run) for run in matrix.runs)
     body = json.dumps([name, [[run.session, run.setup, dict(run.measures)] for run in runs]], sort_keys=True)
@@ -35,7 +35,7 @@ def replay_of(matrix: Matrix, *, name: str, at: float) -> StoredReplay:
     return StoredReplay(row, runs)
 
 
-def _row(run: Run) -> ReplayRunRow:
+def _row(run: ReplayRun) -> ReplayRunRow:
     setup = run.setup
     managed = setup.kind == "managed"
     return ReplayRunRow(

@@ -16,7 +16,7 @@ from windowpane.manager.settings import ControlSettings
 from windowpane.replay import catalogue
 from windowpane.text.formats import tokens_short
 
-Kind = Literal["managed", "truncate", "keep_last"]
+SetupKind = Literal["managed", "truncate", "keep_last"]
 
 DEFAULT_KEEP_GROUPS: Final = 20
 """Groups the keep-last baseline keeps unless told otherwise."""
@@ -26,11 +26,11 @@ MINIMUM_LIMIT_TOKENS: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class ReplaySetup:
     """One way to replay a session. Raises `ConfigurationError` for what cannot be."""
 
     limit_tokens: int
-    kind: Kind = "managed"
+    kind: SetupKind = "managed"
     policy: str = "hybrid"
     """Of a managed window; a preset brings its own."""
     preset: str = ""
@@ -79,7 +79,7 @@ class Setup:
         """Name, window and, where they were chosen, thresholds; differs between different setups."""
         zones = self.thresholds
         chosen = "" if zones is None else f" at {zones.yellow:g}/{zones.orange:g}/{zones.red:g}"
-        return f"{self.name}, {window_name(self.limit_tokens)}{chosen}"
+        return f"{self.name}, {format_window(self.limit_tokens)}{chosen}"
 
     @property
     def fitting_tokens(self) -> int:
@@ -128,7 +128,7 @@ class Setup:
         return head + str(yaml.safe_dump(document, sort_keys=False))
 
 
-def setups_of(
+def combine_setups(
     *,
     limits: Sequence[int],
     policies: Sequence[str] = (),
@@ -136,23 +136,23 @@ def setups_of(
     thresholds: Sequence[Thresholds | None] = (None,),
     baselines: bool = False,
     keep_groups: Sequence[int] = (DEFAULT_KEEP_GROUPS,),
-) -> list[Setup]:
+) -> list[ReplaySetup]:
     """Every combination, a window at a time; `all` names every policy or preset. Raises `ConfigurationError`."""
     named = list(POLICIES) if "all" in policies else list(dict.fromkeys(policies))
     chosen = catalogue.preset_names() if "all" in presets else list(dict.fromkeys(presets))
-    setups: list[Setup] = []
+    setups: list[ReplaySetup] = []
     for limit in dict.fromkeys(limits):
         for policy, zones in product(named, thresholds):
-            setups.append(Setup(limit, policy=policy, thresholds=zones))
+            setups.append(ReplaySetup(limit, policy=policy, thresholds=zones))
         for preset, zones in product(chosen, thresholds):
-            setups.append(Setup(limit, preset=preset, thresholds=zones))
+            setups.append(ReplaySetup(limit, preset=preset, thresholds=zones))
         if baselines:
-            setups.append(Setup(limit, "truncate"))
-            setups += [Setup(limit, "keep_last", keep_groups=groups) for groups in keep_groups]
+            setups.append(ReplaySetup(limit, "truncate"))
+            setups += [ReplaySetup(limit, "keep_last", keep_groups=groups) for groups in keep_groups]
     return setups
 
 
-def window_name(limit_tokens: int) -> str:
+def format_window(limit_tokens: int) -> str:
     """`8k` for 8,192 and `200k` for 200,000."""
     for thousand in (1_024, 1_000):
         if limit_tokens % thousand == 0:
@@ -160,7 +160,7 @@ def window_name(limit_tokens: int) -> str:
     return tokens_short(limit_tokens)
 
 
-def window_of(text: str) -> int:
+def parse_window(text: str) -> int:
     """Tokens of a window named `8k`, `200k`, `1m` or in plain digits.
 
     `k` is 1,024 where that makes a power of two, as window sizes are told, else 1,000. Raises
@@ -178,7 +178,7 @@ def window_of(text: str) -> int:
         ) from error
 
 
-def thresholds_of(text: str) -> Thresholds:
+def parse_thresholds(text: str) -> Thresholds:
     """`0.5/0.75/0.9` (yellow, orange, red), or only where eviction begins: `0.75`.
 
     Yellow then keeps its proportion to it, and red is half way to 1, or as usual. Raises `ConfigurationError`.

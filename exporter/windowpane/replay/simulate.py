@@ -15,12 +15,12 @@ from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import ContextWindowManager
 from windowpane.models.catalog import PriceCatalogue
 from windowpane.replay.baselines import keep_last, truncate
-from windowpane.replay.history import History, history_of
-from windowpane.replay.managed import Rerun, Watch, managed_events
+from windowpane.replay.history import RecordedHistory, history_of
+from windowpane.replay.managed import CallWatcher, RerunOptions, managed_events
 from windowpane.replay.meter import Measures, Meter, Price
-from windowpane.replay.needs import Needs, needs_of
+from windowpane.replay.needs import CallNeeds, needs_of
 from windowpane.replay.recordings import Recording
-from windowpane.replay.setups import Setup
+from windowpane.replay.setups import ReplaySetup
 
 DIGEST: Final[Digester] = keyed_digester(b"replay")
 """Never stored, so it needs no secret; the same in every process."""
@@ -28,11 +28,11 @@ ANTHROPIC: Final = "anthropic"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReplayRun:
     """What came of one session under one setup."""
 
     session: str
-    setup: Setup
+    setup: ReplaySetup
     measures: Measures
     timeline: tuple[int, ...]
     """Tokens that each call sent."""
@@ -40,14 +40,14 @@ class Run:
     """What limits the result."""
 
 
-class Prepared:
+class PreparedRecording:
     """A recording with what all its replays share: the whole conversation and the agent's needs."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.counter = recording.counter()
-        self.history: History = history_of(recording, self.counter, DIGEST)
-        self.needs: list[Needs] = needs_of(self.history)
+        self.history: RecordedHistory = history_of(recording, self.counter, DIGEST)
+        self.needs: list[CallNeeds] = needs_of(self.history)
         self.price = _price_of(recording.model)
 
     @property
@@ -55,13 +55,13 @@ class Prepared:
         """The most that system prompt and tool definitions take of a call; no policy can reduce it."""
         return max(
             (
-                sum(block.tokens for block in stretch.blocks if block.content_type in STANDING_TYPES)
-                for stretch in {id(call.stretch): call.stretch for call in self.history.calls}.values()
+                sum(block.tokens for block in span.blocks if block.content_type in STANDING_TYPES)
+                for span in {id(call.span): call.span for call in self.history.calls}.values()
             ),
             default=0,
         )
 
-    def meter(self, setup: Setup) -> Meter:
+    def meter(self, setup: ReplaySetup) -> Meter:
         """A meter for one replay."""
         has_content = self.recording.has_content
         return Meter(
@@ -76,7 +76,7 @@ class Prepared:
         )
 
 
-def simulate(prepared: Prepared, setup: Setup, *, watch: Watch | None = None) -> Run:
+def simulate(prepared: PreparedRecording, setup: ReplaySetup, *, watch: CallWatcher | None = None) -> ReplayRun:
     """Replay the session; the same recording under the same setup always gives the same run.
 
     *watch* is told of every call of a managed window, after it was measured.
@@ -84,10 +84,12 @@ def simulate(prepared: Prepared, setup: Setup, *, watch: Watch | None = None) ->
     meter = prepared.meter(setup)
     managed = setup.kind == "managed"
     measures = _managed(prepared, setup, meter, watch) if managed else _baseline(setup, meter)
-    return Run(prepared.recording.name, setup, measures, tuple(meter.timeline), _note(prepared.recording))
+    return ReplayRun(prepared.recording.name, setup, measures, tuple(meter.timeline), _note(prepared.recording))
 
 
-def _managed(prepared: Prepared, setup: Setup, meter: Meter, watch: Watch | None) -> Measures:
+def _managed(
+    prepared: PreparedRecording, setup: ReplaySetup, meter: Meter, watch: CallWatcher | None
+) -> Measures:
     recording = prepared.recording
 
     management = setup.management()
@@ -100,7 +102,7 @@ def _managed(prepared: Prepared, setup: Setup, meter: Meter, watch: Watch | None
 
     # Without texts nothing can be seen to refer to anything: the term is left out of every score.
     control = replace(management.settings, references=recording.has_content)
-    rerun = Rerun(
+    rerun = RerunOptions(
         recording.key,
         setup.limit_tokens,
         management.counter or prepared.counter,
@@ -124,7 +126,7 @@ def _managed(prepared: Prepared, setup: Setup, meter: Meter, watch: Watch | None
     )
 
 
-def _baseline(setup: Setup, meter: Meter) -> Measures:
+def _baseline(setup: ReplaySetup, meter: Meter) -> Measures:
     fits = int(setup.limits.overflow_tokens * setup.truncate_ratio)
     evicted = 0
     shown: set[str] = set()
@@ -144,7 +146,7 @@ def _baseline(setup: Setup, meter: Meter) -> Measures:
 class _Recount:
     """A window's blocks by the model's tokenizer, also where a preset counts in its own way."""
 
-    def __init__(self, prepared: Prepared, own: TokenCounter | None) -> None:
+    def __init__(self, prepared: PreparedRecording, own: TokenCounter | None) -> None:
         self._counter = prepared.counter
         self._needed = own is not None
         self._counted: dict[str, Block] = {}

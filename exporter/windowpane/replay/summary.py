@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from windowpane.replay.setups import Setup
-from windowpane.replay.simulate import Run
+from windowpane.replay.setups import ReplaySetup
+from windowpane.replay.simulate import ReplayRun
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class SetupSummary:
     """Sums over the sessions; ratios are means over those sessions that have them."""
 
-    setup: Setup
+    setup: ReplaySetup
     sessions: int
     turns: int
     overflows: int
@@ -33,7 +33,7 @@ class Summary:
 
 
 class _Figures(NamedTuple):
-    runs: Sequence[Run]
+    runs: Sequence[ReplayRun]
 
     def mean(self, name: str) -> float | None:
         known = [value for run in self.runs if (value := getattr(run.measures, name)) is not None]
@@ -43,17 +43,17 @@ class _Figures(NamedTuple):
         return int(sum(getattr(run.measures, name) for run in self.runs))
 
 
-def summaries(runs: Iterable[Run]) -> list[Summary]:
+def summarize_runs(runs: Iterable[ReplayRun]) -> list[SetupSummary]:
     """One summary a setup, in the order the setups first came."""
-    by_setup: dict[Setup, list[Run]] = {}
+    by_setup: dict[ReplaySetup, list[ReplayRun]] = {}
     for run in runs:
         by_setup.setdefault(run.setup, []).append(run)
     return [_summary(setup, _Figures(own)) for setup, own in by_setup.items()]
 
 
-def _summary(setup: Setup, figures: _Figures) -> Summary:
+def _summary(setup: ReplaySetup, figures: _Figures) -> SetupSummary:
     dollars = [run.measures.cost_dollars for run in figures.runs]
-    return Summary(
+    return SetupSummary(
         setup=setup,
         sessions=len(figures.runs),
         turns=figures.total("turns"),

@@ -16,7 +16,7 @@ from windowpane.core.events import (
 from windowpane.core.vocabulary import ZONES, Component, Zone
 from windowpane.report.headline import FactTotals, session_answer
 from windowpane.store.interface import EventFilter, EventReader
-from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, readable
+from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
     turns = store.turns(session.session_id)
     zones = Counter(turn.zone for turn in turns if turn.zone is not None)
     record = [one for types in _READ for one in _record(store, session, types)]
-    events = readable(record)
+    events = intact_events(record)
     return SessionReport(
         session=session,
         turns=turns,
@@ -124,7 +124,7 @@ _READ: Final = (("blocks.evicted",), ("content.compressed", "fidelity.evaluated"
 def _record(
     store: EventReader, session: SessionRow, types: tuple[str, ...]
 ) -> Sequence[StoredEvent | DamagedEvent]:
-    return store.record(EventFilter(session_id=session.session_id, types=types, limit=EVENTS_SHOWN))
+    return store.events_or_damage(EventFilter(session_id=session.session_id, types=types, limit=EVENTS_SHOWN))
 
 
 def _eviction(stored: StoredEvent, data: BlocksEvicted) -> Eviction:

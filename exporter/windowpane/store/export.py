@@ -27,7 +27,7 @@ COLUMNS: Final = (
     "e.seq, s.session_id, s.revision, e.turn, (SELECT name FROM event_types WHERE id = e.type), e.at, e.hash, "
     "e.body"
 )
-"""Of events `e` and sessions `s`: the fields of a `Row`."""
+"""Of events `e` and sessions `s`: the fields of a `ExportRow`."""
 _ROWS: Final = f"SELECT {COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
 _ALL: Final = _ROWS + "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
 _OF_SESSION: Final = _ROWS + (  # noqa: S608  # constants only
@@ -36,7 +36,7 @@ _OF_SESSION: Final = _ROWS + (  # noqa: S608  # constants only
 )
 
 
-class Row(NamedTuple):
+class ExportRow(NamedTuple):
     """One exported event."""
 
     seq: int
@@ -55,7 +55,7 @@ Read = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 """Runs a query in a short read transaction of its own."""
 
 
-def rows(read: Read, session_id: str | None) -> Iterator[list[Row]]:
+def rows(read: Read, session_id: str | None) -> Iterator[list[ExportRow]]:
     """Every event, or those of all revisions of one session, in batches by number."""
     after = 0
     while True:
@@ -65,11 +65,11 @@ def rows(read: Read, session_id: str | None) -> Iterator[list[Row]]:
             found = read(_OF_SESSION, (after, session_id, BATCH))
         if not found:
             return
-        yield [Row(*row) for row in found]
+        yield [ExportRow(*row) for row in found]
         after = found[-1][0]
 
 
-def write_json_lines(batches: Iterator[list[Row]], file: Path) -> int:
+def write_json_lines(batches: Iterator[list[ExportRow]], file: Path) -> int:
     """Write one JSON object a line: `seq`, `revision`, `hash` and the exact `event`; returns how many."""
     written = 0
     with _whole(file) as target:
@@ -79,7 +79,7 @@ def write_json_lines(batches: Iterator[list[Row]], file: Path) -> int:
     return written
 
 
-def json_line(row: Row) -> bytes:
+def json_line(row: ExportRow) -> bytes:
     """One event as a line: `seq`, `revision`, `hash` and the exact `event`.
 
     Bytes that are no JSON stand as Base64 in `damaged`, beside an `event` of null.
@@ -99,7 +99,7 @@ def _bytes(body: bytes | str) -> bytes:
     return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
 
 
-def write_parquet(batches: Iterator[list[Row]], file: Path) -> int:
+def write_parquet(batches: Iterator[list[ExportRow]], file: Path) -> int:
     """Write a Parquet file with the row's columns and the body as text; returns how many."""
     written = 0
     with _whole(file) as target, parquet_writer(target) as write:
@@ -110,7 +110,7 @@ def write_parquet(batches: Iterator[list[Row]], file: Path) -> int:
 
 
 @contextmanager
-def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[Row]], None]]:
+def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[ExportRow]], None]]:
     """A function that adds a batch to *target*, which is written from front to back and never read.
 
     Raises `StoreError` where pyarrow is not installed.
@@ -124,7 +124,7 @@ def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[Row]], None]]:
 
     with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
 
-        def write(batch: list[Row]) -> None:
+        def write(batch: list[ExportRow]) -> None:
             documents = [
                 {
                     **row._asdict(),

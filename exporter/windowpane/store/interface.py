@@ -26,7 +26,7 @@ from windowpane.store.records import (
     Verification,
 )
 
-Unreadable = Callable[[int, EventFormatError], object]
+OnUnreadable = Callable[[int, EventFormatError], object]
 """Hears of stored bytes that are no event: their seq, and what is wrong with them."""
 
 
@@ -76,7 +76,7 @@ class EventReader(Protocol):
         """One session, or None."""
         ...
 
-    def find_session(self, prefix: str) -> Sequence[SessionRow]:
+    def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
         """Sessions whose id begins with *prefix*, at most 20."""
         ...
 
@@ -88,7 +88,7 @@ class EventReader(Protocol):
         """The exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
         ...
 
-    def blocks_left(
+    def removed_blocks(
         self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
     ) -> Sequence[BlockRow]:
         """Blocks that had left by the call of *turn*, latest departure first; *regretted*: those needed again."""
@@ -98,12 +98,12 @@ class EventReader(Protocol):
         """Events that match, by `seq`. Raises `EventFormatError` where one of them is damaged."""
         ...
 
-    def record(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
+    def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
         """Events that match, by `seq`, damaged ones in their places; for who shows what is still there."""
         ...
 
     def scan(
-        self, *, after_seq: int = 0, batch: int = 1_000, unreadable: Unreadable | None = None
+        self, *, after_seq: int = 0, batch: int = 1_000, unreadable: OnUnreadable | None = None
     ) -> Iterator[Sequence[StoredEvent]]:
         """Every event of every session from *after_seq* on, in batches; for folds.
 

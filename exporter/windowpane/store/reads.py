@@ -15,7 +15,7 @@ from windowpane.store import contents, export, migrations, registry, rows, searc
 from windowpane.store import replays as stored_replays
 from windowpane.store.block_projection import IN_WINDOW
 from windowpane.store.connection import ReaderPool, reporting
-from windowpane.store.interface import EventFilter, SessionFilter, Unreadable
+from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.queries import EventScope, alert_query, event_count, event_query, session_query
 from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, StoreSize, TurnRow
 
@@ -84,7 +84,7 @@ class SqliteReader:
             row = connection.execute(_SESSION, (session_id,)).fetchone()
         return None if row is None else rows.session_row(row)
 
-    def find_session(self, prefix: str) -> Sequence[SessionRow]:
+    def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
         """Sessions whose id begins with *prefix*, at most 20."""
         with self._pool.lend() as connection:
             found = connection.execute(_FIND, (prefix, prefix + "\U0010ffff")).fetchall()
@@ -116,7 +116,7 @@ class SqliteReader:
             moment = _moment(connection, key, turn)
             return _block_rows(connection, _BLOCKS_AT, (key, moment, moment))
 
-    def blocks_left(
+    def removed_blocks(
         self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
     ) -> Sequence[BlockRow]:
         """Blocks that had left by the call of *turn*, latest departure first; *regretted*: those needed again."""
@@ -134,16 +134,16 @@ class SqliteReader:
         """
         return [rows.stored_event(row) for row in self._matching(query, rows.EVENT_COLUMNS)]
 
-    def record(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
+    def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
         """Events that match, by `seq`, damaged ones in their places; for who shows what is still there."""
         return [rows.recorded_event(row) for row in self._matching(query, rows.RECORD_COLUMNS)]
 
-    def matching(self, query: EventFilter) -> Iterator[list[export.Row]]:
+    def export_batches(self, query: EventFilter) -> Iterator[list[export.ExportRow]]:
         """The record of every event that matches, whatever the limit, in batches by `seq`; for exports."""
         size = search.MAXIMUM_HITS if query.text else export.BATCH  # a search finds that many at once anyway
         while True:
             asked = replace(query, limit=size, newest_first=False)
-            found = [export.Row(*row) for row in self._matching(asked, export.COLUMNS)]
+            found = [export.ExportRow(*row) for row in self._matching(asked, export.COLUMNS)]
             if found:
                 yield found
             if len(found) < size:
@@ -164,7 +164,7 @@ class SqliteReader:
             return int(connection.execute(sql, values).fetchone()[0])
 
     def scan(
-        self, *, after_seq: int = 0, batch: int = 1_000, unreadable: Unreadable | None = None
+        self, *, after_seq: int = 0, batch: int = 1_000, unreadable: OnUnreadable | None = None
     ) -> Iterator[Sequence[StoredEvent]]:
         """Every event of every session and revision from *after_seq* on, in batches; for folds.
 

@@ -39,7 +39,7 @@ class DamagedEvent:
     """What is wrong with the bytes."""
 
 
-def readable(record: Iterable[StoredEvent | DamagedEvent]) -> list[StoredEvent]:
+def intact_events(record: Iterable[StoredEvent | DamagedEvent]) -> list[StoredEvent]:
     """The events of a record, without the damaged ones."""
     return [one for one in record if isinstance(one, StoredEvent)]
 

@@ -10,7 +10,7 @@ import msgspec
 from windowpane.core.codec import decode
 from windowpane.core.vocabulary import ContentType, CountSource
 from windowpane.exceptions import EventFormatError
-from windowpane.store.interface import Unreadable
+from windowpane.store.interface import OnUnreadable
 from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, TurnRow
 from windowpane.store.session_state import read_memory
 
@@ -144,7 +144,7 @@ def alert_row(row: Sequence[Any]) -> AlertRow:
     return AlertRow(*values)
 
 
-def readable_events(rows: Iterable[Sequence[Any]], unreadable: Unreadable | None) -> Iterator[StoredEvent]:
+def readable_events(rows: Iterable[Sequence[Any]], unreadable: OnUnreadable | None) -> Iterator[StoredEvent]:
     """Rows of `EVENT_COLUMNS`; *unreadable* hears of those that are no events, else they raise."""
     for row in rows:
         try:

@@ -179,7 +179,7 @@ class SqliteStore(SqliteReader):
                 return pruned
             pruned += deleted
 
-    def forget_content(self, digest: str | None = None) -> int:
+    def delete_content(self, digest: str | None = None) -> int:
         """Delete one captured text, or all; returns how many. The audit chain does not change."""
         with self._writing() as writer:
             return contents.forget(writer.connection, digest)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.replay import StoreSource, replay_of, run_matrix, setups_of
+from windowpane.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
 from windowpane.store.sqlite import SqliteStore
 
 pytest.importorskip("playwright.sync_api")
@@ -52,9 +52,9 @@ def replayed(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     shutil.copy(demo_store, path)
     store = SqliteStore(path)
     matrix = run_matrix(
-        [StoreSource(path, "pi-managed-8k")], setups_of(limits=[32_768], policies=["hybrid", "fifo"])
+        [StoreSource(path, "pi-managed-8k")], combine_setups(limits=[32_768], policies=["hybrid", "fifo"])
     )
-    store.save_replay(replay_of(matrix, name="two policies", at=1_700_000_000.0))
+    store.save_replay(to_stored_replay(matrix, name="two policies", at=1_700_000_000.0))
     store.close()
     return path
 
