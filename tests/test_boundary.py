@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from windowpane.core.events import Event, EventContext, TelemetryDropped, TurnStarted
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.runtime.gaps import Gaps
 
 
@@ -24,7 +24,7 @@ def test_an_exception_is_contained_and_told() -> None:
     """The body ends, what is to be done on failure is done, and the caller goes on."""
     done: list[str] = []
 
-    with Boundary(logging.getLogger("test")).contain("work", failed=lambda: done.append("failed")):
+    with ErrorBoundary(logging.getLogger("test")).contain("work", failed=lambda: done.append("failed")):
         raise ValueError("broken")
 
     assert done == ["failed"]
@@ -32,26 +32,26 @@ def test_an_exception_is_contained_and_told() -> None:
 
 def test_what_ends_the_program_passes() -> None:
     """An interrupt or an exit is not ours to hold back."""
-    with pytest.raises(KeyboardInterrupt), Boundary(logging.getLogger("test")).contain("work"):
+    with pytest.raises(KeyboardInterrupt), ErrorBoundary(logging.getLogger("test")).contain("work"):
         raise KeyboardInterrupt
 
 
 def test_each_kind_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     """Repetitions are counted instead of logged; another kind is logged at once."""
     clock = Clock()
-    boundary = Boundary(logging.getLogger("test"), clock=clock)
+    boundary = ErrorBoundary(logging.getLogger("test"), clock=clock)
 
     for _ in range(5):
-        boundary.caught("sink store", OSError("full"))
-    boundary.caught("sink store", ValueError("bad"))
+        boundary.log_failure("sink store", OSError("full"))
+    boundary.log_failure("sink store", ValueError("bad"))
     clock.now = 61.0
-    boundary.caught("sink store", OSError("full"))
+    boundary.log_failure("sink store", OSError("full"))
 
     assert [record.message for record in caplog.records] == [
         "sink store failed: OSError: full",
         "sink store failed: ValueError: bad",
         "sink store failed: OSError: full",
-        "4 more like it since the last one was logged",
+        "4 similar messages since the last one",
     ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.effects.fences import fenced
+from windowpane.effects.model_calls import fenced
 from windowpane.manager.budget import Budget
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED, Breaker
 from windowpane.manager.levels import Levels, cache_break_even

@@ -28,7 +28,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo
-from windowpane.effects.requests import Proposal
+from windowpane.effects.commands import CompactionProposal
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.manager.drivers import ContextWindowManager as CoreManager
 from windowpane.manager.files.notes import FileNotes
@@ -228,7 +228,7 @@ def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
     sink = RecordingSink()
     asked: list[str] = []
 
-    def adviser(proposal: Proposal) -> bool:
+    def adviser(proposal: CompactionProposal) -> bool:
         asked.append(proposal.strategy)
         return len(asked) > 4
 
@@ -344,10 +344,10 @@ def test_a_model_may_write_the_merged_text_and_an_embedder_may_say_what_is_alike
 def test_scenario_114_a_compaction_can_be_vetoed_and_its_forecast_is_told() -> None:
     """While the adviser objects nothing is compacted; what has to leave for the call to fit still leaves."""
     sink = RecordingSink()
-    proposals: list[Proposal] = []
+    proposals: list[CompactionProposal] = []
     with manager(sink) as window:
 
-        def adviser(proposal: Proposal) -> bool:
+        def adviser(proposal: CompactionProposal) -> bool:
             proposals.append(proposal)
             return len(proposals) > 3
 
@@ -366,7 +366,7 @@ def test_an_adviser_that_fails_stops_nothing() -> None:
     """Its exception is logged."""
     sink = RecordingSink()
 
-    def adviser(proposal: Proposal) -> bool:
+    def adviser(proposal: CompactionProposal) -> bool:
         raise RuntimeError("broken")
 
     with manager(sink) as window:

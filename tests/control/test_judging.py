@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.effects.run import ask_async, name_of, run
+from windowpane.effects.model_calls import call_model_async, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.answers import read_answer, read_verdict
 from windowpane.fidelity.judge.evaluation import Compression, evaluate_compression
@@ -65,7 +65,7 @@ class Reader:
 def judged(
     compressed: str, reader: Reader | ScriptedModel, *, settings: JudgeSettings | None = None
 ) -> Judgement:
-    return run(judge(ORIGINAL, compressed, QUESTIONS, settings=settings), reader)
+    return run_effect(judge(ORIGINAL, compressed, QUESTIONS, settings=settings), reader)
 
 
 class TestReadingAnswers:
@@ -140,7 +140,7 @@ class TestJudging:
         """A question neither text answers is dropped, and not knowing afterwards is never compared."""
         reader = Reader()
 
-        judgement = run(judge("port=8443", "nothing", (PORT, WHY)), reader)
+        judgement = run_effect(judge("port=8443", "nothing", (PORT, WHY)), reader)
 
         assert judgement.dropped == (WHY,)
         assert judgement.score == 0.0
@@ -148,8 +148,8 @@ class TestJudging:
 
     def test_scenario_126_no_questions_is_unknown(self) -> None:
         """Without questions, or with none that the original answers, there is no score and a reason."""
-        nothing_asked = run(judge(ORIGINAL, ORIGINAL, ()), Reader())
-        nothing_known = run(judge("hello", "hello", QUESTIONS), Reader())
+        nothing_asked = run_effect(judge(ORIGINAL, ORIGINAL, ()), Reader())
+        nothing_known = run_effect(judge("hello", "hello", QUESTIONS), Reader())
 
         assert nothing_asked.score is None
         assert "no questions" in nothing_asked.reason
@@ -162,7 +162,7 @@ class TestJudging:
         filler = "nothing of interest here\n" * 5_000
         text = f"port=8443\n{filler}" if early else f"{filler}port=8443"
 
-        judgement = run(judge(text, text, (PORT,), settings=JudgeSettings(chunk_chars=5_000)), Reader())
+        judgement = run_effect(judge(text, text, (PORT,), settings=JudgeSettings(chunk_chars=5_000)), Reader())
 
         assert judgement.score == 1.0
         assert judgement.judged[0].key == "8443"
@@ -171,7 +171,9 @@ class TestJudging:
         """Where a value changed in the course of the work the key is the last one."""
         text = "port=80\n" + "filler\n" * 500 + "port=8443"
 
-        judgement = run(judge(text, "port=8443", (PORT,), settings=JudgeSettings(chunk_chars=400)), Reader())
+        judgement = run_effect(
+            judge(text, "port=8443", (PORT,), settings=JudgeSettings(chunk_chars=400)), Reader()
+        )
 
         assert judgement.score == 1.0
 
@@ -179,7 +181,7 @@ class TestJudging:
         """A key that was written wrong is not held against the compression."""
         wrong = Question(PORT.text, "recall", expected="port 9999")
 
-        judgement = run(judge(ORIGINAL, ORIGINAL, (wrong, FILE)), Reader())
+        judgement = run_effect(judge(ORIGINAL, ORIGINAL, (wrong, FILE)), Reader())
 
         assert judgement.dropped == (wrong,)
         assert judgement.score == 1.0
@@ -188,7 +190,7 @@ class TestJudging:
         """Two of three replicates that agree count two thirds, and the majority names the outcome."""
         reader = Reader(verdicts=["yes", "no", "yes"])
 
-        judgement = run(judge("port=8443", "port=8443", (PORT,)), reader)
+        judgement = run_effect(judge("port=8443", "port=8443", (PORT,)), reader)
 
         assert judgement.score == pytest.approx(2 / 3)
         assert judgement.judged[0].fate == "kept"
@@ -202,8 +204,8 @@ class TestJudging:
     def test_a_verdict_nobody_can_read_is_not_counted(self) -> None:
         """Unreadable verdicts are neither agreement nor loss; with nothing else there is no score."""
         reader = Reader(verdicts=["yes", "maybe", "yes"] + ["well, yes and no"] * 3)
-        some = run(judge("port=8443", "port=8443", (PORT,)), reader)
-        none = run(judge("port=8443", "port=8443", (PORT,)), Reader(verdicts=["perhaps"] * 3))
+        some = run_effect(judge("port=8443", "port=8443", (PORT,)), reader)
+        none = run_effect(judge("port=8443", "port=8443", (PORT,)), Reader(verdicts=["perhaps"] * 3))
 
         assert some.score == 1.0
         assert none.score is None
@@ -212,10 +214,12 @@ class TestJudging:
 
     def test_silence_is_no_answer(self) -> None:
         """A model that says nothing has not said that it does not know: nothing is lost, nothing is known."""
-        silent = run(judge("port=8443", "port=8443", (replace(PORT, expected="8443"),)), lambda _s, _u: " ")
+        silent = run_effect(
+            judge("port=8443", "port=8443", (replace(PORT, expected="8443"),)), lambda _s, _u: " "
+        )
         replies = iter(["8443", "", "8443"])
         once = Reader(answers=lambda _found: next(replies))
-        some = run(judge("port=8443", "port=8443", (replace(PORT, expected="8443"),)), once)
+        some = run_effect(judge("port=8443", "port=8443", (replace(PORT, expected="8443"),)), once)
 
         assert (silent.score, silent.unread) == (None, (replace(PORT, expected="8443"),))
         assert (some.score, some.judged[0].fates) == (1.0, ("kept", "kept"))
@@ -227,7 +231,7 @@ class TestJudging:
         def compared() -> list[str]:
             reader = Reader(answers=lambda found: f"it is {found}")
             PATTERNS.update(dict.fromkeys((question.text for question in questions), r"port=(\d+)"))
-            run(judge("port=8443", "port=80", questions), reader)
+            run_effect(judge("port=8443", "port=80", questions), reader)
             return [re.findall(r"it is \d+", user)[0] for user in reader.compared()]
 
         first = compared()
@@ -246,7 +250,7 @@ class TestJudging:
         """Each stage is held against the first original, not against the stage before."""
         stages = [ORIGINAL, "port=8443\nwhy=SQLite because it needs no server", "port=8443"]
 
-        scores = [found.score for found in run(judge_chain(ORIGINAL, stages, QUESTIONS), Reader())]
+        scores = [found.score for found in run_effect(judge_chain(ORIGINAL, stages, QUESTIONS), Reader())]
 
         assert scores == [1.0, pytest.approx(0.5), pytest.approx(0.25)]
 
@@ -268,7 +272,9 @@ class TestJudging:
 
         lossy = ORIGINAL.replace("8443", "80")
 
-        assert run(judge(ORIGINAL, lossy, QUESTIONS), Reader()) == run(judge(ORIGINAL, lossy, QUESTIONS), read)
+        assert run_effect(judge(ORIGINAL, lossy, QUESTIONS), Reader()) == run_effect(
+            judge(ORIGINAL, lossy, QUESTIONS), read
+        )
 
     def test_a_judge_that_hangs_is_given_up_on(self) -> None:
         """A call that does not come back within the time is a failure, on a thread and on a loop."""
@@ -284,8 +290,10 @@ class TestJudging:
 
         started = time.monotonic()
         try:
-            one = run(judge(ORIGINAL, ORIGINAL, QUESTIONS), hang, timeout_seconds=0.02)
-            others = [asyncio.run(ask_async(model, "", "", timeout_seconds=0.02)) for model in (hang, hang_async)]
+            one = run_effect(judge(ORIGINAL, ORIGINAL, QUESTIONS), hang, timeout_seconds=0.02)
+            others = [
+                asyncio.run(call_model_async(model, "", "", timeout_seconds=0.02)) for model in (hang, hang_async)
+            ]
         finally:
             forever.set()
 
@@ -367,7 +375,7 @@ class TestQuestions:
         model = ScriptedModel(["recall | Which port? | 8443"])
         text = "first\n" + "filler\n" * 4_000 + "last"
 
-        questions = run(write_questions(text, chunk_chars=2_000), model)
+        questions = run_effect(write_questions(text, chunk_chars=2_000), model)
 
         assert [question.text for question in questions] == ["Which port?"]
         assert len(model.asked) == 4
@@ -382,7 +390,7 @@ class TestTheEvent:
 
     def evaluate(self, compression: Compression, judge_model: object) -> object:
         program = evaluate_compression(compression, judge_name="reader", digest=str.upper)
-        return run(program, judge_model)  # type: ignore[arg-type]
+        return run_effect(program, judge_model)  # type: ignore[arg-type]
 
     def test_the_event_names_the_judge_and_what_was_lost(self) -> None:
         """Method, judge, compression, dimensions and the questions with their outcome are in the event."""
@@ -427,9 +435,9 @@ def test_a_judge_is_called_by_its_name() -> None:
     named = ScriptedModel([""])
     named.name = "gpt"  # type: ignore[attr-defined]
 
-    assert name_of(named) == "gpt"
-    assert name_of(ScriptedModel([""])) == "ScriptedModel"
-    assert name_of(plain).endswith("plain")
+    assert model_name(named) == "gpt"
+    assert model_name(ScriptedModel([""])) == "ScriptedModel"
+    assert model_name(plain).endswith("plain")
 
 
 def test_the_prompts_are_not_mistaken_for_each_other() -> None:

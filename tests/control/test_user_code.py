@@ -13,7 +13,7 @@ from builders import is_valid, manager, sent, tool_turn, words
 from message_rules import anthropic_faults
 
 from windowpane.core.events import ContentCompressed
-from windowpane.effects.run import MAXIMUM_ANSWER_CHARACTERS
+from windowpane.effects.model_calls import MAXIMUM_ANSWER_CHARACTERS
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager import drivers
 from windowpane.runtime.managers import AsyncContextWindowManager

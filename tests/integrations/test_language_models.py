@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.effects.run import is_async, name_of
+from windowpane.effects.model_calls import is_async, model_name
 from windowpane.models import anthropic as anthropic_adapter
 from windowpane.models import openai as openai_adapter
 
@@ -90,7 +90,7 @@ class TestOpenAI:
         assert [message["role"] for message in sent["messages"]] == ["system", "user"]
         assert (sent["model"], sent["max_completion_tokens"]) == ("gpt-5-mini", 50)
         assert "timeout" not in sent
-        assert name_of(model) == "gpt-5-mini"
+        assert model_name(model) == "gpt-5-mini"
 
     def test_an_async_client_gives_an_async_callable(self) -> None:
         """It is awaited by managers and drivers that run on a loop."""
@@ -127,7 +127,7 @@ class TestAnthropic:
         assert sent["system"] == "be brief"
         assert sent["messages"] == [{"role": "user", "content": "the text"}]
         assert sent["max_tokens"] == anthropic_adapter.OUTPUT_TOKENS
-        assert name_of(model) == "claude-test"
+        assert model_name(model) == "claude-test"
 
     def test_an_async_client_gives_an_async_callable(self) -> None:
         """It is awaited by managers and drivers that run on a loop."""

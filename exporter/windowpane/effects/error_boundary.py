@@ -1,7 +1,7 @@
-"""The line that no exception of ours crosses: contain it, log it once per kind, go on.
+"""The error boundary: exceptions inside it are contained and logged at most once a minute per kind.
 
-Telemetry never harms the agent. Everything that runs on behalf of the agent runs inside one of these, so that no
-call site needs a try of its own.
+Telemetry never harms the agent. Everything that runs on behalf of the agent runs inside a boundary, so call sites
+need no `try`.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ LOG_EVERY_SECONDS: Final = 60.0
 MAXIMUM_KINDS: Final = 1_000
 
 
-class Boundary:
-    """Contains exceptions and logs each kind at most once a minute, with how many were kept quiet."""
+class ErrorBoundary:
+    """Contains exceptions and logs each kind at most once a minute, with the number of suppressed messages."""
 
     def __init__(self, logger: Logger, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger
         self._clock = clock
-        self._logged: dict[str, float] = {}
-        self._quiet: dict[str, int] = {}
+        self._logged_at: dict[str, float] = {}
+        self._suppressed: dict[str, int] = {}
 
     @contextmanager
     def contain(self, what: str, *, failed: Callable[[], object] | None = None) -> Iterator[None]:
-        """Run the body; an exception ends it, is logged as a failure of *what*, and goes no further.
+        """Run the body; an exception ends it and is logged as a failure of *what* instead of being raised.
 
         *failed* is called after an exception, to count it.
         """
         try:
             yield
-        except Exception as error:  # noqa: BLE001  # this is the one place that takes them all
-            self.caught(what, error)
+        except Exception as error:  # noqa: BLE001  # the only place that catches every exception
+            self.log_failure(what, error)
             if failed is not None:
                 failed()
 
-    def caught(self, what: str, error: Exception) -> None:
-        """Log that *what* failed, unless it just did."""
-        self.say(f"{what} {type(error).__name__}", "%s failed: %s: %s", what, type(error).__name__, error)
+    def log_failure(self, what: str, error: Exception) -> None:
+        """Log that *what* failed, at most once a minute per type of error."""
+        self.warn(f"{what} {type(error).__name__}", "%s failed: %s: %s", what, type(error).__name__, error)
 
-    def say(self, kind: str, message: str, *values: object) -> None:
-        """Log a warning of *kind* at most once a minute."""
+    def warn(self, kind: str, message: str, *values: object) -> None:
+        """Log a warning of *kind*, at most once a minute."""
         now = self._clock()
-        last = self._logged.get(kind)
+        last = self._logged_at.get(kind)
         if last is not None and now - last < LOG_EVERY_SECONDS:
-            self._quiet[kind] = self._quiet.get(kind, 0) + 1
+            self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return
-        if last is None and len(self._logged) >= MAXIMUM_KINDS:
+        if last is None and len(self._logged_at) >= MAXIMUM_KINDS:
             return
-        self._logged[kind] = now
+        self._logged_at[kind] = now
         self._logger.warning(message, *values)
-        quiet = self._quiet.pop(kind, 0)
-        if quiet:
-            self._logger.warning("%d more like it since the last one was logged", quiet)
+        suppressed = self._suppressed.pop(kind, 0)
+        if suppressed:
+            self._logger.warning("%d similar messages since the last one", suppressed)

@@ -21,7 +21,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import Rule
 from windowpane.core.events import AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
 from windowpane.core.limits import LIVE_SECONDS
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
 from windowpane.ingest.importer import import_file
 from windowpane.ingest.pipeline import JudgedStore
@@ -101,7 +101,7 @@ class Watcher:
         self._rules = rules
         self._since = clock() - since_seconds
         self._clock = clock
-        self._boundary = Boundary(_log, clock=clock)
+        self._boundary = ErrorBoundary(_log, clock=clock)
         self._files: dict[Path, _File] = {}
         self._found: list[Path] = []
         self._searched_at = -DISCOVER_SECONDS
@@ -235,7 +235,7 @@ class Watcher:
         judged = JudgedStore(self._store, rules=self._rules)
         report = import_file(path, judged, ingest=self._ingest, readers=readers)
         if report.error:
-            self._boundary.say(str(path), "%s: %s", path, report.error)
+            self._boundary.warn(str(path), "%s: %s", path, report.error)
             self._failed(path)
         fresh: list[Event] = []
         for outcome in report.outcomes:

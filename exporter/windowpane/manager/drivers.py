@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from windowpane.core.window.groups import Unanswered
-from windowpane.effects.requests import Answer, AskModel, AskSubagent, Program, unless
-from windowpane.effects.run import MODEL_TIMEOUT_SECONDS, ask, ask_async, said
+from windowpane.effects.commands import CallModel, CommandResult, Effect, RunSubagent, cancel_when
+from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, call_model, call_model_async, require_text
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager import hooks
 from windowpane.manager.history import take_history
@@ -34,12 +34,12 @@ SUBAGENT_TIMEOUT_SECONDS: Final = 900.0
 class _Driven(TaskSession):
     """What both drivers do with programs beside running them."""
 
-    def _leave(self, program: Program[T]) -> None:
+    def _leave(self, program: Effect[T]) -> None:
         """A program that was interrupted, as by a cancelled task, holds nothing up any more."""
         with self._lock:
             program.close()
 
-    def _between_turns(self) -> Program[None] | None:
+    def _between_turns(self) -> Effect[None] | None:
         """What is due now that the turn has ended, None for nothing; given up when the session ends meanwhile."""
         try:
             with self._lock:
@@ -47,7 +47,7 @@ class _Driven(TaskSession):
         except Exception as error:  # noqa: BLE001 (a rung may be the user's code)
             self._contain("after_turn", error)
             return None
-        return unless(lambda: self._closed, hooks.after_turn(self._core)) if due else None
+        return cancel_when(lambda: self._closed, hooks.after_turn(self._core)) if due else None
 
 
 class ContextWindowManager(_Driven):
@@ -176,7 +176,7 @@ class ContextWindowManager(_Driven):
     ) -> None:
         self.close("completed" if kind is None else f"failed: {kind.__name__}")
 
-    def _drive(self, hook: str, program: Program[T]) -> T | None:
+    def _drive(self, hook: str, program: Effect[T]) -> T | None:
         """Run a program to its end; None when it failed."""
         started = self._seams.timer()
         try:
@@ -195,14 +195,16 @@ class ContextWindowManager(_Driven):
             self._tell()
         return step.result
 
-    def _answer(self, request: object) -> Answer:
-        if isinstance(request, AskSubagent):
-            return ask(self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS)
-        if not isinstance(request, AskModel):
+    def _answer(self, request: object) -> CommandResult:
+        if isinstance(request, RunSubagent):
+            return call_model(self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS)
+        if not isinstance(request, CallModel):
             return self._local(request)  # type: ignore[arg-type]  # one of the other requests
         model = self._seams.model
         assert model is not None, "a model is asked only where there is one"
-        return said(ask(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS))
+        return require_text(
+            call_model(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
+        )
 
 
 class AsyncContextWindowManager(_Driven):
@@ -296,7 +298,7 @@ class AsyncContextWindowManager(_Driven):
         await self.settle()
         self.close("completed" if kind is None else f"failed: {kind.__name__}")
 
-    async def _drive(self, hook: str, program: Program[T]) -> T | None:
+    async def _drive(self, hook: str, program: Effect[T]) -> T | None:
         """Run a program to its end; None when it failed."""
         started = self._seams.timer()
         try:
@@ -315,13 +317,15 @@ class AsyncContextWindowManager(_Driven):
             self._tell()
         return step.result
 
-    async def _answer(self, request: object) -> Answer:
-        if isinstance(request, AskSubagent):
-            return await ask_async(
+    async def _answer(self, request: object) -> CommandResult:
+        if isinstance(request, RunSubagent):
+            return await call_model_async(
                 self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS
             )
-        if not isinstance(request, AskModel):
+        if not isinstance(request, CallModel):
             return await asyncio.to_thread(self._local, request)  # type: ignore[arg-type]  # as above
         model = self._seams.model
         assert model is not None, "a model is asked only where there is one"
-        return said(await ask_async(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS))
+        return require_text(
+            await call_model_async(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
+        )

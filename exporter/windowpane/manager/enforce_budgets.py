@@ -12,7 +12,7 @@ from typing import Final
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import Component
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Core, Stuck
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import Policy
@@ -38,7 +38,7 @@ MEMORY: Final = Policy(
 
 def enforce(
     core: Core, limits: WindowLimits, levels: Levels, tally: Tally, components: Iterable[Component]
-) -> Program[None]:
+) -> Effect[None]:
     """Reduce each of *components* that is over its budget, whatever the zone."""
     for component in components:
         if _excess(core, component) <= 0:
@@ -82,7 +82,7 @@ def _excess(core: Core, component: Component) -> int:
 
 def _reduce(
     core: Core, limits: WindowLimits, levels: Levels, component: Component
-) -> Program[list[tuple[Action, Outcome]]]:
+) -> Effect[list[tuple[Action, Outcome]]]:
     done: list[tuple[Action, Outcome]] = []
     target = max(0, core.used() - _excess(core, component))
     aimed = replace(levels, target=target)

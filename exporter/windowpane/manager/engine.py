@@ -15,7 +15,7 @@ from windowpane.core.events import BudgetBlocked, BudgetWarned, HistoryRepaired
 from windowpane.core.vocabulary import COMPONENT_OF, STANDING_TYPES, Component, ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, argument_values
-from windowpane.effects.requests import KeepOriginals, Program
+from windowpane.effects.commands import ArchiveOriginals, Effect
 from windowpane.manager.budget import Ruling, check_claim
 from windowpane.manager.payloads import Payload
 from windowpane.manager.pending_calls import stand_for, supersede
@@ -125,7 +125,7 @@ class Core(SessionState):
         *,
         interim: bool = False,
         is_error: bool = False,
-    ) -> Program[None]:
+    ) -> Effect[None]:
         """A tool's output; of one too large the head and tail stay and the whole goes to the archive.
 
         An *interim* one stands for the result of a call that goes on, until that comes.
@@ -139,7 +139,7 @@ class Core(SessionState):
         if tokens > cap:
             if self.settings.archive:
                 handle = self.next_handle()
-                answer = yield KeepOriginals(((handle, text),))
+                answer = yield ArchiveOriginals(((handle, text),))
                 handle = None if answer.failed else handle
             text = self.settings.shorten(text, cap, self.counter, handle or "")
             tokens = self.counter.count(text)

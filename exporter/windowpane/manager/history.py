@@ -13,7 +13,7 @@ from typing import Any, Final
 from windowpane.core.events import HistoryRepaired
 from windowpane.core.window.groups import Repaired, Unanswered, call_ids, repair
 from windowpane.core.window.parts import repair_parts
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core
 from windowpane.manager.user_content import read_user
@@ -27,14 +27,14 @@ _STANDING_ROLES: Final = ("system", "developer")
 _ROLES: Final = (*_STANDING_ROLES, "user", "assistant", "tool")
 
 
-def take_history(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Program[dict[str, int]]:
+def take_history(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
     """Put the messages into the window; what was repaired, by kind. Raises `ConfigurationError` at once."""
     if unanswered not in ("answer", "drop"):
         raise ConfigurationError("unanswered", f"{unanswered!r}", expected="answer or drop")
     return _take_all(core, messages, unanswered=unanswered)
 
 
-def _take_all(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Program[dict[str, int]]:
+def _take_all(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
     mended = mend([plain(message) for message in messages], unanswered=unanswered)
     for name, count in mended.repairs.items():
         core.tracker.record(HistoryRepaired(name, count))
@@ -43,7 +43,7 @@ def _take_all(core: Core, messages: Iterable[object], *, unanswered: Unanswered)
     return mended.repairs
 
 
-def take_user(core: Core, content: object, *, pinned: bool = False) -> Program[None]:
+def take_user(core: Core, content: object, *, pinned: bool = False) -> Effect[None]:
     """What a user said, as text or content parts; tool results among these answer their calls."""
     read = read_user(content)
     for part in read.results:
@@ -72,7 +72,7 @@ def mend(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
     return Repaired(kept, repairs)
 
 
-def _take(core: Core, message: Mapping[str, Any]) -> Program[None]:
+def _take(core: Core, message: Mapping[str, Any]) -> Effect[None]:
     role, content = message["role"], message.get("content")
     if role in _STANDING_ROLES:
         core.add("system_prompt", _text(content))

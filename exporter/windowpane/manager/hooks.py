@@ -6,7 +6,7 @@ from typing import Final
 
 from windowpane.core.events import OverflowDetected
 from windowpane.core.limits import WindowLimits
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.enforce_budgets import enforce, over_budget
 from windowpane.manager.engine import Core
@@ -24,7 +24,7 @@ RETRY_SHARE: Final = 0.80
 """A retry after an overflow sends at most this share of what overflowed."""
 
 
-def turn_start(core: Core) -> Program[Decision]:
+def turn_start(core: Core) -> Effect[Decision]:
     """Measure the window and do what its pressure calls for; raises `IrreducibleContextError`."""
     core.follow_limits()
     if core.opening:
@@ -92,7 +92,7 @@ def is_work_after_turn(core: Core) -> bool:
     )
 
 
-def after_turn(core: Core) -> Program[None]:
+def after_turn(core: Core) -> Effect[None]:
     """What is done between two turns; the agent may go on meanwhile."""
     limits, levels = core.limits, core.levels
     if limits is not None and levels is not None:
@@ -102,7 +102,7 @@ def after_turn(core: Core) -> Program[None]:
         core.tracker.flush()
 
 
-def overflow(core: Core, error: object) -> Program[Decision]:
+def overflow(core: Core, error: object) -> Effect[Decision]:
     """The provider refused the call as too large: make the window strictly smaller, for exactly one retry."""
     found = classify(error)
     if found.kind != "overflow":
@@ -135,7 +135,7 @@ def overflow(core: Core, error: object) -> Program[Decision]:
     return Decision(tally.action, core.status(), tuple(tally.done), tally.freed, retry=fits)
 
 
-def _shrink(core: Core, limits: WindowLimits, levels: Levels, tally: Tally, *, target_used: int) -> Program[None]:
+def _shrink(core: Core, limits: WindowLimits, levels: Levels, tally: Tally, *, target_used: int) -> Effect[None]:
     """Get below *target_used* whatever the zone says: the provider counts more than we do."""
     tally.note(
         "evict",

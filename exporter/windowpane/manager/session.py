@@ -19,16 +19,16 @@ from windowpane.core.events import PAYLOADS, Event, FidelityEvaluated
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.window.blocks import Block
-from windowpane.effects.requests import (
-    Answer,
+from windowpane.effects.commands import (
     ArchiveCheckpoint,
-    Consult,
-    KeepOriginals,
+    ArchiveOriginals,
+    Command,
+    CommandResult,
+    CompactionProposal,
+    ConfirmCompaction,
+    Effect,
     LoadCheckpoint,
     ProbeEnvironment,
-    Program,
-    Proposal,
-    Request,
     SaveCheckpoint,
 )
 from windowpane.exceptions import ConfigurationError
@@ -52,7 +52,7 @@ __all__ = ["CheckpointStore", "ManagedSession", "Seams", "Task"]
 
 T = TypeVar("T")
 Listener = Callable[[Event], object]
-Adviser = Callable[[Proposal], object]
+Adviser = Callable[[CompactionProposal], object]
 """Told of a compaction before it is made; False stops it."""
 RecordListener = Callable[[SourceRecord], object]
 
@@ -64,7 +64,7 @@ _log = logging.getLogger(__name__)
 class Step(NamedTuple, Generic[T]):
     """Where a program has got to: a request to carry out, or its result."""
 
-    request: Request | None
+    request: Command | None
     result: T | None
 
 
@@ -277,7 +277,7 @@ class ManagedSession:
             for record_listener in self._record_listeners:
                 self._call(record_listener, record, record.name)
 
-    def _approves(self, adviser: Adviser, proposal: Proposal) -> bool:
+    def _approves(self, adviser: Adviser, proposal: CompactionProposal) -> bool:
         try:
             return adviser(proposal) is not False
         except Exception:  # noqa: BLE001 (an adviser is the user's code)
@@ -303,7 +303,7 @@ class ManagedSession:
         self._timed(hook, started)
         self._tell()
 
-    def _advance(self, program: Program[T], answer: Answer | None) -> Step[T]:
+    def _advance(self, program: Effect[T], answer: CommandResult | None) -> Step[T]:
         """One step of a program, with the lock held."""
         with self._lock:
             try:
@@ -314,7 +314,7 @@ class ManagedSession:
                 return Step(None, end.value)
             return Step(request, None)
 
-    def _here(self, hook: str, program: Program[T]) -> T | None:
+    def _here(self, hook: str, program: Effect[T]) -> T | None:
         """Run a program that asks for nothing but files, on this thread; contained, None when it failed."""
         try:
             step = self._advance(program, None)
@@ -351,24 +351,24 @@ class ManagedSession:
         assert self._seams.subagent is not None, "a sub-agent is asked only where there is one"
         return self._seams.subagent(assignment)
 
-    def _local(self, request: Request) -> Answer:
+    def _local(self, request: Command) -> CommandResult:
         """Carry out a request on files; a failure is the answer."""
         try:
-            if isinstance(request, KeepOriginals) and self._seams.archive is not None:
+            if isinstance(request, ArchiveOriginals) and self._seams.archive is not None:
                 for handle, text in request.items:
                     self._seams.archive.put(self.session_id, handle, text)
-            elif isinstance(request, Consult):
-                return Answer(all(self._approves(adviser, request.proposal) for adviser in self._advisers))
+            elif isinstance(request, ConfirmCompaction):
+                return CommandResult(all(self._approves(adviser, request.proposal) for adviser in self._advisers))
             elif isinstance(request, ProbeEnvironment) and self._seams.environment is not None:
-                return Answer(self._seams.environment.observe(request.paths))
+                return CommandResult(self._seams.environment.observe(request.paths))
             elif self._seams.checkpoints is not None:
-                return Answer(_ask_store(self._seams.checkpoints, request))
-            return Answer()
+                return CommandResult(_ask_store(self._seams.checkpoints, request))
+            return CommandResult()
         except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
-            return Answer(error=error)
+            return CommandResult(error=error)
 
 
-def _ask_store(store: CheckpointStore, request: Request) -> Found | None:
+def _ask_store(store: CheckpointStore, request: Command) -> Found | None:
     if isinstance(request, SaveCheckpoint):
         store.save(request.document, request.markdown)
     elif isinstance(request, ArchiveCheckpoint):

@@ -27,7 +27,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import Clock
 from windowpane.core.version import package_version
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.otlp.records import attributes_of, body_of, name_of, severity_of
 from windowpane.otlp.target import SCOPE, process_resource
 
@@ -63,7 +63,7 @@ class EventLogs:
         self._clock = clock
         self._capacity = queue_events
         self._linger = linger_seconds
-        self._boundary = Boundary(_log)
+        self._boundary = ErrorBoundary(_log)
         self._events: deque[Event] = deque()
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -94,7 +94,7 @@ class EventLogs:
             self._dropped("closed", left)
 
     def _dropped(self, reason: str, events: int) -> None:
-        self._boundary.say(reason, "%d events were not sent as log records (%s)", events, reason)
+        self._boundary.warn(reason, "%d events were not sent as log records (%s)", events, reason)
         if self._count_drops is not None:
             self._count_drops(reason, events)
 

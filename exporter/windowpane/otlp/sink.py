@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import PriceCatalogue
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class OtlpOutput:
         self._config = config
         self._sources = sources
         self._count_drops = count_drops
-        self._boundary = Boundary(_log)
+        self._boundary = ErrorBoundary(_log)
         self._started = False
         self._push: OtlpPush | None = None
 

@@ -21,7 +21,7 @@ from typing import Final
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.runtime.gaps import Gaps
 from windowpane.runtime.lanes import Lane
 
@@ -68,7 +68,7 @@ class Pipeline:
         self._urgent = min(capacity_events // 2, 2 * CHUNK_EVENTS)
         self._linger = linger_seconds
         self._count_drops = count_drops
-        self._boundary = Boundary(_log)
+        self._boundary = ErrorBoundary(_log)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
         self._closed = False
         self._holders: set[int] = set()
@@ -112,7 +112,7 @@ class Pipeline:
                 self._urged = True
                 self._signals.put(None)
         except Exception as error:  # noqa: BLE001  # nothing of ours may reach the agent
-            self._boundary.caught("queueing events", error)
+            self._boundary.log_failure("queueing events", error)
 
     @property
     def queued_events(self) -> int:
@@ -196,7 +196,7 @@ class Pipeline:
         try:
             self._wake(request)
         except RuntimeError as error:  # no thread can be started while the interpreter shuts down
-            self._boundary.caught("starting the worker", error)
+            self._boundary.log_failure("starting the worker", error)
             return False
         return request.done.wait(timeout_seconds)
 
@@ -250,7 +250,7 @@ class Pipeline:
         queued += told
         queued.sort(key=lambda event: (event.context.stream_id, event.n))
         self._deliver(queued)
-        self._boundary.say("full", "the queue was full: events of %d streams were dropped", len(told))
+        self._boundary.warn("full", "the queue was full: events of %d streams were dropped", len(told))
 
     def _next_batch(self) -> list[Event]:
         batch = self._batches.popleft()
@@ -263,7 +263,7 @@ class Pipeline:
         for lane in self._lanes:
             failure = lane.write(events)
             if failure is not None:
-                self._boundary.caught(f"sink {lane.name}", failure.error)
+                self._boundary.log_failure(f"sink {lane.name}", failure.error)
                 if self._count_drops is not None:
                     self._count_drops(lane.name, "error", failure.events)
         if self._listeners:
@@ -275,7 +275,7 @@ class Pipeline:
             try:
                 alerts += engine.judge((event,))
             except Exception as error:  # noqa: BLE001  # one event's fault is not the others'
-                self._boundary.caught("judging alerts", error)
+                self._boundary.log_failure("judging alerts", error)
         return alerts
 
     def _notify(self, events: Sequence[Event]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.version import package_version
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import WindowpaneError
 from windowpane.metrics.families import Family, FamilySource
 from windowpane.metrics.fold import AlertKey, MetricState
@@ -112,7 +112,7 @@ class MetricsOutput:
         self._alerts = tuple(alerts)
         self._queue_events = queue_events
         self._output: StoreOutput | None = None
-        self._boundary = Boundary(_log)
+        self._boundary = ErrorBoundary(_log)
         self._build()
 
     def _build(self) -> None:

@@ -20,7 +20,7 @@ from windowpane.config.schema import Config
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpOutput
 from windowpane.runtime.current import running_outputs, set_running_outputs
@@ -40,7 +40,7 @@ class Runtime:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._boundary = Boundary(_log)
+        self._boundary = ErrorBoundary(_log)
         self._closed = False
         rules = config.alert_rules()
         open_store = _store_opener(config)

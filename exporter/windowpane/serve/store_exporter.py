@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from windowpane.config.schema import Config
 from windowpane.core.version import package_version
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import EventFormatError, WindowpaneError
 from windowpane.metrics.fold import AlertKey, MetricState
 from windowpane.metrics.internal import InternalMetrics
@@ -46,7 +46,7 @@ class StoreServer:
         self._config = config or Config()
         self._after_seq = 0
         self._unreadable_seq = 0
-        self._boundary = Boundary(_log)
+        self._boundary = ErrorBoundary(_log)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure = ""
@@ -93,13 +93,13 @@ class StoreServer:
         try:
             self.state.apply(stored.event, counted=stored.counted)
         except Exception as error:  # noqa: BLE001  # whatever it is, the others are folded
-            self._boundary.caught("folding an event", error)
+            self._boundary.log_failure("folding an event", error)
             self._dropped("metrics", "error", 1)
 
     def _unreadable(self, seq: int, error: EventFormatError) -> None:
         """Stored bytes are no event: they are passed over, once, and verifying the chain says where they are."""
         self._unreadable_seq = seq
-        self._boundary.caught("reading a stored event", error)
+        self._boundary.log_failure("reading a stored event", error)
         self._dropped("metrics", "error", 1)
 
     def start(self) -> None:

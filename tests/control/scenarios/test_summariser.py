@@ -9,7 +9,7 @@ import pytest
 from builders import is_valid, manager, sent, talk, words
 
 from windowpane.core.events import ContentCompressed, PressureMeasured
-from windowpane.effects.requests import Proposal
+from windowpane.effects.commands import CompactionProposal
 from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
 
@@ -157,9 +157,9 @@ def test_scenario_113_exactly_what_was_sent_to_the_summariser_is_removed() -> No
 def test_scenario_114_a_compaction_can_be_vetoed() -> None:
     """Whoever is asked sees what is proposed and how small it would get; a no keeps the conversation."""
     sink = RecordingSink()
-    asked: list[Proposal] = []
+    asked: list[CompactionProposal] = []
 
-    def no(proposal: Proposal) -> bool:
+    def no(proposal: CompactionProposal) -> bool:
         asked.append(proposal)
         return False
 
@@ -179,7 +179,7 @@ def test_scenario_114_a_compaction_can_be_vetoed() -> None:
 def test_scenario_114_what_was_forecast_stands_beside_what_was_freed() -> None:
     """The summary is no larger than was told, and the measurements before and after show what really left."""
     sink = RecordingSink()
-    asked: list[Proposal] = []
+    asked: list[CompactionProposal] = []
     with manager(sink, limit=32_768) as window:
         window.before_compaction(asked.append)
         for n in range(7):

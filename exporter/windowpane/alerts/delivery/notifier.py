@@ -25,7 +25,7 @@ from windowpane.alerts.delivery.outbox import Entry, Letter, Outbox, held_by_ano
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.worker import Delivery, DeliverySettings
 from windowpane.core.events import Event
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 
 _log = logging.getLogger("windowpane.alerts")
 
@@ -75,7 +75,7 @@ class Notifier:
         self._emit = emit
         self._count = count
         self._clock = clock
-        self._boundary = Boundary(_log)
+        self._boundary = ErrorBoundary(_log)
         self._deliveries = {
             key: Delivery(
                 channel,
@@ -174,12 +174,12 @@ class Notifier:
                     self._put(list(self._unsaved), now, due_at)
                     self._unsaved.clear()
                 except ValueError as error:  # one of them cannot be written at all: find it
-                    self._boundary.caught("writing an alert", error)
+                    self._boundary.log_failure("writing an alert", error)
                     self._save_singly(now, due_at)
                 except sqlite3.Error as error:
                     if held_by_another(error):
                         raise
-                    self._boundary.caught("writing the outbox", error)
+                    self._boundary.log_failure("writing the outbox", error)
                     self._spare.put(list(self._unsaved), now=now, due_at=due_at)
                     self._unsaved.clear()
 

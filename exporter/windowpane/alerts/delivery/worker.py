@@ -16,7 +16,7 @@ from windowpane.alerts.delivery.message import message_of
 from windowpane.alerts.delivery.outbox import Letter, Outbox
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.delivery.rate_limit import RateLimit
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 
 IDLE_SECONDS: Final = 30.0
 """Look for what other processes left behind at least this often."""
@@ -59,7 +59,7 @@ class Delivery:
         settings: DeliverySettings,
         tell: Tell,
         clock: Callable[[], float],
-        boundary: Boundary,
+        boundary: ErrorBoundary,
         public_url: str | None = None,
         quiet: QuietHours | None = None,
     ) -> None:
@@ -154,7 +154,7 @@ class Delivery:
             pause = min(settings.retry_seconds * 2 ** min(attempts, 20), settings.retry_maximum_seconds)
             outbox.postpone(young, due_at=now + max(pause, at_least))
             self._tell(self.channel, young, "retried")
-            self._boundary.say(
+            self._boundary.warn(
                 f"retry {self.channel.key}", "an alert was not delivered: %s; trying again", reason
             )
         if old:

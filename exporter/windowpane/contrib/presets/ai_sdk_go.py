@@ -16,7 +16,7 @@ from windowpane.contrib.presets.history import drop_plan, from_message, history_
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import LimitSource
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import TARGET_SHARE, Levels
@@ -195,7 +195,7 @@ def _check(strategy: Strategy) -> None:
 def _rung(strategy: Strategy) -> Rung:
     """The strategy as a rung that reports the status event, whatever it achieved."""
 
-    def run(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    def run(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
         used = core.used()
         outcome = yield from _act(strategy, core, limits, levels)
         applied = "compaction applied" if outcome else "nothing could be compacted"
@@ -210,7 +210,7 @@ def _rung(strategy: Strategy) -> Rung:
     return Rung(action, lambda core, levels: core.used() >= levels.evict, run)
 
 
-def _act(strategy: Strategy, core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def _act(strategy: Strategy, core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     if isinstance(strategy, Summarize):
         shape = Shape(keeps=newest(strategy.keep), user_tokens=0, user_ratio=0.0)
         return compact_unless_stopped(core, limits, levels, trigger="max_token_ratio", shape=shape)

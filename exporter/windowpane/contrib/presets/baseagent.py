@@ -15,7 +15,7 @@ from windowpane.contrib.presets.pruning import Pruning, plan_prune
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import LimitSource
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
@@ -83,7 +83,7 @@ class Numbers:
         share = min(1.0, limits.limit_tokens / self.model_context_limit)
         return Pruning(int(self.prune_protect * share), int(self.prune_minimum * share), policy="baseagent.prune")
 
-    def prune(self, core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    def prune(self, core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
         """Clear old results, and tell about it as the source does."""
         pruning = self.pruning_of(limits)
         before = core.used()
@@ -140,7 +140,7 @@ def log_context(core: Core) -> None:
     )
 
 
-def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     before = core.used()
     outcome = yield from compact_unless_stopped(core, limits, levels, trigger="overflow", shape=SHAPE)
     if outcome:

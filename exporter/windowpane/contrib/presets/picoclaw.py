@@ -23,7 +23,7 @@ from windowpane.contrib.presets.picoclaw_budget import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import LimitSource
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
@@ -92,7 +92,7 @@ def _said(core: Core, limits: WindowLimits) -> list[Said]:
 
 
 def _forced(reason: str) -> Rung:
-    def run(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    def run(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
         before = len(_said(core, limits))
         outcome = yield from compact(core, limits, levels, trigger=reason, shape=FORCED)
         if outcome:
@@ -130,7 +130,7 @@ def _summary_due(messages: int, percent: int) -> Callable[[Core, Levels], bool]:
     return due
 
 
-def _summarize(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def _summarize(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     before = len(_said(core, limits))
     outcome = yield from compact_unless_stopped(core, limits, levels, trigger="summarize", shape=SUMMARY)
     if outcome:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.fidelity.judge.judge import Judgement, JudgeSettings, judge
 from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question, questions_from
 from windowpane.fidelity.judge.writing import write_questions
@@ -53,7 +53,7 @@ def evaluate_compression(
     settings: JudgeSettings | None = None,
     limit: int = MAXIMUM_QUESTIONS,
     write: bool = False,
-) -> Program[Evaluation]:
+) -> Effect[Evaluation]:
     """Ask the judge about one compression; with *write* the model writes the questions, else facts do.
 
     Half of the questions at most come from earlier compressions.

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Final
 
 from windowpane.core.vocabulary import Fate
-from windowpane.effects.requests import AskModel, Program
+from windowpane.effects.commands import CallModel, Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.answers import Verdict, read_answer, read_verdict
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, answer_prompt, chunks, compare_prompt
@@ -105,7 +105,7 @@ class _Stopped(Exception):  # noqa: N818 (control flow: the model failed too oft
 
 def judge(
     original: str, compressed: str, questions: Sequence[Question], *, settings: JudgeSettings | None = None
-) -> Program[Judgement]:
+) -> Effect[Judgement]:
     """How much of what *questions* ask of *original* can still be answered from *compressed*."""
     (judgement,) = yield from judge_chain(original, [compressed], questions, settings=settings)
     return judgement
@@ -113,7 +113,7 @@ def judge(
 
 def judge_chain(
     original: str, stages: Sequence[str], questions: Sequence[Question], *, settings: JudgeSettings | None = None
-) -> Program[tuple[Judgement, ...]]:
+) -> Effect[tuple[Judgement, ...]]:
     """A judgement of each stage of a chain of compressions, every one against the first original."""
     asker = _Asker(settings or JudgeSettings())
     if not questions:
@@ -137,7 +137,7 @@ def judge_chain(
         return tuple(failed for _ in stages)
 
 
-def _key(asker: _Asker, original: str, question: Question) -> Program[str | None]:
+def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]:
     """The original's answer; None where it has none, or another than the one that was expected."""
     expected = read_answer(question.expected) if question.expected else None
     if question.expected and expected is None:
@@ -151,7 +151,7 @@ def _key(asker: _Asker, original: str, question: Question) -> Program[str | None
     return expected if agreed == "yes" else None
 
 
-def _judge_stage(asker: _Asker, stage: str, keyed: Sequence[_Keyed]) -> Program[list[Judged]]:
+def _judge_stage(asker: _Asker, stage: str, keyed: Sequence[_Keyed]) -> Effect[list[Judged]]:
     judged: list[Judged] = []
     for item in keyed:
         one = yield from _judge_one(asker, stage, item)
@@ -159,7 +159,7 @@ def _judge_stage(asker: _Asker, stage: str, keyed: Sequence[_Keyed]) -> Program[
     return judged
 
 
-def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Program[Judged]:
+def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Effect[Judged]:
     fates: list[Fate] = []
     answers: list[str] = []
     for replicate in range(asker.settings.replicates):
@@ -185,7 +185,7 @@ class _Asker:
         self.calls = 0
         self._failures = 0
 
-    def answer(self, question: str, text: str) -> Program[str | None]:
+    def answer(self, question: str, text: str) -> Effect[str | None]:
         """The answer of *text*, of its last part that has one; empty for not knowing, None for no reply."""
         heard = False
         for part in reversed(list(chunks(text, self.settings.chunk_chars))):
@@ -198,16 +198,16 @@ class _Asker:
                 return answer
         return "" if heard else None
 
-    def agree(self, question: str, key: str, answer: str, *, replicate: int) -> Program[Verdict | None]:
+    def agree(self, question: str, key: str, answer: str, *, replicate: int) -> Effect[Verdict | None]:
         """Whether *answer* says what *key* says; which of them is shown first is drawn from the content."""
         drawn = blake2b(f"{question}\0{key}\0{replicate}".encode("utf-8", "surrogatepass"), digest_size=1)
         first, second = (key, answer) if drawn.digest()[0] % 2 else (answer, key)
         said = yield from self._ask(*compare_prompt(question, first, second))
         return None if said is None else read_verdict(said)
 
-    def _ask(self, system: str, user: str) -> Program[str | None]:
+    def _ask(self, system: str, user: str) -> Effect[str | None]:
         self.calls += 1
-        answer = yield AskModel(system, user)
+        answer = yield CallModel(system, user)
         if not answer.failed:
             self._failures = 0
             return str(answer.value or "").strip() or None  # silence is no answer, not even that it does not know

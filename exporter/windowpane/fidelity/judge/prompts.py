@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from windowpane.effects.fences import fenced
+from windowpane.effects.model_calls import fenced
 
 CHUNK_CHARS: Final = 60_000
 """Of a text shown at once; a longer one is shown in parts, so that nothing of it goes unseen."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
-from windowpane.effects.run import MODEL_TIMEOUT_SECONDS, Model, name_of, run
+from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.evaluation import Compression, Evaluation, evaluate_compression, text_of
 from windowpane.fidelity.judge.judge import JudgeSettings
@@ -70,7 +70,7 @@ class SampledJudge:
 
     def __init__(self, judge: Model, sample: Sample | None = None) -> None:
         self.sample = sample or Sample()
-        self.name = name_of(judge)
+        self.name = model_name(judge)
         self.dropped = 0
         """Chosen compressions that found the queue full, or no calls left."""
         self.calls = 0
@@ -113,7 +113,7 @@ class SampledJudge:
             limit=self.sample.questions,
             write=self.sample.writes_questions,
         )
-        return run(program, self._ask, timeout_seconds=self.sample.timeout_seconds)
+        return run_effect(program, self._ask, timeout_seconds=self.sample.timeout_seconds)
 
     def _is_spent(self) -> bool:
         return self.sample.max_calls is not None and self.calls >= self.sample.max_calls

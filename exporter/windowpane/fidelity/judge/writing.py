@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from windowpane.effects.requests import AskModel, Program
+from windowpane.effects.commands import CallModel, Effect
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
 from windowpane.fidelity.judge.questions import KINDS, MAXIMUM_QUESTIONS, Question, QuestionKind
 
@@ -14,7 +14,7 @@ MAXIMUM_PARTS: Final = 4
 
 def write_questions(
     text: str, *, limit: int = MAXIMUM_QUESTIONS, chunk_chars: int = CHUNK_CHARS
-) -> Program[tuple[Question, ...]]:
+) -> Effect[tuple[Question, ...]]:
     """At most *limit* questions about *text* with the answers it gives; none where the model wrote none."""
     parts = list(chunks(text, chunk_chars))
     if len(parts) > MAXIMUM_PARTS:
@@ -22,7 +22,7 @@ def write_questions(
         parts = [parts[round(n * last / (MAXIMUM_PARTS - 1))] for n in range(MAXIMUM_PARTS)]
     written: dict[str, Question] = {}
     for part in parts:
-        answer = yield AskModel(*write_prompt(part, count=max(1, -(-limit // len(parts)))))
+        answer = yield CallModel(*write_prompt(part, count=max(1, -(-limit // len(parts)))))
         if not answer.failed:
             for question in read_questions(str(answer.value or "")):
                 written.setdefault(question.text, question)

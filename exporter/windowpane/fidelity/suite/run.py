@@ -8,8 +8,7 @@ from pathlib import Path
 
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
-from windowpane.effects.fences import fenced
-from windowpane.effects.run import Model, ask, name_of, run
+from windowpane.effects.model_calls import Model, call_model, fenced, model_name, run_effect
 from windowpane.exceptions import WindowpaneError
 from windowpane.fidelity.facts import extract
 from windowpane.fidelity.judge.evaluation import text_of
@@ -51,7 +50,7 @@ class Setup:
     @property
     def compressor_name(self) -> str:
         """What made the summaries."""
-        return EXTRACTIVE if self.compressor is None else name_of(self.compressor)
+        return EXTRACTIVE if self.compressor is None else model_name(self.compressor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,12 @@ def run_suite(
         except WindowpaneError as error:
             reports.append(CaseReport(case.name, floor, Judgement(None, reason=str(error))))
     return SuiteReport(
-        suite.name, name_of(setup.judge), setup.compressor_name, tuple(reports), minimum, dict(suite.dimensions)
+        suite.name,
+        model_name(setup.judge),
+        setup.compressor_name,
+        tuple(reports),
+        minimum,
+        dict(suite.dimensions),
     )
 
 
@@ -144,7 +148,7 @@ def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: Setup, *, floo
     for stretch in _stretches(blocks, suite.rounds):
         summary = _compress(stretch, summary, case.goal, suite.summary_tokens, setup)
     questions: Sequence[Question] = [entry.question() for entry in case.questions] or questions_from(blocks)
-    judgement = run(
+    judgement = run_effect(
         judge(original, summary, questions, settings=setup.settings),
         setup.judge,
         timeout_seconds=MODEL_TIMEOUT_SECONDS,
@@ -171,7 +175,7 @@ def _compress(blocks: Sequence[Block], previous: str, goal: str, max_tokens: int
     parts = [f"[summary of what came before]\n{previous}"] if previous else []
     parts += [f"[goal]\n{goal}"] if goal else []
     user = fenced([*parts, *transcript(blocks, setup.counter)])
-    answer = ask(
+    answer = call_model(
         setup.compressor,
         f"{system}\n{SHORTER.format(tokens=max_tokens)}",
         user,

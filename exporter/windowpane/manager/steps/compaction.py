@@ -14,7 +14,7 @@ from windowpane.core.events import BreakerOpened, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, Component
 from windowpane.core.window.blocks import Block
-from windowpane.effects.requests import Consult, KeepOriginals, Program, Proposal
+from windowpane.effects.commands import ArchiveOriginals, CompactionProposal, ConfirmCompaction, Effect
 from windowpane.fidelity.facts import extract
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
@@ -54,7 +54,7 @@ def compact(
     trigger: str,
     shape: Shape = ENGINE_SHAPE,
     writer: Writer = COMPACTOR,
-) -> Program[Outcome]:
+) -> Effect[Outcome]:
     """Replace the older conversation by a summary; reports acceptance, rejection and fidelity.
 
     Where the window changed while the summary was written, the plan is made again; the summary is used if that
@@ -72,7 +72,7 @@ def compact(
 
 def _compact(
     core: Core, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape, writer: Writer
-) -> Program[Outcome]:
+) -> Effect[Outcome]:
     started = core.timer()
     made: _Made | None = None
     for _ in range(REPLANS):
@@ -92,24 +92,24 @@ def _compact(
     return NOTHING
 
 
-def _is_wanted(core: Core, plan: CompactionPlan, trigger: str, writer: Writer) -> Program[bool]:
+def _is_wanted(core: Core, plan: CompactionPlan, trigger: str, writer: Writer) -> Effect[bool]:
     """Whether nobody objects."""
     if not core.consulted:
         return True
-    answer = yield Consult(
-        Proposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
+    answer = yield ConfirmCompaction(
+        CompactionProposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
     )
     return answer.value is not False
 
 
-def _make(core: Core, plan: CompactionPlan, target: int, *, shape: Shape, writer: Writer) -> Program[_Made]:
+def _make(core: Core, plan: CompactionPlan, target: int, *, shape: Shape, writer: Writer) -> Effect[_Made]:
     """Keep the originals and write the summary."""
     facts = extract(plan.removed)
     handle = None
     if core.settings.archive:
         handle = handle_of(f"c{plan.removed[0].id[1:]}")
         text = "\n\n".join(_archived(plan.removed))
-        answer = yield KeepOriginals(((handle, text), *_originals(plan.removed)))
+        answer = yield ArchiveOriginals(((handle, text), *_originals(plan.removed)))
         handle = None if answer.failed else handle
     stretch = Stretch(plan, facts, handle, target, shape.by_model)
     return _Made(stretch, (yield from writer.draft(core, stretch)))

@@ -9,8 +9,8 @@ from typing import Final
 
 from windowpane.core.events import TrendReport
 from windowpane.core.window.blocks import Block
-from windowpane.effects.fences import fenced
-from windowpane.effects.requests import ArchiveCheckpoint, AskModel, Program
+from windowpane.effects.commands import ArchiveCheckpoint, CallModel, Effect
+from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import extract
 from windowpane.manager.engine import Core
 from windowpane.manager.plans.checkpoint import goal_text
@@ -36,7 +36,7 @@ class Completion:
     """Subtasks that were planned or under way and never done."""
 
 
-def complete(core: Core, summary: str) -> Program[Completion]:
+def complete(core: Core, summary: str) -> Effect[Completion]:
     """Sum the task up, save and archive its last checkpoint, end the session.
 
     Where another session has gone on with the task, its newer checkpoint stays. Nothing said of the task from
@@ -50,11 +50,11 @@ def complete(core: Core, summary: str) -> Program[Completion]:
     return Completion(summary, core.tracker.end("completed"), tuple(core.task.unfinished))
 
 
-def _summary(core: Core) -> Program[str]:
+def _summary(core: Core) -> Effect[str]:
     blocks = [block for block in core.tracker.window if block.content_type != "system_prompt"]
     if core.settings.model and blocks:
         prompt = f"{COMPACTION}\n{SHORTER.format(tokens=FINAL_TOKENS)}"
-        answer = yield AskModel(prompt, fenced(transcript(blocks, core.counter)))
+        answer = yield CallModel(prompt, fenced(transcript(blocks, core.counter)))
         text = "" if answer.failed else completed(core, str(answer.value or ""), None)
         if text:
             return text

@@ -14,7 +14,7 @@ from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBloc
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.effects.requests import KeepOriginals, Program
+from windowpane.effects.commands import ArchiveOriginals, Effect
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels, cache_break_even
 from windowpane.manager.plans.eviction import EvictionPlan, Step, plan_eviction
@@ -65,7 +65,7 @@ def evict(
     minimum_tokens: int,
     target_used: int | None = None,
     policy: Policy | None = None,
-) -> Program[Outcome]:
+) -> Effect[Outcome]:
     """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
     target = levels.target if target_used is None else target_used
     chosen = policy or core.settings.policy
@@ -83,7 +83,7 @@ def evict(
 
 def evict_by(
     core: Core, limits: WindowLimits, plan_of: PlanOf, worth: Callable[[EvictionPlan], int]
-) -> Program[Outcome]:
+) -> Effect[Outcome]:
     """Apply what *plan_of* plans, unless it frees less than *worth* says it has to."""
     handles = core.settings.archive
     for _ in range(REPLANS):
@@ -94,7 +94,7 @@ def evict_by(
             core.fruitless_used = core.used()
             return NOTHING
         if handles:
-            answer = yield KeepOriginals(_originals(plan))
+            answer = yield ArchiveOriginals(_originals(plan))
             if answer.failed:
                 handles = False
                 continue
@@ -194,7 +194,7 @@ def _evicted(step: Step, block: Block, stand_in: Block | None, *, handles: bool)
     )
 
 
-def cut_within_turn(core: Core, *, target_used: int) -> Program[Outcome]:
+def cut_within_turn(core: Core, *, target_used: int) -> Effect[Outcome]:
     """Shorten what is longest, middle-out: tool results, then the model's own words, calls and user messages.
 
     The last resort, until *target_used* is reached: what may not leave stays, but not in full. Originals go to
@@ -231,7 +231,7 @@ def water_level(sizes: Sequence[int], excess: int, smallest: int) -> int:
     return low
 
 
-def keep_original(core: Core, block: Block, *, root: str = "", text: str | None = None) -> Program[str | None]:
+def keep_original(core: Core, block: Block, *, root: str = "", text: str | None = None) -> Effect[str | None]:
     """The handle under which the original of *block* can be fetched; None where it is not kept.
 
     *root* and *text* are the id and the text it came in with, where it was shortened before.
@@ -239,11 +239,11 @@ def keep_original(core: Core, block: Block, *, root: str = "", text: str | None 
     if block.handle is not None or not core.settings.archive:
         return block.handle
     handle = handle_of(root or block.id)
-    answer = yield KeepOriginals(((handle, (block.text or "") if text is None else text),))
+    answer = yield ArchiveOriginals(((handle, (block.text or "") if text is None else text),))
     return None if answer.failed else handle
 
 
-def _shorten(core: Core, block: Block, max_tokens: int) -> Program[int]:
+def _shorten(core: Core, block: Block, max_tokens: int) -> Effect[int]:
     tracker = core.tracker
     handle = yield from keep_original(core, block)
     if block.id not in tracker.window:

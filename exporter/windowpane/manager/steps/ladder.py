@@ -13,7 +13,7 @@ from typing import Final
 
 from windowpane.core.events import BreakerOpened
 from windowpane.core.limits import WindowLimits
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
@@ -56,7 +56,7 @@ class Rung:
     action: Action
     due: Callable[[Core, Levels], bool]
     """Asked when the ladder reaches it, with what the rungs before have freed."""
-    run: Callable[[Core, WindowLimits, Levels], Program[Outcome]]
+    run: Callable[[Core, WindowLimits, Levels], Effect[Outcome]]
     until_roll: bool = False
     """Whether it is left out where a new window begins: what it would do, that does too."""
 
@@ -65,14 +65,14 @@ class Rung:
         return not (self.until_roll and core.used() >= levels.roll) and self.due(core, levels)
 
 
-def climb(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> Program[None]:
+def climb(core: Core, limits: WindowLimits, levels: Levels, tally: Tally) -> Effect[None]:
     """Take each rung that is due, in the order of the session's settings."""
     yield from take(core.settings.ladder, core, limits, levels, tally)
 
 
 def take(
     ladder: Sequence[str | Rung], core: Core, limits: WindowLimits, levels: Levels, tally: Tally
-) -> Program[None]:
+) -> Effect[None]:
     """Take each rung of *ladder* that is due, in order; one that fails is passed over, and logged once."""
     for step in ladder:
         rung = RUNGS.get(step) if isinstance(step, str) else step
@@ -88,7 +88,7 @@ def take(
                 _log.exception("%s failed; what comes after it on the ladder is tried instead", name)
 
 
-def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Merge what is alike, where the policy does, and evict what is still too much."""
     policy = core.settings.policy
     merged = NOTHING
@@ -104,11 +104,11 @@ def _evict(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]
     )
 
 
-def _evict_hard(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def _evict_hard(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     return evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1)
 
 
-def _evict_anything(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def _evict_anything(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Drop whatever may be dropped: nothing that can still leave may make a call impossible."""
     if core.settings.policy is None:
         return NOTHING
@@ -116,13 +116,13 @@ def _evict_anything(core: Core, limits: WindowLimits, levels: Levels) -> Program
     return (yield from evict(core, limits, levels, grades=GRADES[2:], minimum_tokens=1, policy=policy))
 
 
-def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     return compact_unless_stopped(core, limits, levels, trigger="pressure")
 
 
 def compact_unless_stopped(
     core: Core, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape = ENGINE_SHAPE
-) -> Program[Outcome]:
+) -> Effect[Outcome]:
     """Compact, unless the breaker is open; reports when it opens now."""
     breaker = core.breaker
     was_open = breaker.open
@@ -168,13 +168,13 @@ def background_compaction(begin_ratio: float | None = None) -> Rung:
             return used >= levels.checkpoint or min(used, core.sent) >= levels.evict
         return used >= max(levels.evict, min(levels.checkpoint, core.limits.at(begin_ratio)))
 
-    def run(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+    def run(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
         return _compact(core, limits, levels.above(core.standing()))
 
     return Rung("compact", due, run)
 
 
-def _cut(core: Core, limits: WindowLimits, _levels: Levels) -> Program[Outcome]:
+def _cut(core: Core, limits: WindowLimits, _levels: Levels) -> Effect[Outcome]:
     return cut_within_turn(core, target_used=limits.usable_tokens)
 
 

@@ -16,8 +16,8 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.effects.fences import fenced
-from windowpane.effects.requests import AskModel, KeepOriginals, Program
+from windowpane.effects.commands import ArchiveOriginals, CallModel, Effect
+from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.acceptance import Offer, reject
@@ -88,7 +88,7 @@ def merge_texts(texts: Sequence[str]) -> str:
     return "\n".join([newest, "[also, from earlier ones like it:]", *extra]) if extra else newest
 
 
-def merge_similar(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def merge_similar(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Merge what is alike until the target is reached."""
     freed = count = 0
     for cluster in clusters(core.snapshot(limits), _likeness(core))[:MERGES_A_TURN]:
@@ -143,19 +143,19 @@ def _kin(one: Block, other: Block) -> bool:
     return (one.content_type, one.tool_name) == (other.content_type, other.tool_name)
 
 
-def _merge(core: Core, cluster: Cluster) -> Program[int]:
+def _merge(core: Core, cluster: Cluster) -> Effect[int]:
     tracker, started = core.tracker, core.timer()
     texts = [block.text or "" for block in cluster.blocks]
     text, method, calls = merge_texts(texts), "extractive", 0
     if core.settings.model and not core.breaker.open:
-        answer = yield AskModel(MERGE.format(tokens=core.counter.count(text)), fenced(texts))
+        answer = yield CallModel(MERGE.format(tokens=core.counter.count(text)), fenced(texts))
         calls, said = 1, "" if answer.failed else str(answer.value or "").strip()
         if said and not reject(_offer(core, cluster, said)):
             text, method = said, core.settings.model
     handles = False
     if core.settings.archive:
         items = tuple((handle_of(block.id), block.text or "") for block in cluster.blocks if block.handle is None)
-        handles = not (yield KeepOriginals(items)).failed
+        handles = not (yield ArchiveOriginals(items)).failed
     if any(block.id not in tracker.window for block in cluster.blocks):
         return 0
     results = _results(core, cluster, text, handles=handles)

@@ -8,7 +8,7 @@ from typing import Final
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.core.limits import WindowLimits
 from windowpane.core.window.blocks import Block
-from windowpane.effects.requests import ProbeEnvironment, Program, SaveCheckpoint
+from windowpane.effects.commands import Effect, ProbeEnvironment, SaveCheckpoint
 from windowpane.exceptions import StaleCheckpointError
 from windowpane.manager.circuit_breaker import NO_PROGRESS
 from windowpane.manager.engine import Core
@@ -21,7 +21,7 @@ CHECKPOINT_TURNS: Final = 5
 """Turns between checkpoints while the window stays above their level."""
 
 
-def roll(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def roll(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Compact, save a checkpoint, and go on in a new window with what is left."""
     tracker = core.tracker
     before = core.used()
@@ -63,7 +63,7 @@ def _carry_on(core: Core, reason: str, kept: Sequence[Block]) -> None:
     core.reindex()
 
 
-def checkpoint_if_due(core: Core, levels: Levels, used_tokens: int) -> Program[None]:
+def checkpoint_if_due(core: Core, levels: Levels, used_tokens: int) -> Effect[None]:
     """Save a checkpoint when the window passes their level, and every few turns while it stays above."""
     last = core.checkpoint_turn
     if used_tokens < levels.checkpoint:
@@ -72,14 +72,14 @@ def checkpoint_if_due(core: Core, levels: Levels, used_tokens: int) -> Program[N
         yield from save_checkpoint(core, "pressure")
 
 
-def save_milestone(core: Core) -> Program[None]:
+def save_milestone(core: Core) -> Effect[None]:
     """Save the checkpoint that something which happened is still waiting for."""
     trigger, core.milestone = core.milestone, ""
     if trigger:
         yield from save_checkpoint(core, trigger)
 
 
-def save_checkpoint(core: Core, trigger: str, *, completed: str | None = None) -> Program[bool]:
+def save_checkpoint(core: Core, trigger: str, *, completed: str | None = None) -> Effect[bool]:
     """Save the session's state; False where another session has saved a newer one.
 
     A checkpoint that cannot be saved is reported and does not stop the session.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from windowpane.core.limits import WindowLimits
-from windowpane.effects.requests import Program
+from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
 from windowpane.manager.steps.compaction import compact
@@ -24,7 +24,7 @@ def may_note(core: Core, levels: Levels) -> bool:
     return bool(core.notes.notes) and core.wanting_notes != core.notes.notes and core.used() >= levels.evict
 
 
-def carry_notes(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def carry_notes(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Replace the older conversation by the notes, if they say enough."""
     outcome = yield from compact(core, limits, levels, trigger="pressure", writer=NOTES)
     if outcome:
@@ -32,7 +32,7 @@ def carry_notes(core: Core, limits: WindowLimits, levels: Levels) -> Program[Out
     return outcome
 
 
-def _draft(core: Core, stretch: Stretch) -> Program[Draft]:
+def _draft(core: Core, stretch: Stretch) -> Effect[Draft]:
     """The notes whole, with goal, progress and where the original is."""
     yield from ()
     core.wanting_notes = core.notes.notes

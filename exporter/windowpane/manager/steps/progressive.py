@@ -8,8 +8,8 @@ from typing import Final
 from windowpane.core.events import BreakerOpened, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF
-from windowpane.effects.fences import fenced
-from windowpane.effects.requests import AskModel, Program
+from windowpane.effects.commands import CallModel, Effect
+from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.progressive import (
@@ -37,7 +37,7 @@ class _Draft:
     model_calls: int = 0
 
 
-def let_age(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def let_age(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Shorten content by its age, oldest first, until the target is reached; a text is written once a level."""
     freed = count = asked = 0
     plan = plan_progressive(core.snapshot(limits), core.levelled, core.raw(levels.target))
@@ -54,7 +54,7 @@ def let_age(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome
     return Outcome(done, freed, core.used() > levels.target)
 
 
-def _draft(core: Core, aged: Aged, *, may_ask: bool) -> Program[_Draft]:
+def _draft(core: Core, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
     known = core.levelled.text(aged)
     if known is not None:
         return _Draft(known, "cached")
@@ -62,7 +62,7 @@ def _draft(core: Core, aged: Aged, *, may_ask: bool) -> Program[_Draft]:
     if core.settings.model and may_ask:
         calls = 1
         system = PROMPT.format(tokens=aged.max_tokens, level=LEVELS[aged.level].name)
-        answer = yield AskModel(system, fenced([aged.original]))
+        answer = yield CallModel(system, fenced([aged.original]))
         text = "" if answer.failed else f"[{LEVELS[aged.level].name}] {str(answer.value or '').strip()}"
         if answer.failed and core.breaker.failed():
             core.tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
@@ -74,7 +74,7 @@ def _draft(core: Core, aged: Aged, *, may_ask: bool) -> Program[_Draft]:
     return _Draft(text, "extractive", calls)
 
 
-def _replace(core: Core, aged: Aged, draft: _Draft) -> Program[int]:
+def _replace(core: Core, aged: Aged, draft: _Draft) -> Effect[int]:
     """Put the shorter form in the block's place; 0 where it is not used."""
     tracker, block = core.tracker, aged.block
     handle = yield from keep_original(core, block, root=aged.root, text=aged.original)

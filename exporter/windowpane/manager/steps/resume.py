@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windowpane.core.events import CheckpointLoaded, CheckpointRejected
-from windowpane.effects.requests import ArchiveCheckpoint, LoadCheckpoint, ProbeEnvironment, Program
+from windowpane.effects.commands import ArchiveCheckpoint, Effect, LoadCheckpoint, ProbeEnvironment
 from windowpane.exceptions import CorruptCheckpointError
 from windowpane.manager.engine import Core
 from windowpane.manager.plans.checkpoint import BOOTSTRAP_CHARACTERS, Document, Found, bootstrap
@@ -35,7 +35,7 @@ class Resumption:
     """What surrounds the task and is no longer as the checkpoint has it, one line each."""
 
 
-def resume(core: Core) -> Program[Resumption | None]:
+def resume(core: Core) -> Effect[Resumption | None]:
     """Take up the task's newest checkpoint; None on a cold start."""
     answer = yield LoadCheckpoint(core.task_id)
     if answer.failed:
@@ -66,7 +66,7 @@ def resume(core: Core) -> Program[Resumption | None]:
     return _take_up(core, document, task, drift)
 
 
-def start_anew(core: Core) -> Program[None]:
+def start_anew(core: Core) -> Effect[None]:
     """A cold start whatever was saved: what there is of the task is put aside."""
     yield ArchiveCheckpoint(core.task_id)
 

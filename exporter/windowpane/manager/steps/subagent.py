@@ -10,8 +10,8 @@ from typing import Final
 
 from windowpane.core.events import SubagentDelegated
 from windowpane.core.limits import WindowLimits
-from windowpane.effects.fences import fenced
-from windowpane.effects.requests import Answer, AskSubagent, Program
+from windowpane.effects.commands import CommandResult, Effect, RunSubagent
+from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import COMPACTION, transcript
@@ -23,7 +23,7 @@ from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
 METHOD: Final = "subagent"
 
 
-def delegate(core: Core, subtask: Subtask) -> Program[Returned | None]:
+def delegate(core: Core, subtask: Subtask) -> Effect[Returned | None]:
     """Have *subtask* done elsewhere; None where doing it in place is cheaper, or there is no sub-agent."""
     if not core.settings.subagent:
         return None
@@ -31,7 +31,7 @@ def delegate(core: Core, subtask: Subtask) -> Program[Returned | None]:
     if plan is None:
         return None
     core.tracker.record(plan.delegated)
-    answer = yield AskSubagent(plan.assignment)
+    answer = yield RunSubagent(plan.assignment)
     back = returned(plan, _text(answer), counter=core.counter, failed=_failure(answer))
     core.tracker.record(back.event)
     return back
@@ -42,12 +42,12 @@ def may_delegate(core: Core, levels: Levels) -> bool:
     return core.settings.subagent and levels.evict <= core.used() and not core.breaker.open
 
 
-def delegate_history(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def delegate_history(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Replace the older conversation by what a sub-agent with a clean window reports of it."""
     return compact(core, limits, levels, trigger="pressure", writer=SUBAGENT)
 
 
-def _draft(core: Core, stretch: Stretch) -> Program[Draft]:
+def _draft(core: Core, stretch: Stretch) -> Effect[Draft]:
     rules = (*core.constraints, *core.task.success_criteria)
     subtask = Subtask("Sum up the work below.", rules, expected_tokens=10**9)
     plan = plan_delegation(
@@ -56,7 +56,7 @@ def _draft(core: Core, stretch: Stretch) -> Program[Draft]:
     assert plan is not None, "looking through a whole conversation is worth a window of its own"
     core.tracker.record(SubagentDelegated(plan.child_session_id, core.digest(core.goal) if core.goal else None))
     shown = fenced(transcript(stretch.plan.removed, core.counter))
-    answer = yield AskSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
+    answer = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
     back = returned(plan, _text(answer), counter=core.counter, failed=_failure(answer))
     core.tracker.record(back.event)
     return Draft(completed(core, back.text, stretch.handle), METHOD, 1, _failure(answer))
@@ -70,9 +70,9 @@ def _child(core: Core) -> str:
     return f"{core.tracker.info.session_id}-{core.children}"
 
 
-def _text(answer: Answer) -> str | None:
+def _text(answer: CommandResult) -> str | None:
     return None if answer.failed or answer.value is None else str(answer.value)
 
 
-def _failure(answer: Answer) -> str:
+def _failure(answer: CommandResult) -> str:
     return f"sub-agent failed: {type(answer.error).__name__}" if answer.failed else ""

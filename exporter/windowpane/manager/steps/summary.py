@@ -8,8 +8,8 @@ from typing import Final
 
 from windowpane.core.events import Strategy
 from windowpane.core.window.blocks import Block
-from windowpane.effects.fences import fenced
-from windowpane.effects.requests import Answer, AskModel, Program
+from windowpane.effects.commands import CallModel, CommandResult, Effect
+from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import Fact
 from windowpane.manager.engine import Core
 from windowpane.manager.plans.acceptance import Offer, reject
@@ -54,20 +54,20 @@ class Writer:
     """One way of writing summaries."""
 
     strategy: Strategy
-    draft: Callable[[Core, Stretch], Program[Draft]]
+    draft: Callable[[Core, Stretch], Effect[Draft]]
     required: bool = True
     """Whether an attempt that is rejected counts against the breaker; else another writer comes after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    answer: Answer
+    answer: CommandResult
     calls: int
     shown: list[Block]
     """What the model was shown in the end."""
 
 
-def write(core: Core, stretch: Stretch) -> Program[Draft]:
+def write(core: Core, stretch: Stretch) -> Effect[Draft]:
     """A model's summary in at most two attempts, else the extractive one."""
     plan = stretch.plan
     calls, reason, shown = 0, "", list(plan.removed)
@@ -105,7 +105,7 @@ def write(core: Core, stretch: Stretch) -> Program[Draft]:
 COMPACTOR: Final = Writer("compaction", write)
 
 
-def _ask(core: Core, system: str, shown: list[Block]) -> Program[_Asked]:
+def _ask(core: Core, system: str, shown: list[Block]) -> Effect[_Asked]:
     """The model's answer; while it refuses the transcript as too large, the oldest quarter is left out.
 
     The same transcript is never sent twice to a model that refused it.
@@ -113,7 +113,7 @@ def _ask(core: Core, system: str, shown: list[Block]) -> Program[_Asked]:
     calls = 0
     while True:
         calls += 1
-        answer = yield AskModel(system, fenced(transcript(shown, core.counter)))
+        answer = yield CallModel(system, fenced(transcript(shown, core.counter)))
         groups = _group_ids(shown)
         if not answer.failed or classify(answer.error).kind != "overflow":
             return _Asked(answer, calls, shown)

@@ -7,8 +7,8 @@ from typing import Final
 from windowpane.core.events import BreakerOpened, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.window.blocks import Block
-from windowpane.effects.fences import fenced
-from windowpane.effects.requests import Answer, AskModel, Program
+from windowpane.effects.commands import CallModel, CommandResult, Effect
+from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Core
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import TOOL_RESULT
@@ -23,7 +23,7 @@ SHARE: Final = 0.25
 SHOWN_CHARACTERS: Final = 80_000
 
 
-def summarize_results(core: Core, limits: WindowLimits, levels: Levels) -> Program[Outcome]:
+def summarize_results(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Replace the largest tool results by what a model says they found, until the target is reached.
 
     Results that never leave, and those that were shortened before, stay as they are. A model that fails is not
@@ -64,11 +64,11 @@ def _shows_images(core: Core, block: Block) -> bool:
     return payload is not None and bool(payload.media)
 
 
-def _summarize(core: Core, block: Block) -> Program[int]:
+def _summarize(core: Core, block: Block) -> Effect[int]:
     """Put what the model found in one result in its place; tokens saved, 0 where its answer is not used."""
     tracker, started = core.tracker, core.timer()
     limit = int(SHARE * block.tokens)
-    answer = yield AskModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
+    answer = yield CallModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
     handle = yield from keep_original(core, block)
     if block.id not in tracker.window:
         return 0
@@ -104,7 +104,7 @@ def _summarize(core: Core, block: Block) -> Program[int]:
     return block.tokens - short.tokens
 
 
-def _refusal(answer: Answer, said: str, *, smaller: bool) -> str:
+def _refusal(answer: CommandResult, said: str, *, smaller: bool) -> str:
     """Why a summary is not used; empty where it is."""
     if answer.failed:
         return f"model failed: {type(answer.error).__name__}"

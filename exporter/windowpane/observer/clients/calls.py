@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.replies import Reply, read_reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from windowpane.core.events import Event, Usage
 
 REMEMBERED_MODELS: Final = 64
-boundary: Final = Boundary(logging.getLogger("windowpane"))
+boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 current_scope: Final[ContextVar[Scope | None]] = ContextVar("windowpane_session", default=None)
 
 

@@ -13,20 +13,20 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
-from windowpane.effects.error_boundary import Boundary
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.observer.clients.calls import WatchedCall, WatchedClient
 from windowpane.observer.messages import Shape
 
 RAW_HEADER: Final = "x-stainless-raw-response"
 WATCHED: Final = "_windowpane_watched"
-_boundary: Final = Boundary(logging.getLogger("windowpane"))
+_boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 
 
 def watch_resource(resource: object, shape: Shape, path: str, client: WatchedClient) -> None:
     """Watch the requests of *resource* that go to *path*."""
     post = getattr(resource, "_post", None)
     if resource is None or post is None:
-        _boundary.say(f"no {path}", "this release of the client has no %s to observe", path)
+        _boundary.warn(f"no {path}", "this release of the client has no %s to observe", path)
         return
     if getattr(post, WATCHED, False):
         return
