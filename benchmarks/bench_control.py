@@ -12,7 +12,7 @@ from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.snapshot import Item, Snapshot
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import CharacterCounter, RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import CharacterCounter, RecordingSink, chat_reply, in_memory_dependencies
 
 REPEATS = 15
 ROUNDS = 400
@@ -48,7 +48,10 @@ class Quiet:
     def __init__(self, blocks: int) -> None:
         self.sink = RecordingSink()
         self.window = ContextWindowManager(
-            agent="bench", model="none", limit_tokens=blocks * 100 + 100_000, seams=in_memory_seams(self.sink)
+            agent="bench",
+            model="none",
+            limit_tokens=blocks * 100 + 100_000,
+            dependencies=in_memory_dependencies(self.sink),
         )
         for n in range(blocks - 2 * TURNS):
             self.window.add_memory(f"m{n}")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 BLOCKS = 100_000
 LIMIT_BYTES = 1_024
@@ -43,10 +43,12 @@ CASES: dict[str, Fill] = {"messages": messages, "calls and results": loop, "resu
 
 def measured(fill: Fill) -> tuple[int, float]:
     """Blocks in the window, and the bytes of each that are not its text."""
-    seams = replace(in_memory_seams(RecordingSink()), emit=lambda _batch: None, archive=None, checkpoints=None)
+    dependencies = replace(
+        in_memory_dependencies(RecordingSink()), emit=lambda _batch: None, archive=None, checkpoints=None
+    )
     gc.collect()
     tracemalloc.start()
-    window = ContextWindowManager(agent="bench", model="none", limit_tokens=10**9, seams=seams)
+    window = ContextWindowManager(agent="bench", model="none", limit_tokens=10**9, dependencies=dependencies)
     fill(window, BLOCKS)
     window.flush()
     gc.collect()

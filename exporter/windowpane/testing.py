@@ -10,7 +10,7 @@ from windowpane.core.events import Event, Payload
 from windowpane.core.vocabulary import CountSource
 from windowpane.exceptions import StaleCheckpointError
 from windowpane.manager.plans.checkpoint import Found, generation
-from windowpane.manager.session import Seams
+from windowpane.manager.session import Dependencies
 
 P = TypeVar("P")
 
@@ -145,9 +145,9 @@ def chat_reply(
     return reply
 
 
-def in_memory_seams(sink: RecordingSink, *, model: ScriptedModel | None = None) -> Seams:
-    """Seams for a manager that touches nothing outside the test."""
-    return Seams(
+def in_memory_dependencies(sink: RecordingSink, *, model: ScriptedModel | None = None) -> Dependencies:
+    """Dependencies for a manager that touches nothing outside the test."""
+    return Dependencies(
         counter=CharacterCounter(),
         digest=lambda text: blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
         emit=sink.write,

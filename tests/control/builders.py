@@ -13,13 +13,17 @@ from windowpane.core.window.blocks import Block
 from windowpane.manager.snapshot import Item, Snapshot
 from windowpane.manager.status import Decision
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 
 def manager(sink: RecordingSink, *, limit: int | None = 100_000, **options: Any) -> ContextWindowManager:
     """A manager that touches nothing outside the test."""
-    seams = options.pop("seams", None) or in_memory_seams(sink, model=options.pop("model", None))
-    return ContextWindowManager(agent="tester", model="no-such-model", limit_tokens=limit, seams=seams, **options)
+    dependencies = options.pop("dependencies", None) or in_memory_dependencies(
+        sink, model=options.pop("model", None)
+    )
+    return ContextWindowManager(
+        agent="tester", model="no-such-model", limit_tokens=limit, dependencies=dependencies, **options
+    )
 
 
 def words(tokens: int, *, tag: str = "w") -> str:

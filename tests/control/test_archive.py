@@ -19,8 +19,8 @@ from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.plans.checkpoint import bootstrap, checksum, decode, encode
 from windowpane.runtime import managers as managing
-from windowpane.runtime.managers import ContextWindowManager, default_seams
-from windowpane.testing import ManualClock, RecordingSink, chat_reply, in_memory_seams
+from windowpane.runtime.managers import ContextWindowManager, default_dependencies
+from windowpane.testing import ManualClock, RecordingSink, chat_reply, in_memory_dependencies
 
 
 def plain(text: str) -> str:
@@ -108,7 +108,7 @@ def test_a_process_that_runs_for_weeks_deletes_expired_originals_too(tmp_path: P
         old = folder / "archive" / "old"
         old.mkdir(parents=True, exist_ok=True)
         os.utime(old, (1, 1))
-        default_seams("gpt-5", data_folder=folder)
+        default_dependencies("gpt-5", data_folder=folder)
         return old.exists()
 
     assert [is_left(tmp_path / name) for name in ("a", "a", "b", "a")] == [False, True, False, True]
@@ -208,9 +208,14 @@ def test_the_markdown_is_for_people(tmp_path: Path) -> None:
     store = FileCheckpoints(tmp_path, redact=plain)
     from dataclasses import replace
 
-    seams = replace(in_memory_seams(sink), checkpoints=store)
+    dependencies = replace(in_memory_dependencies(sink), checkpoints=store)
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=8_192, session_id="s1", task_goal="Migrate it", seams=seams
+        agent="a",
+        model="m",
+        limit_tokens=8_192,
+        session_id="s1",
+        task_goal="Migrate it",
+        dependencies=dependencies,
     ) as window:
         window.add_user("Next: migrate src/auth.ts. You must never touch config.ts.")
         for n in range(12):
@@ -226,10 +231,10 @@ def test_the_markdown_is_for_people(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "s1.json").read_text())["goal"] == "Migrate it"
 
 
-def test_the_default_seams_keep_everything_under_one_folder(tmp_path: Path) -> None:
+def test_the_default_dependencies_keep_everything_under_one_folder(tmp_path: Path) -> None:
     """A manager made with names alone works, with files only where it was told."""
-    seams = default_seams("gpt-4o", data_folder=tmp_path)
-    with ContextWindowManager(agent="a", model="gpt-4o", seams=seams) as window:
+    dependencies = default_dependencies("gpt-4o", data_folder=tmp_path)
+    with ContextWindowManager(agent="a", model="gpt-4o", dependencies=dependencies) as window:
         window.add_user("hello")
         decision = window.on_turn_start()
 

@@ -14,7 +14,7 @@ from message_rules import anthropic_faults, openai_faults
 from windowpane.core.events import BlocksEvicted, ContentCompressed
 from windowpane.manager.plans.summary_sections import HEADINGS
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 SUMMARY = f"{HEADINGS['state']}\n- next: auth.ts"
 
@@ -49,7 +49,7 @@ def test_an_async_loop_is_managed_like_a_sync_one() -> None:
 
     async def on_a_loop(sink: RecordingSink) -> None:
         async with AsyncContextWindowManager(
-            agent="a", model="m", limit_tokens=16_384, seams=in_memory_seams(sink)
+            agent="a", model="m", limit_tokens=16_384, dependencies=in_memory_dependencies(sink)
         ) as window:
             for n in range(40):
                 talk(window, n)
@@ -60,7 +60,7 @@ def test_an_async_loop_is_managed_like_a_sync_one() -> None:
 
     def on_a_thread(sink: RecordingSink) -> None:
         with ContextWindowManager(
-            agent="a", model="m", limit_tokens=16_384, seams=in_memory_seams(sink)
+            agent="a", model="m", limit_tokens=16_384, dependencies=in_memory_dependencies(sink)
         ) as window:
             for n in range(40):
                 talk(window, n)
@@ -85,8 +85,10 @@ def test_an_async_model_writes_the_summary() -> None:
         return faithful(user)
 
     async def run() -> None:
-        seams = replace(in_memory_seams(sink), model=model)
-        async with AsyncContextWindowManager(agent="a", model="m", limit_tokens=16_384, seams=seams) as window:
+        dependencies = replace(in_memory_dependencies(sink), model=model)
+        async with AsyncContextWindowManager(
+            agent="a", model="m", limit_tokens=16_384, dependencies=dependencies
+        ) as window:
             for n in range(40):
                 talk(window, n)
                 await window.on_turn_start()
@@ -102,7 +104,11 @@ def test_an_async_model_writes_the_summary() -> None:
 def with_model(model: ScriptedModel) -> tuple[RecordingSink, list[Any]]:
     sink = RecordingSink()
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=16_384, task_goal="Migrate", seams=in_memory_seams(sink, model=model)
+        agent="a",
+        model="m",
+        limit_tokens=16_384,
+        task_goal="Migrate",
+        dependencies=in_memory_dependencies(sink, model=model),
     ) as window:
         for n in range(40):
             talk(window, n)
@@ -149,8 +155,8 @@ def test_a_model_that_fails_never_reaches_the_agent() -> None:
 def test_large_tool_results_are_summarised_where_masking_is_not_enough() -> None:
     """Recent results that eviction may not touch are summarised before the conversation is compacted."""
     sink = RecordingSink()
-    seams = in_memory_seams(sink, model=ScriptedModel(["Found value_of_interest in src/deep.py"]))
-    with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, seams=seams) as window:
+    dependencies = in_memory_dependencies(sink, model=ScriptedModel(["Found value_of_interest in src/deep.py"]))
+    with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, dependencies=dependencies) as window:
         window.add_user("go")
         for n in range(6):
             window.on_turn_start()
@@ -169,8 +175,8 @@ def test_a_model_that_is_down_is_not_asked_for_every_result() -> None:
     """One failed call a turn at most, and after three the breaker is open."""
     sink = RecordingSink()
     model = ScriptedModel([RuntimeError("down")])
-    seams = in_memory_seams(sink, model=model)
-    with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, seams=seams) as window:
+    dependencies = in_memory_dependencies(sink, model=model)
+    with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, dependencies=dependencies) as window:
         window.add_user("go")
         for n in range(8):
             before = len(model.asked)
@@ -197,8 +203,8 @@ def test_scenario_038_what_comes_in_while_a_summary_is_written_survives() -> Non
                 assert not late.is_alive(), "the lock was held across the model call"
             return super().__call__(system, user)
 
-    seams = in_memory_seams(sink, model=SlowModel())
-    window = ContextWindowManager(agent="a", model="m", limit_tokens=16_384, seams=seams)
+    dependencies = in_memory_dependencies(sink, model=SlowModel())
+    window = ContextWindowManager(agent="a", model="m", limit_tokens=16_384, dependencies=dependencies)
     for n in range(40):
         talk(window, n)
         window.on_turn_start()
@@ -225,8 +231,8 @@ def test_a_plan_made_for_an_older_window_is_made_again() -> None:
                 assert not late.is_alive(), "the lock was held across the archive"
             super().put(session_id, handle, text)
 
-    seams = replace(in_memory_seams(sink), archive=Interrupting())
-    window = ContextWindowManager(agent="a", model="m", limit_tokens=100_000, seams=seams)
+    dependencies = replace(in_memory_dependencies(sink), archive=Interrupting())
+    window = ContextWindowManager(agent="a", model="m", limit_tokens=100_000, dependencies=dependencies)
     window.add_user("go")
     for n in range(14):
         window.on_turn_start()

@@ -13,11 +13,11 @@ import pytest
 from message_rules import openai_faults
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionEnded
-from windowpane.manager.settings import LADDER, ControlSettings
+from windowpane.manager.settings import LADDER, EngineSettings
 from windowpane.manager.steps.eviction import NOTHING
 from windowpane.manager.steps.ladder import Rung
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 SUMMARY = "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason_{n}" for n in range(60))
 
@@ -49,8 +49,15 @@ class AsyncWriter:
 
 
 def options(sink: RecordingSink, model: Callable[..., Any] | None, **more: Any) -> dict[str, Any]:
-    seams = replace(in_memory_seams(sink), model=model)
-    return {"agent": "a", "model": "m", "limit_tokens": 16_384, "seams": seams, "background": True, **more}
+    dependencies = replace(in_memory_dependencies(sink), model=model)
+    return {
+        "agent": "a",
+        "model": "m",
+        "limit_tokens": 16_384,
+        "dependencies": dependencies,
+        "background": True,
+        **more,
+    }
 
 
 def question(n: int) -> str:
@@ -249,13 +256,13 @@ def filled(window: ContextWindowManager, *, sent: int, replied: int) -> None:
     """Turns of 5,000 tokens up to 60,000, then one that is sent with *sent* tokens and ends with *replied*."""
 
     n = 0
-    while window._core.used() < 60_000:
+    while window._engine.used() < 60_000:
         window.add_user(exactly(500, f"q{n:02d}"))
         window.on_turn_start()
         window.on_turn_end(chat_reply(exactly(4_500, f"a{n:02d}")))
         n += 1
-    window.add_user(exactly(sent - window._core.used(), "last"))
-    assert window._core.used() == sent
+    window.add_user(exactly(sent - window._engine.used(), "last"))
+    assert window._engine.used() == sent
     window.on_turn_start()
     if replied:
         window.on_turn_end(chat_reply(exactly(replied - sent, "more")))
@@ -316,14 +323,14 @@ def test_it_counts_the_room_that_system_prompt_and_tools_leave(asked: int, *, be
     with ContextWindowManager(**options(sink, writer, limit_tokens=100_000)) as window:
         window.add_system("s" * 4 * 55_000)
         turns = 0
-        while window._core.used() < 77_000:
+        while window._engine.used() < 77_000:
             window.add_user(exactly(100, f"q{turns:02d}"))
             window.on_turn_start()
             window.on_turn_end(chat_reply(exactly(1_900, f"a{turns:02d}")))
             turns += 1
         assert window.settle()
         assert writer.calls == 0
-        window.add_user(exactly(78_000 + asked - window._core.used(), "last"))
+        window.add_user(exactly(78_000 + asked - window._engine.used(), "last"))
         window.on_turn_start()
         window.on_turn_end(chat_reply(exactly(100, "more")))
         assert window.settle()
@@ -400,7 +407,7 @@ def test_an_enforced_budget_takes_nothing_that_is_being_summed_up() -> None:
     window.on_turn_start()
     window.on_turn_end(chat_reply("ok"))
     window.flush()
-    assert window._core.tracker.window.tokens_by_component["tool_results"] > 0.12 * 16_384
+    assert window._engine.tracker.window.tokens_by_component["tool_results"] > 0.12 * 16_384
     assert sink.of(BlocksEvicted) == []
 
     writer.go_on.set()
@@ -421,11 +428,11 @@ def test_a_red_window_begins_a_second_summary_and_the_first_still_counts() -> No
     until_writing(window, writer)
     window.add_user("A long one: " + "word " * 6_000)
     assert window.on_turn_start().action == "roll"
-    assert window._core.compacting == 1
+    assert window._engine.compacting == 1
 
     writer.go_on.set()
     assert window.settle()
-    assert window._core.compacting == 0
+    assert window._engine.compacting == 0
     assert [trigger for _, trigger, _ in compressions(sink)] == ["roll"]
     window.close()
 
@@ -438,7 +445,7 @@ def test_a_red_window_waits_for_no_second_summary() -> None:
     assert writer.began.wait(10)
     before = window.blocks()
     window.set_policy("fifo")
-    window.add_user(exactly(93_000 - window._core.used(), "much"))
+    window.add_user(exactly(93_000 - window._engine.used(), "much"))
     assert window.on_turn_start().action == "none"
     assert window.blocks()[: len(before)] == before
     assert writer.calls == 1
@@ -446,23 +453,23 @@ def test_a_red_window_waits_for_no_second_summary() -> None:
     writer.go_on.set()
     assert window.settle()
     assert compressions(sink) == [("compaction", "pressure", "accepted")]
-    assert window._core.used() < 70_000
+    assert window._engine.used() < 70_000
     window.close()
 
 
 def test_a_rung_that_cannot_say_whether_it_is_due_is_passed_over() -> None:
     """Before a call the rest of the ladder is climbed, after one the hook raises nothing."""
 
-    def due(core: object, levels: object) -> bool:
+    def due(engine: object, levels: object) -> bool:
         raise RuntimeError("broken")
 
-    def run(core: object, limits: object, levels: object) -> Any:
+    def run(engine: object, limits: object, levels: object) -> Any:
         yield from ()
         return NOTHING
 
     sink = RecordingSink()
     broken = Rung("evict", due, run)
-    control = ControlSettings(ladder=(broken, *LADDER), after_turn=(broken,))
+    control = EngineSettings(ladder=(broken, *LADDER), after_turn=(broken,))
     with ContextWindowManager(**options(sink, None, control=control)) as window:
         for n in range(40):
             turn(window, n)

@@ -21,12 +21,12 @@ from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.status import urgency_of
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 
 def manager(sink: RecordingSink, *, limit: int | None = 100_000, **options: Any) -> ContextWindowManager:
     return ContextWindowManager(
-        agent="a", model="no-such-model", limit_tokens=limit, seams=in_memory_seams(sink), **options
+        agent="a", model="no-such-model", limit_tokens=limit, dependencies=in_memory_dependencies(sink), **options
     )
 
 
@@ -254,7 +254,7 @@ def test_a_policy_of_one_s_own_can_be_set_at_run_time() -> None:
     mine = Policy("mine", {"recency": 1.0})
     with manager(RecordingSink()) as window:
         window.set_policy(mine)
-        assert window._core.settings.policy is mine
+        assert window._engine.settings.policy is mine
         with pytest.raises(ConfigurationError, match="weights"):
             window.set_policy(mine, weights={"recency": 0.5})
 

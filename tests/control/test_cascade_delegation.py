@@ -24,7 +24,7 @@ def full_to(window: Any, tokens: int) -> None:
     """Fill the window with one exchange after the other, without a call that could make room between them."""
     for n in range(7):
         talk(window, f"question {n}", f"We decided plan_{n} because of reason_{n}. " + words(9_500, tag=f"a{n}x"))
-    window.add_user(words(tokens - window._core.used(), tag="z"))
+    window.add_user(words(tokens - window._engine.used(), tag="z"))
 
 
 def strategies(sink: RecordingSink) -> list[str]:
@@ -77,7 +77,7 @@ def test_the_same_map_in_the_file_asks_the_sub_agent(tmp_path: Path, monkeypatch
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, subagent=report) as window:
-        full_to(window, window._core.levels.roll + 100)  # type: ignore[union-attr]
+        full_to(window, window._engine.levels.roll + 100)  # type: ignore[union-attr]
         window.on_turn_start()
 
     assert strategies(sink) == ["subagent_delegation"]

@@ -22,16 +22,16 @@ from windowpane.manager.plans.checkpoint import (
     to_markdown,
 )
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
 def document_of(window: ContextWindowManager, **options: Any) -> dict[str, Any]:
-    return checkpoint_of(window._core, **options).document
+    return checkpoint_of(window._engine, **options).document
 
 
 def session(folder: Path, sink: RecordingSink, **options: Any) -> ContextWindowManager:
-    seams = replace(in_memory_seams(sink), checkpoints=FileCheckpoints(folder, redact=str))
-    return manager(sink, seams=seams, task_id="task", **options)
+    dependencies = replace(in_memory_dependencies(sink), checkpoints=FileCheckpoints(folder, redact=str))
+    return manager(sink, dependencies=dependencies, task_id="task", **options)
 
 
 def test_windows_are_counted_over_all_sessions_of_a_task(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_bootstrap_takes_at_most_a_bounded_share_of_the_window(tmp_path: Path,
     with session(tmp_path, RecordingSink(), limit=limit) as window:
         window.add_user("go on")
         text = window.messages()[0]["content"]
-        limits = window._core.limits
+        limits = window._engine.limits
 
     assert limits is not None
     bound = min(16_000, int(0.45 * limits.usable_tokens))
@@ -153,7 +153,7 @@ def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> N
     with manager(RecordingSink()) as window:
         for _ in range(2):
             window.add_system("You must never reveal port: 9999 to anybody.")
-        window._core.add("summary", summary)
+        window._engine.add("summary", summary)
         window.add_user("Port the exporter. You must keep src/kept.py as it is.")
         window.add_assistant("\n".join(f"Decided to use lib_{n} because of reason_{n}." for n in range(60)))
         window.add_assistant("ValueError: no such table")
@@ -175,7 +175,7 @@ def test_a_line_of_the_last_summary_is_kept_and_not_repeated() -> None:
     """What a summary says already is said once."""
     line = "Decided to use native fetch because of the bundle"
     with manager(RecordingSink()) as window:
-        window._core.add("summary", f"## Decisions and reasons\n- {line}\n- plain words of before")
+        window._engine.add("summary", f"## Decisions and reasons\n- {line}\n- plain words of before")
         window.add_assistant(line)
         decisions = document_of(window)["sections"]["decisions"]
 

@@ -15,7 +15,7 @@ from windowpane.exceptions import CorruptCheckpointError
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.plans.checkpoint import decode
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
 def store_in(folder: Path) -> FileCheckpoints:
@@ -23,8 +23,10 @@ def store_in(folder: Path) -> FileCheckpoints:
 
 
 def open_task(folder: Path, sink: RecordingSink | None = None, **options: Any) -> ContextWindowManager:
-    seams = replace(in_memory_seams(sink or RecordingSink()), checkpoints=store_in(folder))
-    return ContextWindowManager(agent="a", model="m", limit_tokens=32_768, task_id="task", seams=seams, **options)
+    dependencies = replace(in_memory_dependencies(sink or RecordingSink()), checkpoints=store_in(folder))
+    return ContextWindowManager(
+        agent="a", model="m", limit_tokens=32_768, task_id="task", dependencies=dependencies, **options
+    )
 
 
 def steps(folder: Path, *names: str) -> None:
@@ -145,16 +147,16 @@ def test_a_session_that_fell_behind_does_not_put_another_one_s_progress_aside(tm
 def test_above_its_level_a_window_is_saved_every_five_turns_and_not_below(tmp_path: Path) -> None:
     """From 85% on, without a milestone; every turn would be a file a turn."""
     sink = RecordingSink()
-    seams = replace(in_memory_seams(sink), checkpoints=store_in(tmp_path))
+    dependencies = replace(in_memory_dependencies(sink), checkpoints=store_in(tmp_path))
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=32_768, seams=seams, cascade=["roll"], policy="fifo"
+        agent="a", model="m", limit_tokens=32_768, dependencies=dependencies, cascade=["roll"], policy="fifo"
     ) as window:
         window.add_system("word " * 10)
         for level, expected in ((0.80, []), (0.86, [0, 5, 10])):
             turns = []
-            limits = window._core.limits
+            limits = window._engine.limits
             assert limits is not None
-            need = limits.at(level) - window._core.used()
+            need = limits.at(level) - window._engine.used()
             window.add_memory("abc " * need, pinned=True)
             for turn in range(12):
                 before = len(sink.of(CheckpointSaved))
@@ -179,18 +181,22 @@ def test_alternatives_may_be_said_as_one_text(tmp_path: Path) -> None:
 def test_an_event_loop_is_not_kept_from_resuming(tmp_path: Path) -> None:
     """The async manager takes up what the other one left."""
     steps(tmp_path, "one")
-    seams = replace(in_memory_seams(RecordingSink()), checkpoints=store_in(tmp_path))
-    window = AsyncContextWindowManager(agent="a", model="m", limit_tokens=32_768, task_id="task", seams=seams)
+    dependencies = replace(in_memory_dependencies(RecordingSink()), checkpoints=store_in(tmp_path))
+    window = AsyncContextWindowManager(
+        agent="a", model="m", limit_tokens=32_768, task_id="task", dependencies=dependencies
+    )
 
     assert window.subtasks == {"one": "done"}
 
 
 def test_a_task_begins_anew_after_it_was_put_aside_in_memory_as_in_files() -> None:
     """Tests that use the store in memory see what a folder would show them."""
-    seams = in_memory_seams(RecordingSink())
+    dependencies = in_memory_dependencies(RecordingSink())
 
     def again() -> ContextWindowManager:
-        return ContextWindowManager(agent="a", model="m", limit_tokens=32_768, task_id="task", seams=seams)
+        return ContextWindowManager(
+            agent="a", model="m", limit_tokens=32_768, task_id="task", dependencies=dependencies
+        )
 
     first = again()
     first.done("one")

@@ -14,7 +14,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import Sample, SampledJudge
 from windowpane.runtime import managers as managing
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 WAIT_SECONDS = 30
 JUDGE = """
@@ -51,14 +51,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def window_of(sink: RecordingSink) -> ContextWindowManager:
-    return ContextWindowManager(agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink))
+    return ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink)
+    )
 
 
 def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> None:
     """Every setting reaches the judge, and each compression is judged under its name."""
     sink = RecordingSink()
     with window_of(sink) as window:
-        judge = window._seams.judge
+        judge = window._dependencies.judge
         for n in range(40):
             talk(
                 window,
@@ -84,16 +86,16 @@ def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> No
 def test_all_managers_of_a_process_share_the_judge(folder: Path) -> None:
     """So its bound on calls holds for the process."""
     with window_of(RecordingSink()) as one, window_of(RecordingSink()) as two:
-        assert one._seams.judge is two._seams.judge is not None
+        assert one._dependencies.judge is two._dependencies.judge is not None
 
 
 def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
     """A judge that is handed over is the one that is asked."""
     mine = SampledJudge(lambda _system, _user: "yes")
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(RecordingSink()), judge=mine
+        agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(RecordingSink()), judge=mine
     ) as window:
-        assert window._seams.judge is mine
+        assert window._dependencies.judge is mine
 
 
 @pytest.mark.parametrize("model", ["no_such_module_here:judge", "judges.py:nobody"])
@@ -114,4 +116,4 @@ def test_without_a_model_nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     """The section alone asks nobody."""
     monkeypatch.setenv("WINDOWPANE_HEALTH_MONITORING__JUDGE__SAMPLE_RATE", "1.0")
     with window_of(RecordingSink()) as window:
-        assert window._seams.judge is None
+        assert window._dependencies.judge is None

@@ -51,8 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_key_of_the_engine_is_used(folder: Path) -> None:
     """Levels, ladder, budgets, protection and thresholds are those of the file."""
     with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
-        core = window._core
-        settings, levels = core.settings, core.levels
+        engine = window._engine
+        settings, levels = engine.settings, engine.levels
         assert levels is not None
         assert levels.compact == 128_000 * 85 // 100
         assert settings.summarize_tokens == 700

@@ -16,12 +16,12 @@ from windowpane.config.schema import Compression, Config, CrossWindow, Eviction,
 from windowpane.contrib.presets import PRESETS
 from windowpane.contrib.presets.ai_sdk_go import ai_sdk_go
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 Configure = Callable[[str], None]
-Read = Callable[[Core], Any]
+Read = Callable[[Engine], Any]
 
 LIMIT = 100_000
 OTHERS = ("baseagent", "picoclaw", "ai_sdk_go")
@@ -40,57 +40,57 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
     return write
 
 
-def core_of(preset: str, *, limit: int | None = LIMIT, **options: Any) -> Core:
+def engine_of(preset: str, *, limit: int | None = LIMIT, **options: Any) -> Engine:
     with manager(RecordingSink(), limit=limit, preset=preset, **options) as window:
-        return window._core
+        return window._engine
 
 
 def budget_of(component: Any) -> Read:
-    return lambda core: core.budget and core.budget.budget_tokens(component)
+    return lambda engine: engine.budget and engine.budget.budget_tokens(component)
 
 
 APPLIED: dict[str, tuple[str, Read, Any]] = {
-    "max_context_tokens": ("60000", lambda core: core.limits and core.limits.limit_tokens, 60_000),
+    "max_context_tokens": ("60000", lambda engine: engine.limits and engine.limits.limit_tokens, 60_000),
     "pressure.thresholds": (
         "{yellow: 0.4, orange: 0.6, red: 0.8}",
-        lambda core: core.limits and core.limits.thresholds.orange,
+        lambda engine: engine.limits and engine.limits.thresholds.orange,
         0.6,
     ),
-    "pressure.velocity_window": ("3", lambda core: core.tracker.settings.velocity_turns, 3),
-    "eviction.policy": ("lru", lambda core: core.settings.policy and core.settings.policy.name, "lru"),
+    "pressure.velocity_window": ("3", lambda engine: engine.tracker.settings.velocity_turns, 3),
+    "eviction.policy": ("lru", lambda engine: engine.settings.policy and engine.settings.policy.name, "lru"),
     "eviction.weights": (
         "{recency: 1, priority: 0, type_ttl: 0, reference_freq: 0, semantic_duplication: 0}",
-        lambda core: core.settings.policy and core.settings.policy.weights["recency"],
+        lambda engine: engine.settings.policy and engine.settings.policy.weights["recency"],
         1.0,
     ),
-    "eviction.type_ttl": ("{tool_result: 3}", lambda core: core.tracker.settings.lifetimes["tool_result"], 3),
+    "eviction.type_ttl": ("{tool_result: 3}", lambda engine: engine.tracker.settings.lifetimes["tool_result"], 3),
     "eviction.protected_types": (
         "[system_prompt, memory_injection]",
-        lambda core: set(core.settings.protected_types),
+        lambda engine: set(engine.settings.protected_types),
         {"system_prompt", "memory_injection"},
     ),
     "budget.profile": ("code_review", budget_of("tool_results"), 18_000),
     "budget.allocations.tool_results": ("0.10", budget_of("tool_results"), 10_000),
     "budget.allocations.output_reserved": (
         "0.10",
-        lambda core: core.limits and core.limits.reserved_tokens,
+        lambda engine: engine.limits and engine.limits.reserved_tokens,
         10_000,
     ),
-    "budget.soft_limit_pct": ("0.6", lambda core: core.settings.soft_ratio, 0.6),
-    "budget.enforce": ("component", lambda core: core.settings.enforce, "component"),
-    "cross_window.auto_save_threshold": ("0.95", lambda core: core.settings.checkpoint_ratio, 0.95),
+    "budget.soft_limit_pct": ("0.6", lambda engine: engine.settings.soft_ratio, 0.6),
+    "budget.enforce": ("component", lambda engine: engine.settings.enforce, "component"),
+    "cross_window.auto_save_threshold": ("0.95", lambda engine: engine.settings.checkpoint_ratio, 0.95),
 }
 """Keys that hold beside every preset: a value, where the engine has it, and what it is there."""
 
 CASCADE_ONLY: dict[str, tuple[str, Read, Any]] = {
-    "compression.summarization_threshold_tokens": ("900", lambda core: core.settings.summarize_tokens, 900),
+    "compression.summarization_threshold_tokens": ("900", lambda engine: engine.settings.summarize_tokens, 900),
     "compression.compaction_utilization_threshold": (
         "0.88",
-        lambda core: core.levels and core.levels.compact,
+        lambda engine: engine.levels and engine.levels.compact,
         88_000,
     ),
-    "compression.cascade": ("{0.8: sub_agent}", lambda core: len(core.settings.ladder), 2 + 1 + 3),
-    "compression.background": ("true", lambda core: len(core.settings.after_turn), 1),
+    "compression.cascade": ("{0.8: sub_agent}", lambda engine: len(engine.settings.ladder), 2 + 1 + 3),
+    "compression.background": ("true", lambda engine: len(engine.settings.after_turn), 1),
 }
 FILES = ("compression.notes_file", "cross_window.state_file", "cross_window.progress_file")
 """Keys that name files; they do not depend on a preset, and have a test of their own."""
@@ -109,10 +109,10 @@ def test_a_key_is_applied_beside_every_preset(key: str, preset: str, configure: 
     """What the file names wins over the preset, and differs from what the preset says."""
     value, read, expected = APPLIED[key]
     limit = None if key == "max_context_tokens" else LIMIT
-    without = read(core_of(preset, limit=limit))
+    without = read(engine_of(preset, limit=limit))
     configure(document(key, value, preset=preset))
 
-    found = read(core_of(None, limit=limit))  # type: ignore[arg-type]  # the file names the preset
+    found = read(engine_of(None, limit=limit))  # type: ignore[arg-type]  # the file names the preset
 
     assert found == expected != without
 
@@ -120,9 +120,9 @@ def test_a_key_is_applied_beside_every_preset(key: str, preset: str, configure: 
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_the_checkpoint_level_follows_the_file_beside_every_preset(preset: str, configure: Configure) -> None:
     """Checkpoints begin later than the preset's own level."""
-    own = core_of(preset).levels
+    own = engine_of(preset).levels
     configure(document("cross_window.auto_save_threshold", "0.95", preset=preset))
-    chosen = core_of(preset).levels
+    chosen = engine_of(preset).levels
 
     assert own is not None
     assert chosen is not None
@@ -133,10 +133,10 @@ def test_the_checkpoint_level_follows_the_file_beside_every_preset(preset: str, 
 def test_the_cascade_takes_the_keys_of_its_strategies(key: str, configure: Configure) -> None:
     """Order, thresholds and background work can be set where the engine's own strategies are used."""
     value, read, expected = CASCADE_ONLY[key]
-    without = read(core_of("cascade"))
+    without = read(engine_of("cascade"))
     configure(document(key, value, preset="cascade"))
 
-    assert read(core_of("cascade")) == expected != without
+    assert read(engine_of("cascade")) == expected != without
 
 
 @pytest.mark.parametrize("preset", OTHERS)
@@ -147,7 +147,7 @@ def test_what_a_source_decides_itself_is_refused(
     """The error names file, line and key, the preset and the reason; nothing is silently ignored."""
     configure(document(key, CASCADE_ONLY[key][0], preset=preset))
     if (key, preset) == ("compression.background", "picoclaw"):
-        assert core_of(preset).settings.background is True
+        assert engine_of(preset).settings.background is True
         return
 
     with pytest.raises(ConfigurationError) as error:
@@ -164,9 +164,9 @@ def test_a_preset_given_as_an_argument_meets_the_file_in_the_same_way(preset: st
     """The file alone is fine; beside that preset its key is refused."""
     configure(document("compression.cascade", "{0.8: sub_agent}"))
 
-    assert core_of("cascade").settings.ladder
+    assert engine_of("cascade").settings.ladder
     with pytest.raises(ConfigurationError, match=r"compression\.cascade"):
-        core_of(preset)
+        engine_of(preset)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_preset_given_as_an_argument_meets_the_file_in_the_same_way(preset: st
 def test_an_argument_that_a_source_leaves_no_choice_in_is_refused(preset: str, options: dict[str, Any]) -> None:
     """It is named with the preset."""
     with pytest.raises(ConfigurationError) as error:
-        core_of(preset, **options)
+        engine_of(preset, **options)
 
     assert error.value.path == next(iter(options))
     assert repr(preset) in error.value.problem
@@ -193,11 +193,11 @@ def test_the_cascade_takes_the_arguments() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0] for _ in texts]
 
-    core = core_of("cascade", cascade=["eviction", "compaction"], background=True, embedder=embed)
+    engine = engine_of("cascade", cascade=["eviction", "compaction"], background=True, embedder=embed)
 
-    assert core.settings.ladder[:2] == ("eviction", "compaction")
-    assert len(core.settings.after_turn) == 1
-    assert core.settings.embed is embed
+    assert engine.settings.ladder[:2] == ("eviction", "compaction")
+    assert len(engine.settings.after_turn) == 1
+    assert engine.settings.embed is embed
 
 
 @pytest.mark.parametrize("preset", OTHERS)
@@ -205,16 +205,16 @@ def test_not_wanting_background_work_is_no_conflict(preset: str, configure: Conf
     """A file that says so may name any preset."""
     configure(document("compression.background", "false", preset=preset))
 
-    assert core_of(preset, background=False).settings.background is (preset != "picoclaw")
+    assert engine_of(preset, background=False).settings.background is (preset != "picoclaw")
 
 
 def test_picoclaw_s_summary_after_a_turn_can_be_waited_for() -> None:
     """Its own work between turns stays; the choice is whether the hook waits for it."""
     own = PRESETS["picoclaw"].control.after_turn
 
-    assert core_of("picoclaw").settings.background is True
-    assert core_of("picoclaw", background=False).settings.background is False
-    assert core_of("picoclaw", background=False).settings.after_turn == own
+    assert engine_of("picoclaw").settings.background is True
+    assert engine_of("picoclaw", background=False).settings.background is False
+    assert engine_of("picoclaw", background=False).settings.after_turn == own
 
 
 @pytest.mark.parametrize("preset", OTHERS)
@@ -222,36 +222,36 @@ def test_a_preset_that_merges_nothing_refuses_the_policy_that_merges(preset: str
     """`semantic_merge` would do nothing there."""
     configure(document("eviction.policy", "semantic_merge"))
 
-    assert core_of("cascade").settings.policy.merges  # type: ignore[union-attr]
+    assert engine_of("cascade").settings.policy.merges  # type: ignore[union-attr]
     with pytest.raises(ConfigurationError, match=r"eviction\.policy"):
-        core_of(preset)
+        engine_of(preset)
 
 
 def test_shares_left_out_are_the_preset_s(configure: Configure) -> None:
     """One allocation beside the cascade leaves its history at 65%, and so does the profile `default`."""
     configure("budget: {profile: default, allocations: {tool_results: 0.10}}")
 
-    assert budget_of("message_history")(core_of("cascade")) == 65_000
-    assert budget_of("message_history")(core_of("cascade", budget="default")) == 65_000
-    assert budget_of("message_history")(core_of(None)) == 60_000  # type: ignore[arg-type]
+    assert budget_of("message_history")(engine_of("cascade")) == 65_000
+    assert budget_of("message_history")(engine_of("cascade", budget="default")) == 65_000
+    assert budget_of("message_history")(engine_of(None)) == 60_000  # type: ignore[arg-type]
 
 
 def test_an_argument_wins_over_the_file_beside_a_preset(configure: Configure) -> None:
     """Policy, thresholds, budget and enforcement."""
     configure("eviction: {policy: lru}\nbudget: {profile: research, enforce: component}")
 
-    core = core_of("cascade", policy="fifo", budget="code_review", enforce="global")
+    engine = engine_of("cascade", policy="fifo", budget="code_review", enforce="global")
 
-    assert core.settings.policy is not None
-    assert (core.settings.policy.name, core.settings.enforce) == ("fifo", "global")
-    assert budget_of("tool_results")(core) == 18_000
+    assert engine.settings.policy is not None
+    assert (engine.settings.policy.name, engine.settings.enforce) == ("fifo", "global")
+    assert budget_of("tool_results")(engine) == 18_000
 
 
 def test_chosen_zones_move_the_cascade_s_levels(configure: Configure) -> None:
     """Where orange begins it evicts, and the target keeps its distance."""
     configure("pressure: {thresholds: {yellow: 0.4, orange: 0.6, red: 0.8}}")
 
-    levels = core_of("cascade").levels
+    levels = engine_of("cascade").levels
 
     assert levels is not None
     assert (levels.prepare, levels.evict, levels.target, levels.compact) == (40_000, 60_000, 48_000, 80_000)
@@ -262,11 +262,13 @@ def test_a_size_learnt_later_is_shared_out_as_configured(configure: Configure) -
     zones = "pressure: {thresholds: {yellow: 0.3, orange: 0.5, red: 0.7}}"
     configure(f"{zones}\nbudget: {{allocations: {{output_reserved: 0.1}}}}")
     sink = RecordingSink()
-    with ContextWindowManager(agent="a", model="no-such-model", seams=in_memory_seams(sink)) as window:
+    with ContextWindowManager(
+        agent="a", model="no-such-model", dependencies=in_memory_dependencies(sink)
+    ) as window:
         window.add_user("go")
         window.on_turn_start()
         window.on_overflow("This model's maximum context length is 100000 tokens, you requested 120000 tokens")
-        limits = window._core.limits
+        limits = window._engine.limits
 
     assert limits is not None
     assert (limits.limit_tokens, limits.reserved_tokens, limits.orange_tokens) == (100_000, 10_000, 47_222)

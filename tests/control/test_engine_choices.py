@@ -30,26 +30,26 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo
 from windowpane.effects.commands import CompactionProposal
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
-from windowpane.manager.drivers import ContextWindowManager as CoreManager
+from windowpane.manager.drivers import ContextWindowManager as EngineManager
 from windowpane.manager.files.notes import FileNotes
 from windowpane.manager.plans.policies import TERMS
 from windowpane.manager.plans.subagent import Subtask
-from windowpane.manager.settings import LADDER, SAFETY_NET, ControlSettings
+from windowpane.manager.settings import LADDER, SAFETY_NET, EngineSettings
 from windowpane.manager.steps.ladder import RUNGS, cascade_ladder
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 
 def manager(sink: RecordingSink, *, limit: int = 16_384, **options: Any) -> ContextWindowManager:
-    seams = options.pop("seams", None) or in_memory_seams(sink)
-    return ContextWindowManager(agent="a", model="m", limit_tokens=limit, seams=seams, **options)
+    dependencies = options.pop("dependencies", None) or in_memory_dependencies(sink)
+    return ContextWindowManager(agent="a", model="m", limit_tokens=limit, dependencies=dependencies, **options)
 
 
-def core_manager(sink: RecordingSink, settings: ControlSettings, **seams: Any) -> CoreManager:
+def engine_manager(sink: RecordingSink, settings: EngineSettings, **dependencies: Any) -> EngineManager:
     """A manager with settings of its own, without the defaults that a user's has."""
-    return CoreManager(
+    return EngineManager(
         SessionInfo("s", "a", "m", "live", "s/1"),
-        seams=replace(in_memory_seams(sink), **seams),
+        dependencies=replace(in_memory_dependencies(sink), **dependencies),
         limits=WindowLimits.of(16_384, "given"),
         settings=settings,
     )
@@ -103,8 +103,8 @@ def test_a_strategy_works_alone(rung: str) -> None:
     """With nothing else but the safety net, each strategy makes room and says so."""
     sink = RecordingSink()
     model = ScriptedModel(["Found value_1 in src/deep.py"])
-    seams = in_memory_seams(sink, model=model if rung == "tool_result_summarization" else None)
-    with manager(sink, seams=seams, cascade=[rung], subagent=report) as window:
+    dependencies = in_memory_dependencies(sink, model=model if rung == "tool_result_summarization" else None)
+    with manager(sink, dependencies=dependencies, cascade=[rung], subagent=report) as window:
         window.add_user("go")
         if rung in ("tool_result_summarization", "progressive_summarization"):
             results(window, 12, size=1_400)
@@ -120,7 +120,7 @@ def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
     """What a cheap rung frees, a dear one need not: a model is not asked where masking was enough."""
     sink = RecordingSink()
     model = ScriptedModel(["never needed"])
-    with manager(sink, seams=in_memory_seams(sink, model=model), limit=32_768) as window:
+    with manager(sink, dependencies=in_memory_dependencies(sink, model=model), limit=32_768) as window:
         window.add_user("go")
         results(window, 30, size=2_000)
 
@@ -219,8 +219,8 @@ def test_nothing_is_kept_beside_what_was_summed_up() -> None:
         talk(window, 40)
         assert "compaction" in strategies(sink)
         inside = {block.id for block in window.blocks()}
-        assert set(window._core.payloads) <= inside
-        assert set(window._core.references.in_use(0)) <= inside
+        assert set(window._engine.payloads) <= inside
+        assert set(window._engine.references.in_use(0)) <= inside
 
 
 def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
@@ -248,11 +248,11 @@ def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
     path = tmp_path / "agent_notes.md"
     store = FileNotes(path, redact=lambda text: text.replace("hunter2", "[redacted]"))
     sink = RecordingSink()
-    with manager(sink, seams=replace(in_memory_seams(sink), notes=store)) as window:
+    with manager(sink, dependencies=replace(in_memory_dependencies(sink), notes=store)) as window:
         window.note("api.ts:42 fails", category="bugs", importance="critical")
         window.note("password hunter2")
         window.note("half way", category="task_progress")
-    with manager(sink, seams=replace(in_memory_seams(sink), notes=store)) as window:
+    with manager(sink, dependencies=replace(in_memory_dependencies(sink), notes=store)) as window:
         assert "[critical] api.ts:42 fails" in window.notes
         assert "half way" in window.notes
     assert path.read_text().splitlines()[0] == "# Notes"
@@ -291,7 +291,11 @@ def test_an_async_sub_agent_works_on_an_event_loop() -> None:
 
     async def run() -> Any:
         window = AsyncContextWindowManager(
-            agent="a", model="m", limit_tokens=16_384, seams=in_memory_seams(RecordingSink()), subagent=subagent
+            agent="a",
+            model="m",
+            limit_tokens=16_384,
+            dependencies=in_memory_dependencies(RecordingSink()),
+            subagent=subagent,
         )
         return await window.delegate(Subtask("Find the leak.", expected_tokens=60_000))
 
@@ -328,7 +332,10 @@ def test_a_model_may_write_the_merged_text_and_an_embedder_may_say_what_is_alike
     facts = " ".join(f"value_{m} = {m}" for m in range(110))
     model = ScriptedModel([f"All listings: {facts}"])
     with manager(
-        sink, policy="semantic_merge", seams=in_memory_seams(sink, model=model), embedder=lambda text: [1.0, 0.5]
+        sink,
+        policy="semantic_merge",
+        dependencies=in_memory_dependencies(sink, model=model),
+        embedder=lambda text: [1.0, 0.5],
     ) as window:
         window.add_user("go")
         results(window, 14, text=alike)
@@ -420,8 +427,8 @@ def test_scenario_061_a_long_call_keeps_its_place_with_an_interim_result() -> No
 def summed_up(answer: str, *, again: bool = True) -> tuple[ScriptedModel, list[ContentCompressed], str]:
     """Results of 4,000 and 1,500 tokens in a window that is too full, once or *again*: who was asked what."""
     sink, model = RecordingSink(), ScriptedModel([answer])
-    seams = in_memory_seams(sink, model=model)
-    with manager(sink, seams=seams, cascade=["tool_result_summarization"]) as window:
+    dependencies = in_memory_dependencies(sink, model=model)
+    with manager(sink, dependencies=dependencies, cascade=["tool_result_summarization"]) as window:
         window.add_user("go")
         for n, size in enumerate((4_000, 1_500, 1_500)):
             window.on_turn_start()
@@ -487,9 +494,11 @@ def test_a_model_sums_up_no_result_that_never_leaves(kept: str) -> None:
     """Neither what stands for a call that waits, nor a type that is protected."""
     sink = RecordingSink()
     model = ScriptedModel(["a short finding"])
-    control = ControlSettings(protected_types=frozenset({"tool_result"} if kept == "protected" else ()))
-    seams = in_memory_seams(sink, model=model)
-    with manager(sink, seams=seams, control=control, cascade=["tool_result_summarization"]) as window:
+    control = EngineSettings(protected_types=frozenset({"tool_result"} if kept == "protected" else ()))
+    dependencies = in_memory_dependencies(sink, model=model)
+    with manager(
+        sink, dependencies=dependencies, control=control, cascade=["tool_result_summarization"]
+    ) as window:
         window.add_user("train it")
         window.on_turn_start()
         window.on_turn_end(chat_reply(None, calls=[("t1", "train", "{}")]))
@@ -514,8 +523,8 @@ def test_scenarios_037_038_113_compaction_in_the_background_takes_only_what_it_c
         assert go_on.wait(30)
         return "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason_{n}" for n in range(40))
 
-    seams = replace(in_memory_seams(sink), model=model)
-    window = manager(sink, seams=seams, subagent=report, background=True, **chosen)
+    dependencies = replace(in_memory_dependencies(sink), model=model)
+    window = manager(sink, dependencies=dependencies, subagent=report, background=True, **chosen)
     turns = 0
     while not began.wait(0.2 if (window.status().utilization or 0) > 0.55 else 0):
         assert turns < 60, "the window is full and nothing was begun"
@@ -606,26 +615,26 @@ def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn(monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("settings", "seams"),
+    ("settings", "dependencies"),
     [
-        (ControlSettings(policy=None), {}),
-        (ControlSettings(summarizer=None), {}),
-        (ControlSettings(evaluate=None), {}),
-        (ControlSettings(), {"archive": None}),
-        (ControlSettings(), {"checkpoints": None}),
-        (ControlSettings(ladder=SAFETY_NET), {}),
-        (ControlSettings(references=False), {}),
+        (EngineSettings(policy=None), {}),
+        (EngineSettings(summarizer=None), {}),
+        (EngineSettings(evaluate=None), {}),
+        (EngineSettings(), {"archive": None}),
+        (EngineSettings(), {"checkpoints": None}),
+        (EngineSettings(ladder=SAFETY_NET), {}),
+        (EngineSettings(references=False), {}),
         (
-            ControlSettings(policy=None, summarizer=None, evaluate=None, ladder=SAFETY_NET),
+            EngineSettings(policy=None, summarizer=None, evaluate=None, ladder=SAFETY_NET),
             {"archive": None, "checkpoints": None, "clock": None},
         ),
     ],
     ids=["policy", "summarizer", "evaluator", "archive", "checkpoints", "cascade", "references", "all"],
 )
-def test_whatever_is_left_out_the_rest_works(settings: ControlSettings, seams: dict[str, Any]) -> None:
+def test_whatever_is_left_out_the_rest_works(settings: EngineSettings, dependencies: dict[str, Any]) -> None:
     """No exception, valid messages, and a window that stays within its limit where anything can be done."""
     sink = RecordingSink()
-    with core_manager(sink, settings, **seams) as window:
+    with engine_manager(sink, settings, **dependencies) as window:
         window.add_user("go")
         results(window, 12, size=1_200)
         talk(window, 20)
@@ -646,7 +655,7 @@ def test_a_summarizer_of_one_s_own_is_used() -> None:
     def mine(facts: Any, *, goal: str, **rest: Any) -> str:
         return f"## Goal\n{goal}\n## State and next steps\n- MINE"
 
-    with core_manager(sink, ControlSettings(summarizer=mine, policy=None)) as window:
+    with engine_manager(sink, EngineSettings(summarizer=mine, policy=None)) as window:
         talk(window, 30)
         assert "MINE" in said(window)
 
@@ -663,7 +672,7 @@ def test_a_summary_names_an_original_only_where_it_is_kept(archive: MemoryArchiv
     """The stretch it replaces, and a user's message that comes back shortened, each whole under its handle."""
     sink = RecordingSink()
     kept = type(archive) is MemoryArchive
-    with manager(sink, seams=replace(in_memory_seams(sink), archive=archive)) as window:
+    with manager(sink, dependencies=replace(in_memory_dependencies(sink), archive=archive)) as window:
         window.add_user("Migrate the service.")
         window.on_turn_start()
         window.on_turn_end(chat_reply("We decided plan_x because of reason_x."))
@@ -697,7 +706,7 @@ def test_a_summarizer_that_fails_keeps_no_task_from_ending() -> None:
     def broken(facts: Any, **rest: Any) -> str:
         raise RuntimeError("broken")
 
-    with core_manager(sink, ControlSettings(summarizer=broken)) as window:
+    with engine_manager(sink, EngineSettings(summarizer=broken)) as window:
         talk(window, 3)
         completion = window.complete()
 

@@ -15,10 +15,10 @@ from windowpane.contrib.presets import PRESETS
 from windowpane.core.limits import Thresholds
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import SampledJudge
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.settings import SAFETY_NET
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 Configure = Callable[[str], Path]
 
@@ -36,14 +36,14 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configure:
     return write
 
 
-def core_of(**options: Any) -> Core:
-    return manager(RecordingSink(), **options)._core
+def engine_of(**options: Any) -> Engine:
+    return manager(RecordingSink(), **options)._engine
 
 
 def test_zones_given_as_an_argument_win_over_the_file(configure: Configure) -> None:
     """As every argument does."""
     configure("pressure: {thresholds: {yellow: 0.3, orange: 0.5, red: 0.7}}")
-    given, read = core_of(thresholds=Thresholds(0.4, 0.6, 0.8)).limits, core_of().limits
+    given, read = engine_of(thresholds=Thresholds(0.4, 0.6, 0.8)).limits, engine_of().limits
 
     assert given is not None
     assert read is not None
@@ -53,30 +53,30 @@ def test_zones_given_as_an_argument_win_over_the_file(configure: Configure) -> N
 def test_a_size_given_as_an_argument_wins_over_the_file(configure: Configure) -> None:
     """Where neither says it the catalogue does, and of a model it does not know nothing."""
     configure("max_context_tokens: 50000")
-    limits = [core_of(limit=limit).limits for limit in (None, 60_000)]
+    limits = [engine_of(limit=limit).limits for limit in (None, 60_000)]
     configure("")
 
     assert [one and one.limit_tokens for one in limits] == [50_000, 60_000]
-    assert core_of(limit=None).limits is None
+    assert engine_of(limit=None).limits is None
 
 
 def test_an_agent_without_a_name_is_refused() -> None:
     """Everything that is shown and counted is by agent."""
     with pytest.raises(ConfigurationError, match="agent: the agent has no name"):
-        ContextWindowManager(agent="", model="m", seams=in_memory_seams(RecordingSink()))
+        ContextWindowManager(agent="", model="m", dependencies=in_memory_dependencies(RecordingSink()))
 
 
 def test_the_output_that_is_asked_for_is_kept_free(configure: Configure) -> None:
     """The larger of what the agent asks for and the file's share."""
     configure("budget: {allocations: {output_reserved: 0.10}}")
-    limits = [core_of(requested_output_tokens=tokens).limits for tokens in (0, 8_000, 20_000)]
+    limits = [engine_of(requested_output_tokens=tokens).limits for tokens in (0, 8_000, 20_000)]
 
     assert [one and one.reserved_tokens for one in limits] == [10_000, 10_000, 20_000]
 
 
 def test_the_rungs_that_make_a_call_possible_come_last_and_once() -> None:
     """Named among others or not."""
-    ladder = core_of(cascade=["truncation", "eviction", "hard_eviction"]).settings.ladder
+    ladder = engine_of(cascade=["truncation", "eviction", "hard_eviction"]).settings.ladder
 
     assert ladder == ("eviction", *SAFETY_NET)
 
@@ -87,7 +87,7 @@ def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> N
         "eviction: {weights: {recency: 0.1, priority: 0.15, type_ttl: 0.2, reference_freq: 0.25,"
         " semantic_duplication: 0.3}}"
     )
-    policy = core_of().settings.policy
+    policy = engine_of().settings.policy
 
     assert policy is not None
     assert policy.weights == {
@@ -113,12 +113,12 @@ def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure
         "preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.fidelity.suite.matching:string_match}}"
     )
     own = SampledJudge(lambda _system, _user: "yes")
-    seams = replace(in_memory_seams(RecordingSink()), judge=own)
+    dependencies = replace(in_memory_dependencies(RecordingSink()), judge=own)
 
-    assert core_of(limit=200_000).limits == PRESETS["baseagent"].limits(200_000, "given")
-    assert core_of(limit=200_000, preset="cascade").limits == PRESETS["cascade"].limits(200_000, "given")
-    assert manager(RecordingSink(), seams=seams)._seams.judge is own
-    read = manager(RecordingSink())._seams.judge
+    assert engine_of(limit=200_000).limits == PRESETS["baseagent"].limits(200_000, "given")
+    assert engine_of(limit=200_000, preset="cascade").limits == PRESETS["cascade"].limits(200_000, "given")
+    assert manager(RecordingSink(), dependencies=dependencies)._dependencies.judge is own
+    read = manager(RecordingSink())._dependencies.judge
     assert read is not None
     assert read.name == "string-match (no model)"
 

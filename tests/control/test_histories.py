@@ -15,7 +15,7 @@ from windowpane.core.window.groups import ABORTED
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.history import mend
 from windowpane.runtime.managers import AsyncContextWindowManager
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 PICTURE = "A" * 3_000_000
 
@@ -165,8 +165,10 @@ def test_an_async_manager_takes_a_history_too() -> None:
     """With the same repairs."""
 
     async def go() -> dict[str, int]:
-        seams = in_memory_seams(RecordingSink())
-        async with AsyncContextWindowManager(agent="a", model="m", limit_tokens=50_000, seams=seams) as window:
+        dependencies = in_memory_dependencies(RecordingSink())
+        async with AsyncContextWindowManager(
+            agent="a", model="m", limit_tokens=50_000, dependencies=dependencies
+        ) as window:
             return await window.add_messages([user("go"), result("z")])
 
     assert asyncio.run(go()) == {"orphan_result": 1}

@@ -27,15 +27,15 @@ from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.status import Decision
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import MemoryArchive, MemoryCheckpoints, RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import MemoryArchive, MemoryCheckpoints, RecordingSink, chat_reply, in_memory_dependencies
 
 GOAL = "Migrate user-service from axios to fetch"
 
 
 def manager(sink: RecordingSink, *, limit: int | None = 32_768, **options: Any) -> ContextWindowManager:
-    seams = options.pop("seams", None) or in_memory_seams(sink)
+    dependencies = options.pop("dependencies", None) or in_memory_dependencies(sink)
     window = ContextWindowManager(
-        agent="tester", model="no-such-model", limit_tokens=limit, seams=seams, **options
+        agent="tester", model="no-such-model", limit_tokens=limit, dependencies=dependencies, **options
     )
     window.add_system("You are careful.")
     return window
@@ -159,8 +159,8 @@ def test_without_an_archive_no_placeholder_promises_an_original() -> None:
     from dataclasses import replace
 
     sink = RecordingSink()
-    seams = replace(in_memory_seams(sink), archive=None)
-    with manager(sink, limit=100_000, seams=seams) as window:
+    dependencies = replace(in_memory_dependencies(sink), archive=None)
+    with manager(sink, limit=100_000, dependencies=dependencies) as window:
         window.add_user(GOAL)
         for n in range(14):
             tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
@@ -193,8 +193,8 @@ def test_conversation_without_tool_results_is_compacted() -> None:
 def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
     """At 95% a checkpoint is saved and a new window opens with the task, the summary and the open cycle."""
     sink = RecordingSink()
-    seams = in_memory_seams(sink)
-    with manager(sink, limit=8_192, seams=seams, task_goal=GOAL) as window:
+    dependencies = in_memory_dependencies(sink)
+    with manager(sink, limit=8_192, dependencies=dependencies, task_goal=GOAL) as window:
         window.add_user("Start with src/client.ts. You must never touch config.ts.")
         for n in range(30):
             window.on_turn_start()
@@ -206,8 +206,8 @@ def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
         assert "You must never touch config.ts" in json.dumps(window.messages())
         assert window.status().window_id > 1
     assert sink.of(CheckpointSaved)
-    assert isinstance(seams.checkpoints, MemoryCheckpoints)
-    assert all(document["goal"] == GOAL for document, _ in seams.checkpoints.saved)
+    assert isinstance(dependencies.checkpoints, MemoryCheckpoints)
+    assert all(document["goal"] == GOAL for document, _ in dependencies.checkpoints.saved)
 
 
 def test_scenario_023_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
@@ -236,7 +236,7 @@ def test_an_overflow_tells_the_size_that_did_not_fit() -> None:
             window.on_turn_end(chat_reply(words(4_000, tag=f"a{n}x")))
         window.add_user("and now?")
         window.on_turn_start()
-        after, levels = window.status().used_tokens, window._core.levels
+        after, levels = window.status().used_tokens, window._engine.levels
     overflow = sink.of(OverflowDetected)[-1]
     before = next(event.used_tokens for event in reversed(sink.of(PressureMeasured)) if event.phase == "before")
 
@@ -484,8 +484,8 @@ def test_a_failing_archive_does_not_stop_the_eviction() -> None:
     from dataclasses import replace
 
     sink = RecordingSink()
-    seams = replace(in_memory_seams(sink), archive=FullDisk())
-    with manager(sink, limit=100_000, seams=seams) as window:
+    dependencies = replace(in_memory_dependencies(sink), archive=FullDisk())
+    with manager(sink, limit=100_000, dependencies=dependencies) as window:
         window.add_user(GOAL)
         for n in range(14):
             tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
@@ -554,7 +554,10 @@ def test_a_wrong_setting_is_refused_with_its_path(options: dict[str, Any], path:
     """What cannot be right is refused when the manager is made, and the error says which key."""
     with pytest.raises(ConfigurationError) as caught:
         ContextWindowManager(
-            agent="a", model="m", seams=in_memory_seams(RecordingSink()), **{"limit_tokens": 8_192, **options}
+            agent="a",
+            model="m",
+            dependencies=in_memory_dependencies(RecordingSink()),
+            **{"limit_tokens": 8_192, **options},
         )
 
     assert caught.value.path == path

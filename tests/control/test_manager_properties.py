@@ -22,7 +22,7 @@ from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.steps.ladder import RUNGS
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 SYSTEM = "SYSTEM-PROMPT stays"
 PINNED = "PINNED-RULE: never force-push"
@@ -66,10 +66,10 @@ class Loop:
 
     def check(self) -> None:
         window = self.window
-        core = window._core
-        blocks = list(core.tracker.window)
-        assert core.tracker.window.tokens == sum(block.tokens for block in blocks)
-        assert sum(core.tracker.window.tokens_by_component.values()) == core.tracker.window.tokens
+        engine = window._engine
+        blocks = list(engine.tracker.window)
+        assert engine.tracker.window.tokens == sum(block.tokens for block in blocks)
+        assert sum(engine.tracker.window.tokens_by_component.values()) == engine.tracker.window.tokens
         openai = window.messages()
         assert openai_faults(openai) == []
         anthropic = window.messages("anthropic")
@@ -126,8 +126,10 @@ def run(
     **options: Any,
 ) -> Loop:
     sink = RecordingSink()
-    seams = in_memory_seams(sink, model=model)
-    window = ContextWindowManager(agent="a", model="m", limit_tokens=limit, policy=policy, seams=seams, **options)
+    dependencies = in_memory_dependencies(sink, model=model)
+    window = ContextWindowManager(
+        agent="a", model="m", limit_tokens=limit, policy=policy, dependencies=dependencies, **options
+    )
     loop = Loop(window, sink)
     with window:
         window.add_system(SYSTEM)

@@ -12,7 +12,7 @@ from windowpane.core.events import NoteWritten
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.files.notes import FileNotes
 from windowpane.manager.plans.notes import Note
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
 def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: Path) -> None:
@@ -20,8 +20,8 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: P
     path = tmp_path / "notes.md"
     path.write_bytes(b"# Notes\n- caf\xe9 on port 8080\n")
     sink = RecordingSink()
-    seams = replace(in_memory_seams(sink), notes=FileNotes(path, redact=str))
-    with manager(sink, seams=seams) as window:
+    dependencies = replace(in_memory_dependencies(sink), notes=FileNotes(path, redact=str))
+    with manager(sink, dependencies=dependencies) as window:
         assert window.notes == ""
         window.note("half way")
         window.note("nearly there")

@@ -7,14 +7,14 @@ from dataclasses import fields
 import pytest
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.session import Seams
+from windowpane.manager.session import Dependencies
 from windowpane.runtime.managers import ContextWindowManager
 from windowpane.runtime.options import ManagerOptions, Options
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
-def seams() -> Seams:
-    return in_memory_seams(RecordingSink())
+def dependencies() -> Dependencies:
+    return in_memory_dependencies(RecordingSink())
 
 
 def test_the_types_that_editors_see_are_those_of_the_options() -> None:
@@ -62,6 +62,8 @@ def test_the_types_that_editors_see_are_those_of_the_options() -> None:
 def test_an_option_that_is_wrong_is_named(options: dict[str, object], key: str) -> None:
     """A typo or a value out of range is an error with its key, never ignored."""
     with pytest.raises(ConfigurationError) as error:
-        ContextWindowManager(agent="a", model="m", **{"limit_tokens": 9_000, "seams": seams()} | options)  # type: ignore[typeddict-item]
+        ContextWindowManager(
+            agent="a", model="m", **{"limit_tokens": 9_000, "dependencies": dependencies()} | options
+        )  # type: ignore[typeddict-item]
 
     assert error.value.path == key

@@ -13,10 +13,10 @@ from windowpane.core.events import BlocksEvicted, CheckpointSaved, ContentCompre
 from windowpane.core.limits import WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import Policy, policy_named
-from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.steps.eviction import NOTHING
 from windowpane.manager.steps.ladder import Rung
-from windowpane.testing import RecordingSink, in_memory_seams
+from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
 def busy(window: Any, turns: int = 14) -> None:
@@ -67,12 +67,12 @@ def test_a_rung_of_one_s_own_is_taken_in_its_place() -> None:
     """Asked before every call that is too full, and the next rung does what it left."""
     seen: list[int] = []
 
-    def run(core: Any, limits: Any, levels: Any) -> Any:
-        seen.append(core.used())
+    def run(engine: Any, limits: Any, levels: Any) -> Any:
+        seen.append(engine.used())
         yield from ()
         return NOTHING
 
-    mine = Rung("evict", lambda core, levels: core.used() >= levels.evict, run)
+    mine = Rung("evict", lambda engine, levels: engine.used() >= levels.evict, run)
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=[mine, "compaction"]) as window:
         busy(window)
@@ -88,7 +88,7 @@ def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
         return f"## Goal and constraints\n{goal}\n" + "\n".join(fact.text for fact in facts)[: max_tokens * 3]
 
     sink = RecordingSink()
-    with manager(sink, limit=16_384, control=ControlSettings(summarizer=mine), task_goal="Port it") as window:
+    with manager(sink, limit=16_384, control=EngineSettings(summarizer=mine), task_goal="Port it") as window:
         busy(window)
 
         assert "## Goal and constraints\\nPort it" in sent(window)
@@ -110,7 +110,7 @@ def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
 def test_a_part_that_is_left_out_is_not_missed(without: dict[str, Any]) -> None:
     """The session goes on, stays valid and within its window, and the part leaves no events."""
     sink = RecordingSink()
-    with manager(sink, limit=16_384, control=ControlSettings(**without)) as window:
+    with manager(sink, limit=16_384, control=EngineSettings(**without)) as window:
         busy(window)
 
         assert window.status().used_tokens <= 16_384
@@ -125,11 +125,13 @@ def test_a_part_that_is_left_out_is_not_missed(without: dict[str, Any]) -> None:
         assert sink.of(CheckpointSaved) == []
 
 
-@pytest.mark.parametrize("seam", ["archive", "checkpoints", "environment", "notes"])
-def test_a_store_that_is_left_out_is_not_missed(seam: str) -> None:
+@pytest.mark.parametrize("dependency", ["archive", "checkpoints", "environment", "notes"])
+def test_a_store_that_is_left_out_is_not_missed(dependency: str) -> None:
     """Nothing is kept there, and nothing fails for it."""
     sink = RecordingSink()
-    with manager(sink, limit=16_384, seams=replace(in_memory_seams(sink), **{seam: None})) as window:
+    with manager(
+        sink, limit=16_384, dependencies=replace(in_memory_dependencies(sink), **{dependency: None})
+    ) as window:
         busy(window)
         window.note("worth knowing")
 
@@ -146,10 +148,10 @@ def test_what_settings_of_one_s_own_say_wins_over_the_file(
         "budget: {enforce: global, soft_limit_pct: 0.6}\n"
     )
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
-    control = ControlSettings(policy=None, ladder=SAFETY_NET, enforce="component", summarize_tokens=900)
+    control = EngineSettings(policy=None, ladder=SAFETY_NET, enforce="component", summarize_tokens=900)
 
-    def settings(**options: Any) -> ControlSettings:
-        return manager(RecordingSink(), **options)._core.settings
+    def settings(**options: Any) -> EngineSettings:
+        return manager(RecordingSink(), **options)._engine.settings
 
     found = settings(control=control)
     assert (found.policy, found.ladder, found.enforce) == (None, SAFETY_NET, "component")
@@ -167,14 +169,14 @@ def test_what_settings_of_one_s_own_say_wins_over_the_file(
 
 def test_settings_of_one_s_own_go_with_options_and_not_with_a_preset() -> None:
     """An option beside them wins; a preset is settings itself."""
-    control = ControlSettings(
+    control = EngineSettings(
         policy=Policy("mine", {"recency": 1.0}),
         result_tokens=700,
         enforce="component",
         limits_of=lambda limit, source: WindowLimits(limit, source, 1_000, 0),
     )
     with manager(RecordingSink(), control=control, policy="lru") as window:
-        settings, limits = window._core.settings, window._core.limits
+        settings, limits = window._engine.settings, window._engine.limits
         assert settings.policy is not None
         assert (settings.policy.name, settings.result_tokens, settings.enforce) == ("lru", 700, "component")
         assert limits is not None

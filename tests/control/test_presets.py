@@ -29,7 +29,7 @@ from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import HYBRID_WEIGHTS
 from windowpane.manager.presets.cascade import BUDGET, CASCADE, CASCADE_MAP
 from windowpane.manager.presets.preset import CharacterEstimate
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 UNCAPPED = replace(BASEAGENT, control=replace(BASEAGENT.control, result_tokens=100_000))
 """BaseAgent's example has results larger than its own cap."""
@@ -364,7 +364,7 @@ def test_whatever_comes_in_every_preset_keeps_the_invariants(
     sink = RecordingSink()
     preset = preset_named(name)
     preset = replace(preset, control=replace(preset.control, background=False))
-    window = manager(sink, limit=limit, preset=preset, seams=in_memory_seams(sink))
+    window = manager(sink, limit=limit, preset=preset, dependencies=in_memory_dependencies(sink))
     window.add_user("the task is to count to ten")
     pinned = []
     for n, (kind, tokens) in enumerate(steps):
@@ -390,7 +390,7 @@ def test_whatever_comes_in_every_preset_keeps_the_invariants(
         shown = sent(window)
         assert "the task is to count to ten" in shown
         assert all(text in shown for text in pinned)
-    inner = window._core.tracker.window
+    inner = window._engine.tracker.window
     assert inner.tokens == sum(block.tokens for block in inner)
     assert all(
         event.tokens_after < event.tokens_before

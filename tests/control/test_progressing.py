@@ -14,8 +14,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo
 from windowpane.manager.drivers import ContextWindowManager
 from windowpane.manager.session import Task
-from windowpane.manager.settings import ControlSettings
-from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.manager.settings import EngineSettings
+from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 LADDER = (
     "progressive_summarization",
@@ -28,14 +28,16 @@ LADDER = (
 )
 
 
-def manager(sink: RecordingSink, *, archive: MemoryArchive | None = None, **seams: Any) -> ContextWindowManager:
-    made = replace(in_memory_seams(sink), archive=archive or MemoryArchive(), **seams)
+def manager(
+    sink: RecordingSink, *, archive: MemoryArchive | None = None, **dependencies: Any
+) -> ContextWindowManager:
+    made = replace(in_memory_dependencies(sink), archive=archive or MemoryArchive(), **dependencies)
     return ContextWindowManager(
         SessionInfo("s", "a", "m", "live", "s/1"),
-        seams=made,
+        dependencies=made,
         task=Task(),
         limits=WindowLimits.of(16_384, "given"),
-        settings=ControlSettings(ladder=LADDER),
+        settings=EngineSettings(ladder=LADDER),
     )
 
 
@@ -97,11 +99,11 @@ def test_a_model_may_write_the_shorter_form(answer: str | Exception) -> None:
 
 def test_the_default_ladder_leaves_ages_alone() -> None:
     """The rung is there to be chosen; nobody gets it unasked."""
-    assert "progressive_summarization" not in ControlSettings().ladder
+    assert "progressive_summarization" not in EngineSettings().ladder
     sink = RecordingSink()
     with ContextWindowManager(
         SessionInfo("s", "a", "m", "live", "s/1"),
-        seams=in_memory_seams(sink),
+        dependencies=in_memory_dependencies(sink),
         limits=WindowLimits.of(16_384, "given"),
     ) as window:
         window.add_user("Review all files.")

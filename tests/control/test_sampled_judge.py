@@ -15,7 +15,7 @@ from windowpane.fidelity.judge.prompts import COMPARE
 from windowpane.fidelity.judge.sampling import Sample, SampledJudge
 from windowpane.fidelity.suite.matching import string_match
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 WAIT_SECONDS = 30
 
@@ -32,7 +32,7 @@ def reply(n: int) -> dict[str, Any]:
 def drive(judge: SampledJudge, sink: RecordingSink, *, turns: int = 60) -> None:
     """A loop long enough to be compacted several times; waits for the judge before it ends."""
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+        agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
     ) as window:
         for n in range(turns):
             window.add_user(talk(n))
@@ -69,7 +69,9 @@ def test_every_compression_is_judged_at_a_rate_of_one() -> None:
 def test_without_a_judge_nothing_is_judged() -> None:
     """It is off by default."""
     sink = RecordingSink()
-    with ContextWindowManager(agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink)) as window:
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink)
+    ) as window:
         for n in range(30):
             window.add_user(talk(n))
             window.on_turn_start()
@@ -128,7 +130,7 @@ def test_a_slow_judge_holds_nobody_up_and_the_queue_is_bounded(held: Held) -> No
     judge = SampledJudge(held, Sample(rate=1.0, capacity=1))
 
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+        agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
     ) as window:
         for n in range(80):
             window.add_user(talk(n))
@@ -146,7 +148,7 @@ def test_a_judgement_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
     sink = RecordingSink()
     judge = SampledJudge(held, Sample(rate=1.0))
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+        agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
     ) as window:
         for n in range(30):
             window.add_user(talk(n))
@@ -180,7 +182,7 @@ def test_a_listener_hears_the_judgement() -> None:
     heard: list[str] = []
     judge = SampledJudge(string_match, Sample(rate=1.0, capacity=50))
     with ContextWindowManager(
-        agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+        agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
     ) as window:
         window.on("fidelity.evaluated", lambda event: heard.append(event.data.method))
         for n in range(30):
@@ -242,7 +244,7 @@ def test_an_async_session_is_judged_too() -> None:
 
     async def loop() -> None:
         async with AsyncContextWindowManager(
-            agent="a", model="m", limit_tokens=8_192, seams=in_memory_seams(sink), judge=judge
+            agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
         ) as window:
             for n in range(30):
                 window.add_user(talk(n))

@@ -20,7 +20,7 @@ from windowpane.core.events import ContentCompressed, TurnEnded
 from windowpane.manager.spans import SpanIds, WindowOnSpan
 from windowpane.otlp.spans import CurrentSpan, WindowSpanProcessor
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 
 class Tracing:
@@ -42,9 +42,9 @@ def tracing() -> Tracing:
 
 
 def options(sink: RecordingSink, **changes: Any) -> dict[str, Any]:
-    seams = replace(in_memory_seams(sink), spans=CurrentSpan())
+    dependencies = replace(in_memory_dependencies(sink), spans=CurrentSpan())
     given = {"agent": "tester", "model": "no-such-model", "limit_tokens": 8_192, "session_id": "conversation"}
-    return {**given, "seams": seams, **changes}
+    return {**given, "dependencies": dependencies, **changes}
 
 
 def fill(window: ContextWindowManager, n: int, tokens: int = 900) -> None:
@@ -204,9 +204,9 @@ class Broken:
 def test_a_broken_tracer_never_reaches_the_agent(caplog: pytest.LogCaptureFixture) -> None:
     """Failures of tracing are logged once each, and the window is managed as ever."""
     sink = RecordingSink()
-    seams = replace(in_memory_seams(sink), spans=Broken())
+    dependencies = replace(in_memory_dependencies(sink), spans=Broken())
     caplog.set_level(logging.ERROR)
-    with ContextWindowManager(**options(sink, seams=seams)) as window:
+    with ContextWindowManager(**options(sink, dependencies=dependencies)) as window:
         for n in range(3):
             window.add_user("hello")
             assert window.on_turn_start().action == "none"

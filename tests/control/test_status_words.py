@@ -49,7 +49,7 @@ def test_the_full_status_can_be_asked_for_at_any_time() -> None:
         window.plan("one", "two")
         window.begin("one")
         before = window.status()
-        window._core.breaker.open = True
+        window._engine.breaker.open = True
         stopped = window.status()
     after = window.status()
 

@@ -23,16 +23,18 @@ from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.files.environment import LocalEnvironment
 from windowpane.manager.plans.checkpoint import bootstrap
 from windowpane.manager.plans.task_record import Choice, TaskRecord
-from windowpane.manager.session import Seams
+from windowpane.manager.session import Dependencies
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 GOAL = "Migrate user-service from axios to fetch.\nKeep the interceptors."
 
 
-def seams(sink: RecordingSink, folder: Path, **changes: Any) -> Seams:
+def dependencies(sink: RecordingSink, folder: Path, **changes: Any) -> Dependencies:
     store = FileCheckpoints(folder, redact=lambda text: text.replace("hunter2", "[redacted:password]"))
-    return replace(in_memory_seams(sink), checkpoints=store, environment=LocalEnvironment(folder), **changes)
+    return replace(
+        in_memory_dependencies(sink), checkpoints=store, environment=LocalEnvironment(folder), **changes
+    )
 
 
 def open_task(sink: RecordingSink, folder: Path, *, limit: int = 32_768, **options: Any) -> ContextWindowManager:
@@ -41,7 +43,7 @@ def open_task(sink: RecordingSink, folder: Path, *, limit: int = 32_768, **optio
         model="m",
         limit_tokens=limit,
         task_id="migration",
-        seams=options.pop("seams", None) or seams(sink, folder),
+        dependencies=options.pop("dependencies", None) or dependencies(sink, folder),
         **options,
     )
     window.add_system("You are careful.")
@@ -284,8 +286,8 @@ def test_the_final_summary_is_the_model_s_where_there_is_one(tmp_path: Path) -> 
     """A model that fails costs its words, not the completion."""
 
     def with_answer(answer: str | Exception, folder: Path) -> ContextWindowManager:
-        own = seams(RecordingSink(), folder, model=ScriptedModel([answer]))
-        window = open_task(RecordingSink(), folder, task_goal=GOAL, seams=own)
+        own = dependencies(RecordingSink(), folder, model=ScriptedModel([answer]))
+        window = open_task(RecordingSink(), folder, task_goal=GOAL, dependencies=own)
         window.add_user("go")
         return window
 
@@ -314,7 +316,11 @@ def test_on_an_event_loop_a_milestone_is_saved_with_the_next_hook(tmp_path: Path
 
     async def run(sink: RecordingSink) -> Any:
         window = AsyncContextWindowManager(
-            agent="a", model="m", limit_tokens=32_768, task_id="migration", seams=seams(sink, tmp_path)
+            agent="a",
+            model="m",
+            limit_tokens=32_768,
+            task_id="migration",
+            dependencies=dependencies(sink, tmp_path),
         )
         window.add_user("go")
         window.done("first")
@@ -345,8 +351,8 @@ def test_state_and_progress_files_have_the_names_they_were_given(tmp_path: Path)
     store = FileCheckpoints(
         tmp_path / "x", redact=str, state_file=tmp_path / "agent_state.json", progress_file=tmp_path / "log.md"
     )
-    own = replace(in_memory_seams(RecordingSink()), checkpoints=store)
-    with open_task(RecordingSink(), tmp_path, seams=own) as window:
+    own = replace(in_memory_dependencies(RecordingSink()), checkpoints=store)
+    with open_task(RecordingSink(), tmp_path, dependencies=own) as window:
         window.done("first")
     assert json.loads((tmp_path / "agent_state.json").read_text())["task_id"] == "migration"
     assert "[x] first" in (tmp_path / "log.md").read_text()

@@ -17,7 +17,7 @@ from windowpane.effects.model_calls import MAXIMUM_ANSWER_CHARACTERS
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager import drivers
 from windowpane.runtime.managers import AsyncContextWindowManager
-from windowpane.testing import RecordingSink, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 COUNTS = ["raises", "negative", "text", "nothing"]
 PNG = "iVBORw0KGgo="
@@ -58,7 +58,9 @@ def filled(window: Any, *, turns: int = 30) -> None:
 def test_a_tokenizer_that_fails_costs_accuracy_and_no_content(count: Callable[[str], Any]) -> None:
     """Everything is still sent, sizes are estimates and say so, and the window is managed."""
     sink = RecordingSink()
-    window = manager(sink, limit=8_000, seams=replace(in_memory_seams(sink), counter=BrokenCounter(count)))
+    window = manager(
+        sink, limit=8_000, dependencies=replace(in_memory_dependencies(sink), counter=BrokenCounter(count))
+    )
     window.add_system("You read files.")
     filled(window)
 
@@ -73,7 +75,7 @@ def test_a_tokenizer_may_count_in_fractions() -> None:
     """Characters over four is a common estimate; it is rounded up."""
     sink = RecordingSink()
     counter = BrokenCounter(lambda text: len(text) / 4)
-    window = manager(sink, seams=replace(in_memory_seams(sink), counter=counter))
+    window = manager(sink, dependencies=replace(in_memory_dependencies(sink), counter=counter))
     window.add_user("abcde")
 
     assert [block.tokens for block in window.blocks()] == [2]
@@ -118,8 +120,10 @@ def test_an_endless_answer_is_refused_without_counting_it() -> None:
         counted.append(len(text))
         return len(text) // 4
 
-    seams = replace(in_memory_seams(sink), counter=BrokenCounter(count), model=lambda *_: "x" * 1_000_000)
-    window = manager(sink, limit=8_000, seams=seams, cascade=["tool_result_summarization"])
+    dependencies = replace(
+        in_memory_dependencies(sink), counter=BrokenCounter(count), model=lambda *_: "x" * 1_000_000
+    )
+    window = manager(sink, limit=8_000, dependencies=dependencies, cascade=["tool_result_summarization"])
     filled(window)
 
     failed = [event for event in sink.of(ContentCompressed) if event.outcome == "failed"]
@@ -139,11 +143,15 @@ def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pyte
         return "late"
 
     sink = RecordingSink()
-    seams = replace(in_memory_seams(sink), model=hangs)
+    dependencies = replace(in_memory_dependencies(sink), model=hangs)
 
     async def agent() -> None:
         window = AsyncContextWindowManager(
-            agent="a", model="m", limit_tokens=8_000, seams=seams, cascade=["tool_result_summarization"]
+            agent="a",
+            model="m",
+            limit_tokens=8_000,
+            dependencies=dependencies,
+            cascade=["tool_result_summarization"],
         )
         window.add_user("Read every file")
         for n in range(20):
@@ -167,7 +175,7 @@ def test_an_archive_that_is_away_has_no_original() -> None:
         put = get = staticmethod(fails)
 
     sink = RecordingSink()
-    window = manager(sink, seams=replace(in_memory_seams(sink), archive=Away()))
+    window = manager(sink, dependencies=replace(in_memory_dependencies(sink), archive=Away()))
 
     assert window.retrieve("wp:b1") is None
 
@@ -283,8 +291,8 @@ def test_several_names_may_come_as_one_list() -> None:
         window.watch(["a.py", "b.py"])  # type: ignore[arg-type]  # the same
 
         assert list(window.subtasks) == ["read", "write", "test"]
-        assert window._core.task.choices[0].instead_of == ("got",)
-        assert window._core.task.paths == ["a.py", "b.py"]
+        assert window._engine.task.choices[0].instead_of == ("got",)
+        assert window._engine.task.paths == ["a.py", "b.py"]
 
 
 class Unspeakable:

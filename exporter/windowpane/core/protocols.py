@@ -1,4 +1,4 @@
-"""The seams between the pure core and the world around it.
+"""The protocols between the pure core and the world around it.
 
 The core never reads a file, a clock or the network: whatever it needs of them comes in through
 one of these protocols. Each is as small as its caller, so a test double is a few lines.

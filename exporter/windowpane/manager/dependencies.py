@@ -31,7 +31,7 @@ class CheckpointStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seams:
+class Dependencies:
     """What the manager needs of the world."""
 
     counter: TokenCounter

@@ -43,11 +43,11 @@ class _Driven(TaskSession):
         """What is due now that the turn has ended, None for nothing; given up when the session ends meanwhile."""
         try:
             with self._lock:
-                due = hooks.is_work_after_turn(self._core)
+                due = hooks.is_work_after_turn(self._engine)
         except Exception as error:  # noqa: BLE001 (a rung may be the user's code)
             self._contain("after_turn", error)
             return None
-        return cancel_when(lambda: self._closed, hooks.after_turn(self._core)) if due else None
+        return cancel_when(lambda: self._closed, hooks.after_turn(self._engine)) if due else None
 
 
 class ContextWindowManager(_Driven):
@@ -65,7 +65,7 @@ class ContextWindowManager(_Driven):
         Raises `IrreducibleContextError` when what may not be removed does not fit; the call cannot be made.
         """
         with self._spanned():
-            return self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
+            return self._drive("on_turn_start", hooks.turn_start(self._engine)) or self._unmanaged()
 
     def on_turn_end(
         self, reply: object, *, reported_remaining: int | None = None, reported_used: int | None = None
@@ -78,7 +78,7 @@ class ContextWindowManager(_Driven):
         with self._spanned():
             self._quick(
                 "on_turn_end",
-                lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining, reported_used),
+                lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used),
             )
         self._after_turn()
 
@@ -107,17 +107,17 @@ class ContextWindowManager(_Driven):
         self.settle()
         if not self._begin_end():
             return Completion(summary)
-        return self._drive("complete", complete(self._core, summary)) or Completion(summary)
+        return self._drive("complete", complete(self._engine, summary)) or Completion(summary)
 
     def _after_turn(self) -> None:
         """Begin what is due between turns, unless the last such work is still going on."""
-        core = self._core
-        if not core.settings.after_turn or not (self._working is None or not self._working.is_alive()):
+        engine = self._engine
+        if not engine.settings.after_turn or not (self._working is None or not self._working.is_alive()):
             return
         work = self._between_turns()
         if work is None:
             return
-        if not core.settings.background:
+        if not engine.settings.background:
             self._drive("after_turn", work)
             return
         working = threading.Thread(
@@ -145,7 +145,7 @@ class ContextWindowManager(_Driven):
         """
         self._drive(
             "on_tool_result",
-            self._core.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
+            self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
         )
 
     def add_messages(self, messages: Iterable[object], *, unanswered: Unanswered = "answer") -> dict[str, int]:
@@ -154,19 +154,19 @@ class ContextWindowManager(_Driven):
         A broken one is mended: a result without its call goes, and a call without a result is answered by a
         stand-in or goes with its answers (*unanswered* "answer" or "drop"). Says how often each was done.
         """
-        return self._drive("add_messages", take_history(self._core, messages, unanswered=unanswered)) or {}
+        return self._drive("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
 
     def delegate(self, subtask: Subtask) -> Returned | None:
         """Have a sub-agent do *subtask* in a window of its own; its result is bounded, and yours to add.
 
         None where it is not worth a window of its own, or there is no sub-agent: then do it in place.
         """
-        return self._drive("delegate", delegate(self._core, subtask))
+        return self._drive("delegate", delegate(self._engine, subtask))
 
     def on_overflow(self, error: object = None) -> Decision:
         """The provider refused a call as too large. Make it once more where the decision says `retry`."""
         with self._spanned():
-            return self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
+            return self._drive("on_overflow", hooks.overflow(self._engine, error)) or self._unmanaged()
 
     def __enter__(self) -> Self:
         return self
@@ -178,13 +178,13 @@ class ContextWindowManager(_Driven):
 
     def _drive(self, hook: str, program: Effect[T]) -> T | None:
         """Run a program to its end; None when it failed."""
-        started = self._seams.timer()
+        started = self._dependencies.timer()
         try:
             step = self._advance(program, None)
             while step.request is not None:
                 step = self._advance(program, self._answer(step.request))
         except IrreducibleContextError:
-            self._quick("flush", lambda core: core.tracker.flush())
+            self._quick("flush", lambda engine: engine.tracker.flush())
             raise
         except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
             self._contain(hook, error)
@@ -200,7 +200,7 @@ class ContextWindowManager(_Driven):
             return call_model(self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS)
         if not isinstance(request, CallModel):
             return self._local(request)  # type: ignore[arg-type]  # one of the other requests
-        model = self._seams.model
+        model = self._dependencies.model
         assert model is not None, "a model is asked only where there is one"
         return require_text(
             call_model(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
@@ -216,7 +216,7 @@ class AsyncContextWindowManager(_Driven):
     async def on_turn_start(self) -> Decision:
         """As `ContextWindowManager.on_turn_start`."""
         with self._spanned():
-            return await self._drive("on_turn_start", hooks.turn_start(self._core)) or self._unmanaged()
+            return await self._drive("on_turn_start", hooks.turn_start(self._engine)) or self._unmanaged()
 
     async def on_turn_end(
         self, reply: object, *, reported_remaining: int | None = None, reported_used: int | None = None
@@ -225,7 +225,7 @@ class AsyncContextWindowManager(_Driven):
         with self._spanned():
             self._quick(
                 "on_turn_end",
-                lambda core: hooks.turn_end(core, read_reply(reply), reported_remaining, reported_used),
+                lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used),
             )
         await self._after_turn()
 
@@ -239,22 +239,22 @@ class AsyncContextWindowManager(_Driven):
         await self.settle()
         if not self._begin_end():
             return Completion(summary)
-        return await self._drive("complete", complete(self._core, summary)) or Completion(summary)
+        return await self._drive("complete", complete(self._engine, summary)) or Completion(summary)
 
     def _milestone(self, trigger: str) -> None:
         """Saved with the next hook, which can wait for it."""
         with self._lock:
-            self._core.milestone = trigger
+            self._engine.milestone = trigger
 
     async def _after_turn(self) -> None:
-        core = self._core
-        if not core.settings.after_turn or (self._working is not None and not self._working.done()):
+        engine = self._engine
+        if not engine.settings.after_turn or (self._working is not None and not self._working.done()):
             return
         program = self._between_turns()
         if program is None:
             return
         work = self._drive("after_turn", program)
-        if core.settings.background:
+        if engine.settings.background:
             self._working = asyncio.ensure_future(work)
         else:
             await work
@@ -271,23 +271,25 @@ class AsyncContextWindowManager(_Driven):
         """As `ContextWindowManager.on_tool_result`."""
         await self._drive(
             "on_tool_result",
-            self._core.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
+            self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
         )
 
     async def add_messages(
         self, messages: Iterable[object], *, unanswered: Unanswered = "answer"
     ) -> dict[str, int]:
         """As `ContextWindowManager.add_messages`."""
-        return await self._drive("add_messages", take_history(self._core, messages, unanswered=unanswered)) or {}
+        return (
+            await self._drive("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
+        )
 
     async def delegate(self, subtask: Subtask) -> Returned | None:
         """As `ContextWindowManager.delegate`."""
-        return await self._drive("delegate", delegate(self._core, subtask))
+        return await self._drive("delegate", delegate(self._engine, subtask))
 
     async def on_overflow(self, error: object = None) -> Decision:
         """As `ContextWindowManager.on_overflow`."""
         with self._spanned():
-            return await self._drive("on_overflow", hooks.overflow(self._core, error)) or self._unmanaged()
+            return await self._drive("on_overflow", hooks.overflow(self._engine, error)) or self._unmanaged()
 
     async def __aenter__(self) -> Self:
         return self
@@ -300,13 +302,13 @@ class AsyncContextWindowManager(_Driven):
 
     async def _drive(self, hook: str, program: Effect[T]) -> T | None:
         """Run a program to its end; None when it failed."""
-        started = self._seams.timer()
+        started = self._dependencies.timer()
         try:
             step = self._advance(program, None)
             while step.request is not None:
                 step = self._advance(program, await self._answer(step.request))
         except IrreducibleContextError:
-            self._quick("flush", lambda core: core.tracker.flush())
+            self._quick("flush", lambda engine: engine.tracker.flush())
             raise
         except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
             self._contain(hook, error)
@@ -324,7 +326,7 @@ class AsyncContextWindowManager(_Driven):
             )
         if not isinstance(request, CallModel):
             return await asyncio.to_thread(self._local, request)  # type: ignore[arg-type]  # as above
-        model = self._seams.model
+        model = self._dependencies.model
         assert model is not None, "a model is asked only where there is one"
         return require_text(
             await call_model_async(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)

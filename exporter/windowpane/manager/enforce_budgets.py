@@ -13,7 +13,7 @@ from typing import Final
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import Component
 from windowpane.effects.commands import Effect
-from windowpane.manager.engine import Core, Stuck
+from windowpane.manager.engine import Engine, Stuck
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import GRADES
@@ -37,69 +37,71 @@ MEMORY: Final = Policy(
 
 
 def enforce(
-    core: Core, limits: WindowLimits, levels: Levels, tally: Tally, components: Iterable[Component]
+    engine: Engine, limits: WindowLimits, levels: Levels, tally: Tally, components: Iterable[Component]
 ) -> Effect[None]:
     """Reduce each of *components* that is over its budget, whatever the zone."""
     for component in components:
-        if _excess(core, component) <= 0:
+        if _excess(engine, component) <= 0:
             continue
-        for action, outcome in (yield from _reduce(core, limits, levels, component)):
+        for action, outcome in (yield from _reduce(engine, limits, levels, component)):
             tally.note(action, outcome)
-        core.stuck.pop(component, None)
-        if _excess(core, component) > 0:
-            core.stuck[component] = Stuck(_used(core, component), core.tracker.turn)
+        engine.stuck.pop(component, None)
+        if _excess(engine, component) > 0:
+            engine.stuck[component] = Stuck(_used(engine, component), engine.tracker.turn)
 
 
-def over_budget(core: Core, levels: Levels, *, between: bool = False) -> list[Component]:
+def over_budget(engine: Engine, levels: Levels, *, between: bool = False) -> list[Component]:
     """What is to be enforced before a call, or *between* two: there history, where it is compacted there."""
-    if core.settings.enforce != "component":
+    if engine.settings.enforce != "component":
         return []
-    waits = is_left_to_turn_end(core, levels)
+    waits = is_left_to_turn_end(engine, levels)
     return [
         component
         for component in ORDER
-        if _excess(core, component) > 0
-        and not _is_stuck(core, component)
+        if _excess(engine, component) > 0
+        and not _is_stuck(engine, component)
         and between == (waits and component == "message_history")
     ]
 
 
-def _is_stuck(core: Core, component: Component) -> bool:
-    stuck = core.stuck.get(component)
+def _is_stuck(engine: Engine, component: Component) -> bool:
+    stuck = engine.stuck.get(component)
     if stuck is None:
         return False
-    return _used(core, component) < stuck.used_tokens * GROWTH and core.tracker.turn < stuck.turn + RETRY_TURNS
+    return (
+        _used(engine, component) < stuck.used_tokens * GROWTH and engine.tracker.turn < stuck.turn + RETRY_TURNS
+    )
 
 
-def _used(core: Core, component: Component) -> int:
-    return core.tracker.window.tokens_by_component[component]
+def _used(engine: Engine, component: Component) -> int:
+    return engine.tracker.window.tokens_by_component[component]
 
 
-def _excess(core: Core, component: Component) -> int:
-    budget = None if core.budget is None else core.budget.budget_tokens(component)
-    return 0 if budget is None else _used(core, component) - budget
+def _excess(engine: Engine, component: Component) -> int:
+    budget = None if engine.budget is None else engine.budget.budget_tokens(component)
+    return 0 if budget is None else _used(engine, component) - budget
 
 
 def _reduce(
-    core: Core, limits: WindowLimits, levels: Levels, component: Component
+    engine: Engine, limits: WindowLimits, levels: Levels, component: Component
 ) -> Effect[list[tuple[Action, Outcome]]]:
     done: list[tuple[Action, Outcome]] = []
-    target = max(0, core.used() - _excess(core, component))
+    target = max(0, engine.used() - _excess(engine, component))
     aimed = replace(levels, target=target)
     if component == "message_history":
-        return [("compact", (yield from compact_unless_stopped(core, limits, aimed, trigger="budget")))]
-    if component == "tool_results" and core.settings.model and not core.breaker.open:
-        done.append(("compact", (yield from summarize_results(core, limits, aimed))))
-    excess = _excess(core, component)
+        return [("compact", (yield from compact_unless_stopped(engine, limits, aimed, trigger="budget")))]
+    if component == "tool_results" and engine.settings.model and not engine.breaker.open:
+        done.append(("compact", (yield from summarize_results(engine, limits, aimed))))
+    excess = _excess(engine, component)
     outcome = NOTHING
-    if excess > 0 and core.settings.policy is not None:
+    if excess > 0 and engine.settings.policy is not None:
         outcome = yield from evict(
-            core,
+            engine,
             limits,
             levels,
             grades=GRADES,
             minimum_tokens=1,
-            target_used=max(0, core.used() - excess),
+            target_used=max(0, engine.used() - excess),
             policy=RESULTS if component == "tool_results" else MEMORY,
         )
     return [*done, ("evict", outcome)]

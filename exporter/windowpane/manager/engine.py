@@ -24,11 +24,11 @@ from windowpane.manager.state import OpenCall, SessionState, Stuck
 from windowpane.manager.tool_outputs import read_output
 from windowpane.models.replies import ReplyPart
 
-__all__ = ["Core", "OpenCall", "Stuck"]
+__all__ = ["Engine", "OpenCall", "Stuck"]
 
 
 @dataclass(slots=True)
-class Core(SessionState):
+class Engine(SessionState):
     """The state of one managed session, and how content comes into it."""
 
     # -- what comes in ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from windowpane.core.window.groups import Repaired, Unanswered, call_ids, repair
 from windowpane.core.window.parts import repair_parts
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.user_content import read_user
 from windowpane.models.replies import plain, read_reply
 
@@ -27,30 +27,30 @@ _STANDING_ROLES: Final = ("system", "developer")
 _ROLES: Final = (*_STANDING_ROLES, "user", "assistant", "tool")
 
 
-def take_history(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
+def take_history(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
     """Put the messages into the window; what was repaired, by kind. Raises `ConfigurationError` at once."""
     if unanswered not in ("answer", "drop"):
         raise ConfigurationError("unanswered", f"{unanswered!r}", expected="answer or drop")
-    return _take_all(core, messages, unanswered=unanswered)
+    return _take_all(engine, messages, unanswered=unanswered)
 
 
-def _take_all(core: Core, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
+def _take_all(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
     mended = mend([plain(message) for message in messages], unanswered=unanswered)
     for name, count in mended.repairs.items():
-        core.tracker.record(HistoryRepaired(name, count))
+        engine.tracker.record(HistoryRepaired(name, count))
     for message in mended.messages:
-        yield from _take(core, message)
+        yield from _take(engine, message)
     return mended.repairs
 
 
-def take_user(core: Core, content: object, *, pinned: bool = False) -> Effect[None]:
+def take_user(engine: Engine, content: object, *, pinned: bool = False) -> Effect[None]:
     """What a user said, as text or content parts; tool results among these answer their calls."""
     read = read_user(content)
     for part in read.results:
         said, failed = part.get("content") or "", part.get("is_error") is True
-        yield from core.tool_result("", said, part.get("tool_use_id"), is_error=failed)
+        yield from engine.tool_result("", said, part.get("tool_use_id"), is_error=failed)
     if read.parts or not read.results:
-        core.add_user(read.parts, pinned=pinned)
+        engine.add_user(read.parts, pinned=pinned)
 
 
 def mend(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
@@ -72,16 +72,16 @@ def mend(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
     return Repaired(kept, repairs)
 
 
-def _take(core: Core, message: Mapping[str, Any]) -> Effect[None]:
+def _take(engine: Engine, message: Mapping[str, Any]) -> Effect[None]:
     role, content = message["role"], message.get("content")
     if role in _STANDING_ROLES:
-        core.add("system_prompt", _text(content))
+        engine.add("system_prompt", _text(content))
     elif role == "assistant":
-        core.add_reply(read_reply(message).parts)
+        engine.add_reply(read_reply(message).parts)
     elif role == "tool":
-        yield from core.tool_result(str(message.get("name") or ""), content or "", message.get("tool_call_id"))
+        yield from engine.tool_result(str(message.get("name") or ""), content or "", message.get("tool_call_id"))
     elif content:
-        yield from take_user(core, content)
+        yield from take_user(engine, content)
 
 
 def _pending(messages: list[Message]) -> list[Message]:

@@ -22,22 +22,26 @@ class AdvisingSession(ManagedSession):
     def status(self) -> Status:
         """The last measurement with budgets and forecasts; as a string, one line the agent can read."""
         with self._lock:
-            return full_status(self._core, audit_events=len(self._audit))
+            return full_status(self._engine, audit_events=len(self._audit))
 
     def audit_trail(self) -> tuple[Event, ...]:
         """What was decided and why, oldest first; the last thousand. The store keeps them all."""
         with self._lock:
-            self._core.tracker.flush()
+            self._engine.tracker.flush()
             return tuple(self._audit)
 
     def eviction_candidates(self, limit: int = LISTED_CANDIDATES) -> tuple[Candidate, ...]:
         """At most *limit* blocks that the policy would evict first, none evicted; none without a window size."""
         with self._lock:
-            core = self._core
-            if core.limits is None or core.settings.policy is None:
+            engine = self._engine
+            if engine.limits is None or engine.settings.policy is None:
                 return ()
             plan = plan_eviction(
-                core.snapshot(core.limits), 0, policy=core.settings.policy, counter=core.counter, listed=limit
+                engine.snapshot(engine.limits),
+                0,
+                policy=engine.settings.policy,
+                counter=engine.counter,
+                listed=limit,
             )
             return plan.candidates
 
@@ -51,8 +55,8 @@ class AdvisingSession(ManagedSession):
         elif weights is not None:
             raise ConfigurationError("weights", "the policy has weights of its own", expected="one of the two")
         with self._lock:
-            self._core.settings = replace(self._core.settings, policy=policy)
-            self._core.fruitless_used = None
+            self._engine.settings = replace(self._engine.settings, policy=policy)
+            self._engine.fruitless_used = None
 
     def can_add(self, component: Component, tokens: int) -> Ruling:
         """Whether *tokens* more of a component fit; changes nothing.
@@ -61,20 +65,20 @@ class AdvisingSession(ManagedSession):
         has none; `warned` above its soft limit. Raises `ConfigurationError` for a component that is none.
         """
         with self._lock:
-            return self._core.can_add(component, tokens)
+            return self._engine.can_add(component, tokens)
 
     def reserve(self, component: Component, tokens: int) -> Ruling:
         """As `can_add`, and unless it is blocked the tokens are set aside until `commit`."""
         with self._lock:
-            core = self._core
-            ruling = core.can_add(component, tokens)
-            if ruling.outcome != "blocked" and core.budget is not None:
-                core.budget.hold(component, tokens)
+            engine = self._engine
+            ruling = engine.can_add(component, tokens)
+            if ruling.outcome != "blocked" and engine.budget is not None:
+                engine.budget.hold(component, tokens)
             return ruling
 
     def commit(self, component: Component, tokens: int) -> None:
         """What *tokens* were reserved for has been added, or will not come. Raises as `can_add`."""
         check_claim(component, tokens)
         with self._lock:
-            if self._core.budget is not None:
-                self._core.budget.commit(component, tokens)
+            if self._engine.budget is not None:
+                self._engine.budget.commit(component, tokens)

@@ -12,47 +12,47 @@ from windowpane.core.events import BlocksEvicted, EvictedBlock
 from windowpane.exceptions import WindowError
 
 if TYPE_CHECKING:
-    from windowpane.manager.engine import Core
+    from windowpane.manager.engine import Engine
 
 SUPERSEDED = "superseded"
 """The policy by which an interim result leaves."""
 
 
-def hold(core: Core, call_id: str, reason: str) -> None:
+def hold(engine: Engine, call_id: str, reason: str) -> None:
     """The call waits; raises `WindowError` for one that is not open."""
-    call = core.open_calls.get(call_id) or core.held.get(call_id)
+    call = engine.open_calls.get(call_id) or engine.held.get(call_id)
     if call is None:
         raise WindowError(f"the call {call_id} is not open")
-    core.held[call_id] = call
-    core.open_calls.pop(call_id, None)
-    stand_for(core, call_id, f"[pending: {reason}]")
+    engine.held[call_id] = call
+    engine.open_calls.pop(call_id, None)
+    stand_for(engine, call_id, f"[pending: {reason}]")
 
 
-def release(core: Core, call_id: str) -> None:
+def release(engine: Engine, call_id: str) -> None:
     """The call waits no longer, with or without a result."""
-    core.held.pop(call_id, None)
-    core.interim.pop(call_id, None)
+    engine.held.pop(call_id, None)
+    engine.interim.pop(call_id, None)
 
 
-def stand_for(core: Core, call_id: str, text: str) -> None:
+def stand_for(engine: Engine, call_id: str, text: str) -> None:
     """Put *text* in the place of the result that has not come."""
-    supersede(core, call_id)
-    tokens, source = core.counter.count(text), core.counter.source
-    name = core.held[call_id].name
-    block = core.tracker.add(
+    supersede(engine, call_id)
+    tokens, source = engine.counter.count(text), engine.counter.source
+    name = engine.held[call_id].name
+    block = engine.tracker.add(
         "tool_result", text, tokens, count_source=source, tool_call_id=call_id, tool_name=name
     )
-    core.interim[call_id] = block.id
+    engine.interim[call_id] = block.id
 
 
-def supersede(core: Core, call_id: str) -> None:
+def supersede(engine: Engine, call_id: str) -> None:
     """Take out what stands for the call's result."""
-    block_id = core.interim.pop(call_id, None)
-    window = core.tracker.window
+    block_id = engine.interim.pop(call_id, None)
+    window = engine.tracker.window
     if block_id is None or block_id not in window:
         return
     block = window.slot(block_id).block
-    core.tracker.evict(
+    engine.tracker.evict(
         BlocksEvicted(
             policy=SUPERSEDED,
             blocks=(
@@ -64,4 +64,4 @@ def supersede(core: Core, call_id: str) -> None:
             tokens_freed=block.tokens,
         )
     )
-    core.forget([block])
+    engine.forget([block])

@@ -34,21 +34,21 @@ from windowpane.effects.commands import (
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import JudgedSession
 from windowpane.manager.auditing import AUDITED, AUDITED_EVENTS
-from windowpane.manager.dependencies import CheckpointStore, Seams, Task
-from windowpane.manager.engine import Core
+from windowpane.manager.dependencies import CheckpointStore, Dependencies, Task
+from windowpane.manager.engine import Engine
 from windowpane.manager.history import take_user
 from windowpane.manager.messages import AnthropicMessages, Message, anthropic_messages, openai_messages
 from windowpane.manager.plans.checkpoint import Found
 from windowpane.manager.plans.task_record import TaskRecord
 from windowpane.manager.preset_log import SourceRecord
 from windowpane.manager.safe_counter import ContainedCounter
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 from windowpane.manager.spans import spanned
 from windowpane.manager.status import Decision
 from windowpane.manager.steps.new_window import clear, save_checkpoint
 from windowpane.models.replies import read_reply
 
-__all__ = ["CheckpointStore", "ManagedSession", "Seams", "Task"]
+__all__ = ["CheckpointStore", "Dependencies", "ManagedSession", "Task"]
 
 T = TypeVar("T")
 Listener = Callable[[Event], object]
@@ -75,14 +75,14 @@ class ManagedSession:
         self,
         info: SessionInfo,
         *,
-        seams: Seams,
+        dependencies: Dependencies,
         task: Task | None = None,
         limits: WindowLimits | None = None,
-        settings: ControlSettings | None = None,
+        settings: EngineSettings | None = None,
         tracking: TrackerSettings | None = None,
     ) -> None:
         task = task or Task()
-        self._seams = seams
+        self._dependencies = dependencies
         self._lock = threading.RLock()
         """Guards the core and everything below; never held while a request is carried out."""
         self._listeners: dict[str, list[Listener]] = {}
@@ -95,30 +95,30 @@ class ManagedSession:
         tracker = SessionTracker(
             info,
             emit=self._emit,
-            digest=seams.digest,
+            digest=dependencies.digest,
             limits=limits,
             settings=tracking,
-            clock=seams.clock,
-            next_limit=seams.next_limit,
+            clock=dependencies.clock,
+            next_limit=dependencies.next_limit,
         )
-        settings = _fitting(settings or ControlSettings(), seams)
+        settings = _fitting(settings or EngineSettings(), dependencies)
         if settings.limits_of != WindowLimits.of:
             tracker.share = settings.limits_of
-        self._core = Core(
+        self._engine = Engine(
             tracker,
-            ContainedCounter(seams.counter),
-            seams.digest,
+            ContainedCounter(dependencies.counter),
+            dependencies.digest,
             settings,
             goal=task.goal,
             constraints=task.constraints,
-            cost_of=seams.cost_of,
-            timer=seams.timer,
-            note_store=seams.notes,
+            cost_of=dependencies.cost_of,
+            timer=dependencies.timer,
+            note_store=dependencies.notes,
             task_id=task.task_id,
             task=TaskRecord(success_criteria=task.success_criteria, paths=list(task.paths)),
         )
-        if seams.judge is not None:
-            judged = JudgedSession(seams.judge, seams.digest, self._judged)
+        if dependencies.judge is not None:
+            judged = JudgedSession(dependencies.judge, dependencies.digest, self._judged)
             tracker.on_compressed = lambda event, removed: judged.offer(event.event_id, removed, tracker.window)
         tracker.start(task=task.goal or None)
 
@@ -126,24 +126,24 @@ class ManagedSession:
 
     def add_system(self, text: str) -> None:
         """The system prompt; never removed."""
-        self._quick("add_system", lambda core: core.add("system_prompt", text))
+        self._quick("add_system", lambda engine: engine.add("system_prompt", text))
 
     def add_tool_definitions(self, tools: str | Iterable[Mapping[str, Any]]) -> None:
         """The tools as they are sent with each call, each an object; counted, but never part of `messages()`."""
-        self._quick("add_tool_definitions", lambda core: core.add_tools(tools))
+        self._quick("add_tool_definitions", lambda engine: engine.add_tools(tools))
 
     def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
         """A user message: text, or content parts with images; `tool_result` parts answer their calls."""
-        self._here("add_user", take_user(self._core, content, pinned=pinned))
+        self._here("add_user", take_user(self._engine, content, pinned=pinned))
 
     def add_memory(self, text: str, *, pinned: bool = False) -> None:
         """Content retrieved from a memory."""
-        self._quick("add_memory", lambda core: core.add("memory_injection", text, pinned=pinned))
+        self._quick("add_memory", lambda engine: engine.add("memory_injection", text, pinned=pinned))
 
     def add_assistant(self, text: str | None, *, tool_calls: Iterable[object] | None = ()) -> None:
         """A reply where there is no reply object: its text and OpenAI-style tool calls. Ends no turn."""
         message = {"role": "assistant", "content": text, "tool_calls": tool_calls}
-        self._quick("add_assistant", lambda core: core.add_reply(read_reply(message).parts))
+        self._quick("add_assistant", lambda engine: engine.add_reply(read_reply(message).parts))
 
     def clear(self) -> None:
         """Go on in a new window that holds nothing but system prompt, tools and what is pinned."""
@@ -162,25 +162,25 @@ class ManagedSession:
         if shape not in ("openai", "anthropic"):
             raise ConfigurationError("shape", f"{shape!r}", expected="openai or anthropic")
         with self._lock:
-            core = self._core
-            blocks = list(core.tracker.window)
+            engine = self._engine
+            blocks = list(engine.tracker.window)
             if shape == "anthropic":
-                return anthropic_messages(blocks, core.payloads)
-            return openai_messages(blocks, core.payloads)
+                return anthropic_messages(blocks, engine.payloads)
+            return openai_messages(blocks, engine.payloads)
 
     def blocks(self) -> tuple[Block, ...]:
         """The window's blocks in the order the model sees them."""
         with self._lock:
-            return tuple(self._core.tracker.window)
+            return tuple(self._engine.tracker.window)
 
     @property
     def session_id(self) -> str:
         """The session's id."""
-        return self._core.tracker.info.session_id
+        return self._engine.tracker.info.session_id
 
     def retrieve(self, handle: str) -> str | None:
         """The original behind a placeholder's handle; None when it is not kept (any more)."""
-        archive = self._seams.archive
+        archive = self._dependencies.archive
         if archive is None:
             return None
         try:
@@ -211,7 +211,7 @@ class ManagedSession:
         _check_callable("before_compaction", adviser)
         with self._lock:
             self._advisers.append(adviser)
-            self._core.consulted = True
+            self._engine.consulted = True
 
     def on_record(self, listener: RecordListener) -> None:
         """Call *listener* with what the session's preset tells in its source's own names; as `on` does."""
@@ -222,7 +222,7 @@ class ManagedSession:
 
     def flush(self) -> None:
         """Hand over the events that are still held back."""
-        self._quick("flush", lambda core: core.tracker.flush())
+        self._quick("flush", lambda engine: engine.tracker.flush())
 
     def close(self, reason: str = "completed") -> None:
         """End the session: `session.ended` with the trend report. Closing twice changes nothing.
@@ -231,9 +231,9 @@ class ManagedSession:
         """
         if not self._begin_end():
             return
-        if self._core.task_id != self.session_id:
-            self._here("close", save_checkpoint(self._core, "close"))
-        self._quick("close", lambda core: core.tracker.end(reason))
+        if self._engine.task_id != self.session_id:
+            self._here("close", save_checkpoint(self._engine, "close"))
+        self._quick("close", lambda engine: engine.tracker.end(reason))
 
     def _begin_end(self) -> bool:
         """Whether the session had not ended before."""
@@ -248,8 +248,8 @@ class ManagedSession:
         with self._lock:
             if self._closed:
                 return
-            self._core.tracker.record(evaluated)
-            self._core.tracker.flush()
+            self._engine.tracker.record(evaluated)
+            self._engine.tracker.flush()
         self._tell()
 
     def _emit(self, batch: list[Event]) -> None:
@@ -257,18 +257,18 @@ class ManagedSession:
         self._audit.extend(event for event in batch if event.type in AUDITED)
         if self._listeners:
             self._heard.extend(event for event in batch if self._is_heard(event))
-        self._seams.emit(batch)
+        self._dependencies.emit(batch)
 
     def _is_heard(self, event: Event) -> bool:
         return event.type in self._listeners or "*" in self._listeners
 
     def _tell(self) -> None:
         """Call the listeners, without the lock."""
-        if not self._heard and not self._core.journal:
+        if not self._heard and not self._engine.journal:
             return
         with self._lock:
             heard, self._heard = self._heard, []
-            records = self._core.journal.take()
+            records = self._engine.journal.take()
         for event in heard:
             for listener in (*self._listeners.get(event.type, ()), *self._listeners.get("*", ())):
                 self._call(listener, event, event.type)
@@ -290,14 +290,14 @@ class ManagedSession:
         except Exception:  # noqa: BLE001 (a listener is the user's code)
             _log.exception("a listener of %s failed", name)
 
-    def _quick(self, hook: str, action: Callable[[Core], object]) -> None:
+    def _quick(self, hook: str, action: Callable[[Engine], object]) -> None:
         """A hook without requests, contained."""
-        started = self._seams.timer()
+        started = self._dependencies.timer()
         try:
             with self._lock:
-                action(self._core)
+                action(self._engine)
                 if self._listeners:
-                    self._core.tracker.flush()
+                    self._engine.tracker.flush()
         except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
             self._contain(hook, error)
         self._timed(hook, started)
@@ -310,7 +310,7 @@ class ManagedSession:
                 request = next(program) if answer is None else program.send(answer)
             except StopIteration as end:
                 if self._listeners:
-                    self._core.tracker.flush()
+                    self._engine.tracker.flush()
                 return Step(None, end.value)
             return Step(request, None)
 
@@ -328,8 +328,8 @@ class ManagedSession:
 
     def _spanned(self) -> AbstractContextManager[None]:
         """Around a hook: its events carry the current span's ids, and the span is told about the window."""
-        link = self._seams.spans
-        return _UNTRACED if link is None else spanned(link, self._core, self._lock, self._contain)
+        link = self._dependencies.spans
+        return _UNTRACED if link is None else spanned(link, self._engine, self._lock, self._contain)
 
     def _contain(self, hook: str, error: Exception) -> None:
         """The one boundary: what fails in here is logged once a hook and never reaches the agent."""
@@ -338,31 +338,31 @@ class ManagedSession:
             _log.error("%s failed; the agent goes on unmanaged this time", hook, exc_info=error)
 
     def _timed(self, hook: str, started: float) -> None:
-        if self._seams.hook_took is not None:
-            self._seams.hook_took(hook, self._seams.timer() - started)
+        if self._dependencies.hook_took is not None:
+            self._dependencies.hook_took(hook, self._dependencies.timer() - started)
 
     def _unmanaged(self) -> Decision:
         with self._lock:
-            status = self._core.status()
+            status = self._engine.status()
         return Decision("none", status, reason="the hook failed; see the log")
 
     def _subagent(self, _system: str, assignment: str) -> Any:
         """The sub-agent as a model is called."""
-        assert self._seams.subagent is not None, "a sub-agent is asked only where there is one"
-        return self._seams.subagent(assignment)
+        assert self._dependencies.subagent is not None, "a sub-agent is asked only where there is one"
+        return self._dependencies.subagent(assignment)
 
     def _local(self, request: Command) -> CommandResult:
         """Carry out a request on files; a failure is the answer."""
         try:
-            if isinstance(request, ArchiveOriginals) and self._seams.archive is not None:
+            if isinstance(request, ArchiveOriginals) and self._dependencies.archive is not None:
                 for handle, text in request.items:
-                    self._seams.archive.put(self.session_id, handle, text)
+                    self._dependencies.archive.put(self.session_id, handle, text)
             elif isinstance(request, ConfirmCompaction):
                 return CommandResult(all(self._approves(adviser, request.proposal) for adviser in self._advisers))
-            elif isinstance(request, ProbeEnvironment) and self._seams.environment is not None:
-                return CommandResult(self._seams.environment.observe(request.paths))
-            elif self._seams.checkpoints is not None:
-                return CommandResult(_ask_store(self._seams.checkpoints, request))
+            elif isinstance(request, ProbeEnvironment) and self._dependencies.environment is not None:
+                return CommandResult(self._dependencies.environment.observe(request.paths))
+            elif self._dependencies.checkpoints is not None:
+                return CommandResult(_ask_store(self._dependencies.checkpoints, request))
             return CommandResult()
         except Exception as error:  # noqa: BLE001 (the program decides what a failed request means)
             return CommandResult(error=error)
@@ -378,16 +378,16 @@ def _ask_store(store: CheckpointStore, request: Command) -> Found | None:
     return None
 
 
-def _fitting(settings: ControlSettings, seams: Seams) -> ControlSettings:
-    """The settings without what no seam can do."""
-    model = settings.model or getattr(seams.model, "name", "") or type(seams.model).__name__
+def _fitting(settings: EngineSettings, dependencies: Dependencies) -> EngineSettings:
+    """The settings without what no dependency can do."""
+    model = settings.model or getattr(dependencies.model, "name", "") or type(dependencies.model).__name__
     return replace(
         settings,
-        archive=settings.archive and seams.archive is not None,
-        checkpoint=settings.checkpoint and seams.checkpoints is not None,
-        environment=settings.environment and seams.environment is not None,
-        subagent=settings.subagent and seams.subagent is not None,
-        model=str(model) if seams.model is not None else "",
+        archive=settings.archive and dependencies.archive is not None,
+        checkpoint=settings.checkpoint and dependencies.checkpoints is not None,
+        environment=settings.environment and dependencies.environment is not None,
+        subagent=settings.subagent and dependencies.subagent is not None,
+        model=str(model) if dependencies.model is not None else "",
     )
 
 

@@ -18,7 +18,7 @@ from windowpane.manager.plans.policies import POLICIES, Policy
 from windowpane.manager.plans.truncation import middle_out
 
 if TYPE_CHECKING:
-    from windowpane.manager.engine import Core
+    from windowpane.manager.engine import Engine
     from windowpane.manager.steps.ladder import Rung
 
 RESULT_TOKENS: Final = 25_000
@@ -64,7 +64,7 @@ def head_and_tail(text: str, max_tokens: int, counter: TokenCounter, handle: str
 
 
 @dataclass(frozen=True, slots=True)
-class ControlSettings:
+class EngineSettings:
     """How a session is managed."""
 
     ladder: tuple[str | Rung, ...] = LADDER
@@ -75,7 +75,7 @@ class ControlSettings:
     """Whether that is done off the agent's path; if not, the hook returns when it is done."""
     after_overflow: tuple[Rung, ...] = ()
     """What is tried first after the provider refused a call as too large."""
-    watch: Callable[[Core], object] | None = None
+    watch: Callable[[Engine], object] | None = None
     """Told of the window before every call, whatever is due; for a preset's own log."""
     limits_of: LimitsOf = WindowLimits.of
     levels_of: LevelsOf = default_levels

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.status import Status
 
 
@@ -43,7 +43,7 @@ class SpanLink(Protocol):
 @contextmanager
 def spanned(
     link: SpanLink,
-    core: Core,
+    engine: Engine,
     lock: AbstractContextManager[Any],
     contain: Callable[[str, Exception], None],
 ) -> Iterator[None]:
@@ -54,14 +54,14 @@ def spanned(
     try:
         ids = link.current()
         with lock:
-            core.tracker.trace(*(ids or (None, None)))
+            engine.tracker.trace(*(ids or (None, None)))
     except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
         contain("reading the current span", error)
 
     def window() -> WindowOnSpan:
         with lock:
-            compacted = core.compacted_turn is not None and core.compacted_turn == core.tracker.turn
-            return WindowOnSpan(core.tracker.info.session_id, core.status(), compacted)
+            compacted = engine.compacted_turn is not None and engine.compacted_turn == engine.tracker.turn
+            return WindowOnSpan(engine.tracker.info.session_id, engine.status(), compacted)
 
     try:
         yield

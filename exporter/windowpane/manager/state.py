@@ -27,7 +27,7 @@ from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.progressive import Levelled
 from windowpane.manager.plans.task_record import TaskRecord
 from windowpane.manager.preset_log import Journal
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 from windowpane.manager.snapshot import Snapshot, items_of
 from windowpane.manager.status import Status, status_of
 
@@ -60,7 +60,7 @@ class SessionState:
     tracker: SessionTracker
     counter: TokenCounter
     digest: Digester
-    settings: ControlSettings = field(default_factory=ControlSettings)
+    settings: EngineSettings = field(default_factory=EngineSettings)
     goal: str = ""
     constraints: Sequence[str] = ()
     cost_of: Callable[[Usage], float | None] | None = None

@@ -5,33 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 from windowpane.core.vocabulary import COMPONENTS, Component
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.status import ComponentStatus, Status
 
 
-def full_status(core: Core, *, audit_events: int) -> Status:
+def full_status(engine: Engine, *, audit_events: int) -> Status:
     """The window at the last measurement; before the first, as it is."""
-    status = core.status()
-    parts = status.used_by_component or dict(core.tracker.window.tokens_by_component)
-    burn = core.tracker.pace.burn_by_component()
-    limits = core.limits
+    status = engine.status()
+    parts = status.used_by_component or dict(engine.tracker.window.tokens_by_component)
+    burn = engine.tracker.pace.burn_by_component()
+    limits = engine.limits
     return replace(
         status,
         limit_tokens=None if limits is None else limits.limit_tokens,
         used_by_component=parts,
         components={
-            component: _component(core, component, parts[component], burn.get(component))
+            component: _component(engine, component, parts[component], burn.get(component))
             for component in COMPONENTS
         },
         output_tokens=None if limits is None else limits.reserved_tokens,
-        breaker_open=core.breaker.open,
+        breaker_open=engine.breaker.open,
         audit_events=audit_events,
-        subtasks=dict(core.task.subtasks),
+        subtasks=dict(engine.task.subtasks),
     )
 
 
-def _component(core: Core, component: Component, used: int, burn: float | None) -> ComponentStatus:
-    budget = core.budget
+def _component(engine: Engine, component: Component, used: int, burn: float | None) -> ComponentStatus:
+    budget = engine.budget
     tokens = None if budget is None else budget.budget_tokens(component)
     if budget is None or not tokens:
         return ComponentStatus(used, burn_rate=burn)

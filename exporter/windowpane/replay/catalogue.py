@@ -10,7 +10,7 @@ from typing import Any, Final
 from windowpane.core.limits import TrackerSettings
 from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 
 _MODULE: Final = "windowpane.contrib.presets"
 
@@ -19,7 +19,7 @@ _MODULE: Final = "windowpane.contrib.presets"
 class Management:
     """How a manager is set up."""
 
-    settings: ControlSettings
+    settings: EngineSettings
     tracking: TrackerSettings | None = None
     counter: TokenCounter | None = None
     """A preset's own estimator; None for the model's tokenizer."""

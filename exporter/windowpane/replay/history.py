@@ -10,12 +10,12 @@ from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import ContextWindowManager
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.replay.recordings import Recording
 
 UNBOUNDED_TOKENS: Final = 2**48
-_UNMANAGED: Final = ControlSettings(
+_UNMANAGED: Final = EngineSettings(
     ladder=(), archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
 )
 

@@ -21,8 +21,8 @@ from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.drivers import ContextWindowManager
 from windowpane.manager.plans.checkpoint import Found
 from windowpane.manager.plans.policies import POLICIES, Policy
-from windowpane.manager.session import Seams, Task
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.session import Dependencies, Task
+from windowpane.manager.settings import EngineSettings
 from windowpane.models.replies import Reply, ReplyPart
 from windowpane.sources.base import (
     Broken,
@@ -53,7 +53,7 @@ class RerunOptions:
     source: str = "demo"
     archive: Archive | None = None
     """Without one, placeholders promise no original."""
-    settings: ControlSettings = field(default_factory=ControlSettings)
+    settings: EngineSettings = field(default_factory=EngineSettings)
     """Of the manager; its policy gives way to *policy*."""
     tracking: TrackerSettings | None = None
     thresholds: Thresholds | None = None
@@ -110,7 +110,7 @@ class _Player:
                 rerun.source,
                 f"{rerun.source}:{rerun.session_id}",
             ),
-            seams=Seams(
+            dependencies=Dependencies(
                 counter=rerun.counter,
                 digest=rerun.digest,
                 emit=emitted.extend,

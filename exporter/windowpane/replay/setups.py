@@ -12,7 +12,7 @@ import yaml
 from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import POLICIES, Policy, policy_named
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 from windowpane.replay import catalogue
 from windowpane.text.formats import tokens_short
 
@@ -93,7 +93,7 @@ class ReplaySetup:
         """What the manager is made with."""
         if self.preset:
             return catalogue.preset_named(self.preset)
-        return catalogue.Management(ControlSettings(policy=self._own))
+        return catalogue.Management(EngineSettings(policy=self._own))
 
     @property
     def _own(self) -> Policy:

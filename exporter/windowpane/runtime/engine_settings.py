@@ -17,7 +17,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import shares_of
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.presets.cascade import CASCADE, CASCADE_MAP
-from windowpane.manager.settings import LADDER, SAFETY_NET, ControlSettings
+from windowpane.manager.settings import LADDER, SAFETY_NET, EngineSettings
 from windowpane.manager.steps.ladder import RUNGS, Rung, background_compaction, cascade_ladder
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ def check(options: Options, config: Config, preset: Preset) -> None:
         raise ConfigurationError(conflict.key, conflict.reason, expected="no such key beside this preset")
 
 
-def control_settings(options: Options, config: Config, preset: Preset | None) -> ControlSettings:
+def control_settings(options: Options, config: Config, preset: Preset | None) -> EngineSettings:
     """How the session is managed. Raises `ConfigurationError`."""
     limits_of = window_of(options, config, preset)
     given = options.control if preset is None else preset.control
-    base = given or ControlSettings()
+    base = given or EngineSettings()
     changes: dict[str, Any] = {"limits_of": limits_of}
     if options.enforce is not None:
         changes["enforce"] = options.enforce
@@ -100,10 +100,10 @@ def _chosen(options: Options) -> set[str]:
         "background": options.background,
         "after_turn": options.background,
     }
-    usual = ControlSettings()
+    usual = EngineSettings()
     return {
         field.name
-        for field in fields(ControlSettings)
+        for field in fields(EngineSettings)
         if getattr(options.control, field.name) != getattr(usual, field.name)
         and options_own.get(field.name) is None
     }
@@ -171,7 +171,7 @@ def _policy(options: Options, config: Config) -> Policy:
 
 
 def _ladder(
-    options: Options, config: Config, preset: Preset | None, given: ControlSettings | None
+    options: Options, config: Config, preset: Preset | None, given: EngineSettings | None
 ) -> tuple[str | Rung, ...] | None:
     """The rungs as said; None for those of the settings that were given."""
     if options.cascade is not None:
@@ -198,7 +198,7 @@ def _compacts_from(config: Config, preset: Preset | None) -> float | None:
 
 
 def _background(
-    options: Options, config: Config, base: ControlSettings, begin_ratio: float | None
+    options: Options, config: Config, base: EngineSettings, begin_ratio: float | None
 ) -> dict[str, Any]:
     """Whether what is done after a turn keeps nobody waiting; a preset's own work between turns stays."""
     wanted = options.background

@@ -1,7 +1,7 @@
-"""The managers as users construct them: names and numbers in, every seam filled with its default.
+"""The managers as users construct them: names and numbers in, every dependency filled with its default.
 
 Composition only: tokenizer, price catalogue, archive and checkpoint files, and the running pipeline of the
-process, where there is one. Any of them can be replaced through `seams`.
+process, where there is one. Any of them can be replaced through `dependencies`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.files.environment import LocalEnvironment
 from windowpane.manager.files.notes import FileNotes
-from windowpane.manager.session import Seams, Task
+from windowpane.manager.session import Dependencies, Task
 from windowpane.manager.settings import LimitsOf
 from windowpane.models.catalog import packaged_catalog
 from windowpane.otlp.spans import CurrentSpan
@@ -72,19 +72,21 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
     if preset is not None:
         check(options, config, preset)
     control = control_settings(options, config, preset)
-    seams = options.seams or default_seams(model, data_folder=options.data_folder, config=config)
+    dependencies = options.dependencies or default_dependencies(
+        model, data_folder=options.data_folder, config=config
+    )
     state_file = config.cross_window.state_file
-    task_id = options.task_id or ("" if state_file is None or options.seams else state_file.stem)
-    if preset is not None and preset.counter is not None and options.seams is None:
-        seams = replace(seams, counter=preset.counter)
+    task_id = options.task_id or ("" if state_file is None or options.dependencies else state_file.stem)
+    if preset is not None and preset.counter is not None and options.dependencies is None:
+        dependencies = replace(dependencies, counter=preset.counter)
     if options.language_model is not None:
-        seams = replace(seams, model=options.language_model)
+        dependencies = replace(dependencies, model=options.language_model)
     if options.subagent is not None:
-        seams = replace(seams, subagent=options.subagent)
+        dependencies = replace(dependencies, subagent=options.subagent)
     if options.judge is not None:
-        seams = replace(seams, judge=options.judge)
-    elif seams.judge is None and config.health_monitoring.judge.model is not None:
-        seams = replace(seams, judge=configured_judge(config.health_monitoring.judge))
+        dependencies = replace(dependencies, judge=options.judge)
+    elif dependencies.judge is None and config.health_monitoring.judge.model is not None:
+        dependencies = replace(dependencies, judge=configured_judge(config.health_monitoring.judge))
     session_id = options.session_id or secrets.token_hex(16)
     return {
         "info": SessionInfo(
@@ -95,7 +97,7 @@ def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
             stream_id=f"{session_id}/{secrets.token_hex(6)}",
             parent_session_id=options.parent_session_id,
         ),
-        "seams": seams,
+        "dependencies": dependencies,
         "task": Task(
             options.task_goal,
             tuple(options.constraints),
@@ -129,8 +131,10 @@ def _limits(model: str, options: Options, config: Config, share: LimitsOf) -> Wi
     return share(info.limit_tokens, "catalogue")
 
 
-def default_seams(model: str, *, data_folder: str | Path | None = None, config: Config | None = None) -> Seams:
-    """Every seam with the implementation that the package brings; files are where *config* says."""
+def default_dependencies(
+    model: str, *, data_folder: str | Path | None = None, config: Config | None = None
+) -> Dependencies:
+    """Every dependency with the implementation that the package brings; files are where *config* says."""
     from windowpane.config.paths import data_folder as user_folder
     from windowpane.core.redaction import redact
     from windowpane.models.tokens import counter_for
@@ -141,7 +145,7 @@ def default_seams(model: str, *, data_folder: str | Path | None = None, config: 
     running = running_outputs()
     archive = FileArchive(folder / "archive", redact=lambda text: redact(text).text)
     _prune(archive, folder)
-    return Seams(
+    return Dependencies(
         counter=counter_for(model),
         digest=process_digester() if running is None else running.digest,
         emit=_discard if running is None else running.emit,

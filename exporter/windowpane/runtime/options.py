@@ -13,9 +13,9 @@ from windowpane.core.protocols import Embedder
 from windowpane.core.vocabulary import Component
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import SampledJudge
-from windowpane.manager.dependencies import Seams
+from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.plans.policies import Policy
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 from windowpane.manager.steps.ladder import Rung
 
 MINIMUM_LIMIT_TOKENS: Final = 256
@@ -36,7 +36,7 @@ class ManagerOptions(TypedDict, total=False):
     thresholds: Thresholds | None
     preset: str | Preset | None
     policy: str | Policy | None
-    control: ControlSettings | None
+    control: EngineSettings | None
     weights: Mapping[str, float] | None
     budget: Mapping[Component, float] | str | None
     enforce: Literal["global", "component"] | None
@@ -50,7 +50,7 @@ class ManagerOptions(TypedDict, total=False):
     embedder: Embedder | None
     judge: SampledJudge | None
     data_folder: str | Path | None
-    seams: Seams | None
+    dependencies: Dependencies | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Options:
     """Another system's numbers, order and words; what is said beside it stands, or is refused where the source
     leaves no choice."""
     policy: str | Policy | None = None
-    control: ControlSettings | None = None
+    control: EngineSettings | None = None
     """How the session is managed, for what no other option says: a summarizer, an evaluator or a ladder of your
     own, or None for one of them. Without a preset."""
     weights: Mapping[str, float] | None = None
@@ -99,7 +99,7 @@ class Options:
     """Asks a model about a sample of the compressions; one for all managers of a process."""
     data_folder: str | Path | None = None
     """Where the archive, checkpoints and notes are kept; by default the user's."""
-    seams: Seams | None = None
+    dependencies: Dependencies | None = None
 
 
 def options_of(given: ManagerOptions) -> Options:
@@ -135,12 +135,12 @@ _KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
     "thresholds": ((Thresholds,), "a Thresholds"),
     "preset": ((str, Preset), "a preset's name, or a Preset"),
     "policy": ((str, Policy), "a policy's name, or a Policy"),
-    "control": ((ControlSettings,), "a ControlSettings"),
+    "control": ((EngineSettings,), "an EngineSettings"),
     "weights": ((Mapping,), "weights by term"),
     "budget": ((str, Mapping), "a profile's name, or shares by component"),
     "judge": ((SampledJudge,), "a SampledJudge"),
     "data_folder": ((str, Path), "a folder"),
-    "seams": ((Seams,), "a Seams"),
+    "dependencies": ((Dependencies,), "a Dependencies"),
 }
 """What options have to be, and how that is said; None is always the default."""
 _LISTS: Final = ("constraints", "success_criteria", "paths", "cascade")

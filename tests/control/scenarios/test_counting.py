@@ -170,4 +170,4 @@ def test_scenario_079_encrypted_reasoning_takes_no_room() -> None:
         window.on_turn_start()
 
         assert window.status().used_tokens - before < 10
-        assert openai_messages(window._core.tracker.window, {})[-1]["content"] == "ok"
+        assert openai_messages(window._engine.tracker.window, {})[-1]["content"] == "ok"

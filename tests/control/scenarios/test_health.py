@@ -36,7 +36,7 @@ def reported(sink: Judged, *totals: int) -> None:
     with manager(sink, limit=100_000, thresholds=None) as window:
         window.add_user("hello")
         for total in totals:
-            window._core.tracker.measure("before")
+            window._engine.tracker.measure("before")
             window.on_turn_end(chat_reply("ok", input_tokens=total))
 
 
@@ -81,10 +81,10 @@ def test_scenario_125_compressions_that_do_not_compress_alert() -> None:
     sink = Judged()
     with manager(sink, limit=100_000) as window:
         for n in range(4):
-            block = window._core.add("assistant_response", words(1_000, tag=f"a{n}x"))
+            block = window._engine.add("assistant_response", words(1_000, tag=f"a{n}x"))
             window.on_turn_start()
-            result = window._core.tracker.stand_in("summary", words(1_000), 1_000, replaces=block.id)
-            window._core.tracker.compress(
+            result = window._engine.tracker.stand_in("summary", words(1_000), 1_000, replaces=block.id)
+            window._engine.tracker.compress(
                 ContentCompressed(
                     "compaction", "test", "accepted", 1_000, 1_000, removed=(block.id,), results=(result.id,)
                 ),

@@ -18,7 +18,7 @@ from windowpane.contrib.presets.picoclaw import COMPRESS_EVENT, SUMMARIZE_EVENT,
 from windowpane.core.events import ContentCompressed, OverflowDetected
 from windowpane.manager.preset_log import SourceRecord
 from windowpane.runtime.managers import AsyncContextWindowManager
-from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 OVERFLOW = "maximum context length exceeded"
 
@@ -253,9 +253,9 @@ def test_the_work_after_a_turn_runs_as_a_task_on_an_event_loop() -> None:
     sink, records = RecordingSink(), []
 
     async def loop() -> int:
-        seams = in_memory_seams(sink)
+        dependencies = in_memory_dependencies(sink)
         async with AsyncContextWindowManager(
-            agent="a", model="m", limit_tokens=40_000, preset="picoclaw", seams=seams
+            agent="a", model="m", limit_tokens=40_000, preset="picoclaw", dependencies=dependencies
         ) as win:
             win.on_record(records.append)
             for n in range(11):

@@ -20,7 +20,7 @@ from windowpane.manager.plans.policies import POLICIES
 from windowpane.manager.plans.protection import GRADES, never_removed
 from windowpane.manager.snapshot import groups_of
 from windowpane.runtime.managers import AsyncContextWindowManager
-from windowpane.testing import CharacterCounter, RecordingSink, ScriptedModel, chat_reply, in_memory_seams
+from windowpane.testing import CharacterCounter, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 COUNTER = CharacterCounter()
 
@@ -269,8 +269,8 @@ def test_scenario_106_a_compaction_that_is_cancelled_leaves_nothing_behind() -> 
             return ""
 
     async def loop() -> None:
-        seams = in_memory_seams(sink, model=Hanging([""]))
-        window = AsyncContextWindowManager(agent="a", model="m", limit_tokens=16_384, seams=seams)
+        dependencies = in_memory_dependencies(sink, model=Hanging([""]))
+        window = AsyncContextWindowManager(agent="a", model="m", limit_tokens=16_384, dependencies=dependencies)
         for n in range(3):
             window.add_user(f"question {n}")
             await window.on_turn_start()

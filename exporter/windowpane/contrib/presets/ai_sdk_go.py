@@ -18,14 +18,14 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import TARGET_SHARE, Levels
 from windowpane.manager.messages import openai_messages
 from windowpane.manager.plans.compaction import Shape
 from windowpane.manager.plans.eviction import EvictionPlan
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
-from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
 from windowpane.manager.steps.eviction import Outcome, evict_by
 from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
@@ -97,7 +97,7 @@ def ai_sdk_go(
     return Preset(
         name="ai_sdk_go",
         window=window,
-        control=ControlSettings(
+        control=EngineSettings(
             ladder=(_rung(strategy), *SAFETY_NET),
             levels_of=levels,
             shorten=too_large,
@@ -163,18 +163,20 @@ def plan_oldest(snapshot: Snapshot, needed_tokens: int) -> EvictionPlan:
     return drop_plan(snapshot, gone, policy="ai_sdk_go.drop_oldest", reason="oldest")
 
 
-def plan_custom(core: Core, snapshot: Snapshot, trim: Trim, budget_tokens: int) -> EvictionPlan:
+def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: int) -> EvictionPlan:
     """Drops the groups of which *trim* returned no message."""
     groups = groups_of(snapshot.items)
     kept = never_removed(snapshot, groups)
     shown: list[tuple[dict[str, Any], str]] = []
     for group in groups:
         blocks = [item.block for item in group.items]
-        shown.extend((message, group.id) for message in openai_messages(blocks, core.payloads))
+        shown.extend((message, group.id) for message in openai_messages(blocks, engine.payloads))
     try:
         left = trim([message for message, _ in shown], budget_tokens)
     except Exception as error:  # noqa: BLE001 (the strategy is the user's code)
-        core.journal.note(STATUS_EVENT, f"the custom strategy failed: {type(error).__name__}", error=repr(error))
+        engine.journal.note(
+            STATUS_EVENT, f"the custom strategy failed: {type(error).__name__}", error=repr(error)
+        )
         left = [message for message, _ in shown]
     identities = {id(message) for message in left}
     kept |= {name for message, name in shown if id(message) in identities or message in left}
@@ -195,34 +197,34 @@ def _check(strategy: Strategy) -> None:
 def _rung(strategy: Strategy) -> Rung:
     """The strategy as a rung that reports the status event, whatever it achieved."""
 
-    def run(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
-        used = core.used()
-        outcome = yield from _act(strategy, core, limits, levels)
+    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+        used = engine.used()
+        outcome = yield from _act(strategy, engine, limits, levels)
         applied = "compaction applied" if outcome else "nothing could be compacted"
         details = (
             f"context window at {used / limits.limit_tokens:.0%} capacity "
             f"({used:,}/{limits.limit_tokens:,} tokens), {applied}"
         )
-        core.journal.note(STATUS_EVENT, details, Stage=STAGE_TURN_STARTED, Details=details)
+        engine.journal.note(STATUS_EVENT, details, Stage=STAGE_TURN_STARTED, Details=details)
         return outcome
 
     action: Any = "compact" if isinstance(strategy, Summarize) else "evict"
-    return Rung(action, lambda core, levels: core.used() >= levels.evict, run)
+    return Rung(action, lambda engine, levels: engine.used() >= levels.evict, run)
 
 
-def _act(strategy: Strategy, core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _act(strategy: Strategy, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     if isinstance(strategy, Summarize):
         shape = Shape(keeps=newest(strategy.keep), user_tokens=0, user_ratio=0.0)
-        return compact_unless_stopped(core, limits, levels, trigger="max_token_ratio", shape=shape)
+        return compact_unless_stopped(engine, limits, levels, trigger="max_token_ratio", shape=shape)
 
-    def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: ARG001, FBT001 (the seam's shape)
+    def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: ARG001, FBT001 (the protocol's shape)
         if isinstance(strategy, SlidingWindow):
             return plan_window(snapshot, strategy.messages)
         if isinstance(strategy, DropOldest):
-            return plan_oldest(snapshot, core.raw(max(0, core.used() - levels.target)))
-        return plan_custom(core, snapshot, strategy.trim, levels.evict)
+            return plan_oldest(snapshot, engine.raw(max(0, engine.used() - levels.target)))
+        return plan_custom(engine, snapshot, strategy.trim, levels.evict)
 
-    return evict_by(core, limits, plan_of, lambda _plan: 1)
+    return evict_by(engine, limits, plan_of, lambda _plan: 1)
 
 
 AI_SDK_GO: Final = ai_sdk_go()

@@ -17,13 +17,13 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.compaction import Shape
 from windowpane.manager.plans.eviction import EvictionPlan
 from windowpane.manager.plans.truncation import middle_out
 from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
-from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Snapshot
 from windowpane.manager.steps.eviction import NOTHING, Outcome, evict_by
 from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
@@ -83,34 +83,34 @@ class Numbers:
         share = min(1.0, limits.limit_tokens / self.model_context_limit)
         return Pruning(int(self.prune_protect * share), int(self.prune_minimum * share), policy="baseagent.prune")
 
-    def prune(self, core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+    def prune(self, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
         """Clear old results, and tell about it as the source does."""
         pruning = self.pruning_of(limits)
-        before = core.used()
-        core.journal.note(PREFIX, f"{PREFIX} Context overflow detected, managing...")
-        scan = plan_prune(core.snapshot(limits), pruning, counter=core.counter)
-        core.journal.note(
+        before = engine.used()
+        engine.journal.note(PREFIX, f"{PREFIX} Context overflow detected, managing...")
+        scan = plan_prune(engine.snapshot(limits), pruning, counter=engine.counter)
+        engine.journal.note(
             PREFIX,
             f"{PREFIX} Prune scan: {scan.scanned_tokens} total tokens, {scan.prunable_tokens} prunable",
             total_tokens=scan.scanned_tokens,
             prunable=scan.prunable_tokens,
         )
 
-        def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan | None:  # noqa: FBT001 (the seam's shape)
-            return plan_prune(snapshot, pruning, counter=core.counter, handles=handles).plan
+        def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan | None:  # noqa: FBT001 (the protocol's shape)
+            return plan_prune(snapshot, pruning, counter=engine.counter, handles=handles).plan
 
-        outcome = yield from evict_by(core, limits, plan_of, lambda _plan: 1)
+        outcome = yield from evict_by(engine, limits, plan_of, lambda _plan: 1)
         if not outcome:
             return NOTHING
-        after = core.used()
-        core.journal.note(
+        after = engine.used()
+        engine.journal.note(
             PREFIX,
             f"{PREFIX} Pruning {scan.results} tool outputs, recovering ~{scan.prunable_tokens} tokens",
             outputs=scan.results,
             recovered=scan.prunable_tokens,
         )
         if after < levels.evict:
-            core.journal.note(
+            engine.journal.note(
                 PREFIX, f"{PREFIX} Pruning sufficient: {before} -> {after} tokens", before=before, after=after
             )
         return outcome
@@ -126,12 +126,12 @@ def truncated(text: str, max_tokens: int, counter: TokenCounter, handle: str) ->
     return middle_out(text, max_tokens, counter, note=f", original: {handle}" if handle else "")
 
 
-def log_context(core: Core) -> None:
+def log_context(engine: Engine) -> None:
     """The status line of every turn."""
-    if core.limits is None:
+    if engine.limits is None:
         return
-    used, usable = core.used(), core.limits.usable_tokens
-    core.journal.note(
+    used, usable = engine.used(), engine.limits.usable_tokens
+    engine.journal.note(
         PREFIX,
         f"{PREFIX} Context: {used} tokens ({used / usable:.1%} of {usable})",
         tokens=used,
@@ -140,17 +140,17 @@ def log_context(core: Core) -> None:
     )
 
 
-def _compact(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
-    before = core.used()
-    outcome = yield from compact_unless_stopped(core, limits, levels, trigger="overflow", shape=SHAPE)
+def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+    before = engine.used()
+    outcome = yield from compact_unless_stopped(engine, limits, levels, trigger="overflow", shape=SHAPE)
     if outcome:
-        after = core.used()
-        core.journal.note(PREFIX, f"{PREFIX} Compacted: {before} -> {after} tokens", before=before, after=after)
+        after = engine.used()
+        engine.journal.note(PREFIX, f"{PREFIX} Compacted: {before} -> {after} tokens", before=before, after=after)
     return outcome
 
 
-def _over(core: Core, levels: Levels) -> bool:
-    return core.used() >= levels.evict
+def _over(engine: Engine, levels: Levels) -> bool:
+    return engine.used() >= levels.evict
 
 
 SHAPE: Final = Shape(tail_tokens=0, tail_ratio=0.0, user_tokens=0, user_ratio=0.0, summary_tokens=SUMMARY_TOKENS)
@@ -174,7 +174,7 @@ def baseagent(
     return Preset(
         name="baseagent",
         window=numbers.window,
-        control=ControlSettings(
+        control=EngineSettings(
             ladder=(Rung("evict", _over, numbers.prune), Rung("compact", _over, _compact), *SAFETY_NET),
             levels_of=numbers.levels,
             watch=log_context,

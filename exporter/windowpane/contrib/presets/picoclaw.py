@@ -25,11 +25,11 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.compaction import Shape
 from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
-from windowpane.manager.settings import SAFETY_NET, ControlSettings
+from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.eviction import Outcome
@@ -87,17 +87,17 @@ FORCED: Final = Shape(
 SUMMARY: Final = Shape(keeps=newest_messages, user_tokens=0, user_ratio=0.0)
 
 
-def _said(core: Core, limits: WindowLimits) -> list[Said]:
-    return history_of(groups_of(core.snapshot(limits).items))
+def _said(engine: Engine, limits: WindowLimits) -> list[Said]:
+    return history_of(groups_of(engine.snapshot(limits).items))
 
 
 def _forced(reason: str) -> Rung:
-    def run(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
-        before = len(_said(core, limits))
-        outcome = yield from compact(core, limits, levels, trigger=reason, shape=FORCED)
+    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+        before = len(_said(engine, limits))
+        outcome = yield from compact(engine, limits, levels, trigger=reason, shape=FORCED)
         if outcome:
-            remaining = len(_said(core, limits))
-            core.journal.note(
+            remaining = len(_said(engine, limits))
+            engine.journal.note(
                 COMPRESS_EVENT,
                 f"{COMPRESS_EVENT} reason={reason} dropped_messages={before - remaining} "
                 f"remaining_messages={remaining}",
@@ -107,36 +107,36 @@ def _forced(reason: str) -> Rung:
             )
         return outcome
 
-    return Rung("compact", (lambda _core, _levels: True) if reason == "llm_retry" else _over, run)
+    return Rung("compact", (lambda _engine, _levels: True) if reason == "llm_retry" else _over, run)
 
 
-def _over(core: Core, levels: Levels) -> bool:
-    return core.used() >= levels.evict
+def _over(engine: Engine, levels: Levels) -> bool:
+    return engine.used() >= levels.evict
 
 
-def _summary_due(messages: int, percent: int) -> Callable[[Core, Levels], bool]:
+def _summary_due(messages: int, percent: int) -> Callable[[Engine, Levels], bool]:
     """The turn is complete and there are too many messages, or too much in them."""
 
-    def due(core: Core, levels: Levels) -> bool:
+    def due(engine: Engine, levels: Levels) -> bool:
         del levels
-        limits = core.limits
-        if limits is None or core.open_calls:
+        limits = engine.limits
+        if limits is None or engine.open_calls:
             return False
-        history = core.used() - core.standing()
+        history = engine.used() - engine.standing()
         if history * 100 > limits.limit_tokens * percent:
             return True
-        return len(core.tracker.window) > messages and len(_said(core, limits)) > messages
+        return len(engine.tracker.window) > messages and len(_said(engine, limits)) > messages
 
     return due
 
 
-def _summarize(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
-    before = len(_said(core, limits))
-    outcome = yield from compact_unless_stopped(core, limits, levels, trigger="summarize", shape=SUMMARY)
+def _summarize(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+    before = len(_said(engine, limits))
+    outcome = yield from compact_unless_stopped(engine, limits, levels, trigger="summarize", shape=SUMMARY)
     if outcome:
-        kept = len(_said(core, limits))
-        length = sum(block.chars for block in core.tracker.window if block.content_type == "summary")
-        core.journal.note(
+        kept = len(_said(engine, limits))
+        length = sum(block.chars for block in engine.tracker.window if block.content_type == "summary")
+        engine.journal.note(
             SUMMARIZE_EVENT,
             f"{SUMMARIZE_EVENT} summarized_messages={before - kept} kept_messages={kept} summary_len={length}",
             summarized_messages=before - kept,
@@ -163,7 +163,7 @@ def picoclaw(
     return Preset(
         name="picoclaw",
         window=window,
-        control=ControlSettings(
+        control=EngineSettings(
             ladder=(_forced("proactive_budget"), *SAFETY_NET),
             after_turn=(Rung("compact", due, _summarize),),
             after_overflow=(_forced("llm_retry"),),

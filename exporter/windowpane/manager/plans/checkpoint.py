@@ -19,7 +19,7 @@ from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE, Sectio
 from windowpane.manager.plans.task_record import TaskRecord
 
 if TYPE_CHECKING:
-    from windowpane.manager.engine import Core
+    from windowpane.manager.engine import Engine
 
 CHECKPOINT_SCHEMA: Final = 1
 MAXIMUM_LINES: Final = 40
@@ -63,12 +63,12 @@ class Found(NamedTuple):
     rejected: tuple[Rejection, ...] = ()
 
 
-def checkpoint_of(core: Core, *, completed: str | None = None) -> Checkpoint:
+def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint:
     """The session's state now: the task word for word, its record, and what the window says of it.
 
     *completed* is the final summary of a task that is done.
     """
-    tracker = core.tracker
+    tracker = engine.tracker
     blocks = [block for block in tracker.window if block.text]
     sections: dict[Section, list[str]] = {}
     for block in blocks:
@@ -82,24 +82,24 @@ def checkpoint_of(core: Core, *, completed: str | None = None) -> Checkpoint:
         lines = sections.setdefault(section, [])
         if fact.text not in lines:
             lines.append(fact.text)
-    status = core.status()
+    status = engine.status()
     document: Document = {
         "schema": CHECKPOINT_SCHEMA,
-        "task_id": core.task_id,
+        "task_id": engine.task_id,
         "session_id": tracker.info.session_id,
         "status": "active" if completed is None else "completed",
         "summary": completed or "",
-        "saved_at": core.now(),
+        "saved_at": engine.now(),
         "agent": tracker.info.agent,
         "model": tracker.info.model,
-        "window_id": core.windows_before + tracker.window_id,
-        "version": core.checkpoint_version,
+        "window_id": engine.windows_before + tracker.window_id,
+        "version": engine.checkpoint_version,
         "turn": tracker.turn,
-        "goal": core.goal,
-        "constraints_given": list(core.constraints),
-        "task": core.task.to_document(),
-        "notes": as_data(core.notes.notes),
-        "environment": dict(core.environment),
+        "goal": engine.goal,
+        "constraints_given": list(engine.constraints),
+        "task": engine.task.to_document(),
+        "notes": as_data(engine.notes.notes),
+        "environment": dict(engine.environment),
         "used_tokens": status.used_tokens,
         "limit_tokens": status.limit_tokens,
         "sections": {

@@ -1,4 +1,4 @@
-"""The seam for scorers: a term rates every candidate from 0 (evict first) to 1 (keep), or says it cannot."""
+"""The protocol of scorers: a term rates every candidate from 0 (evict first) to 1 (keep), or says it cannot."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from windowpane.core.vocabulary import Component, ContentType, LimitSource
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import HYBRID_WEIGHTS, Policy
 from windowpane.manager.presets.preset import Preset
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 from windowpane.manager.steps.ladder import cascade_ladder
 
 YELLOW: Final = 0.50
@@ -85,7 +85,7 @@ def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
 CASCADE: Final = Preset(
     name="cascade",
     window=window,
-    control=ControlSettings(
+    control=EngineSettings(
         ladder=cascade_ladder({name: ratio for ratio, name in CASCADE_MAP.items()}),
         levels_of=levels,
         policy=Policy("hybrid", HYBRID_WEIGHTS),

@@ -9,7 +9,7 @@ from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import Component, ContentType, CountSource, LimitSource
 from windowpane.manager.levels import CHECKPOINT_RATIO, Levels
-from windowpane.manager.settings import ControlSettings
+from windowpane.manager.settings import EngineSettings
 
 LimitsOf = Callable[[int, LimitSource, int], WindowLimits]
 """From the window's size, where that comes from, and the output the agent asks for (0 for unknown)."""
@@ -21,7 +21,7 @@ class Preset:
 
     name: str
     window: LimitsOf
-    control: ControlSettings
+    control: EngineSettings
     budget: Mapping[Component, float] = field(default_factory=lambda: dict(DEFAULT_BUDGET))
     lifetimes: Mapping[ContentType, int] = field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
     counter: TokenCounter | None = None
@@ -33,7 +33,7 @@ class Preset:
         """A window of *limit_tokens* as the source shares it out."""
         return self.window(limit_tokens, source, requested_output_tokens)
 
-    def settings(self, *, requested_output_tokens: int = 0) -> ControlSettings:
+    def settings(self, *, requested_output_tokens: int = 0) -> EngineSettings:
         """The control settings; a size learnt later is shared out as the source does."""
         return replace(
             self.control,

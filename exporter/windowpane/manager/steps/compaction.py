@@ -16,7 +16,7 @@ from windowpane.core.vocabulary import COMPONENT_OF, Component
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveOriginals, CompactionProposal, ConfirmCompaction, Effect
 from windowpane.fidelity.facts import extract
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.acceptance import reject
 from windowpane.manager.plans.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
@@ -41,13 +41,13 @@ class _Made:
         return {block.id for block in self.stretch.plan.removed}
 
 
-def is_room_coming(core: Core, levels: Levels) -> bool:
+def is_room_coming(engine: Engine, levels: Levels) -> bool:
     """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
-    return core.compacting > 0 and core.used() < levels.roll
+    return engine.compacting > 0 and engine.used() < levels.roll
 
 
 def compact(
-    core: Core,
+    engine: Engine,
     limits: WindowLimits,
     levels: Levels,
     *,
@@ -61,40 +61,40 @@ def compact(
     plan still removes all it covers, and then exactly that leaves: what came meanwhile stays. While one is being
     written no other is begun, unless the window is about to overflow or did.
     """
-    if trigger != OVERFLOW and is_room_coming(core, levels):
+    if trigger != OVERFLOW and is_room_coming(engine, levels):
         return NOTHING
-    core.compacting += 1
+    engine.compacting += 1
     try:
-        return (yield from _compact(core, limits, levels, trigger=trigger, shape=shape, writer=writer))
+        return (yield from _compact(engine, limits, levels, trigger=trigger, shape=shape, writer=writer))
     finally:
-        core.compacting -= 1
+        engine.compacting -= 1
 
 
 def _compact(
-    core: Core, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape, writer: Writer
+    engine: Engine, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape, writer: Writer
 ) -> Effect[Outcome]:
-    started = core.timer()
+    started = engine.timer()
     made: _Made | None = None
     for _ in range(REPLANS):
-        target = core.raw(levels.target)
-        plan = plan_compaction(core.snapshot(limits), target, shape)
+        target = engine.raw(levels.target)
+        plan = plan_compaction(engine.snapshot(limits), target, shape)
         if plan is None:
             return NOTHING
         if made is None or not made.ids <= {block.id for block in plan.removed}:
-            if made is not None and core.used() <= levels.target:
+            if made is not None and engine.used() <= levels.target:
                 return Outcome()
-            if made is None and not (yield from _is_wanted(core, plan, trigger, writer)):
+            if made is None and not (yield from _is_wanted(engine, plan, trigger, writer)):
                 return NOTHING
-            made = yield from _make(core, plan, target, shape=shape, writer=writer)
-            if core.tracker.window.version != plan.version:
+            made = yield from _make(engine, plan, target, shape=shape, writer=writer)
+            if engine.tracker.window.version != plan.version:
                 continue
-        return _apply(core, made, trigger=trigger, writer=writer, started=started)
+        return _apply(engine, made, trigger=trigger, writer=writer, started=started)
     return NOTHING
 
 
-def _is_wanted(core: Core, plan: CompactionPlan, trigger: str, writer: Writer) -> Effect[bool]:
+def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: Writer) -> Effect[bool]:
     """Whether nobody objects."""
-    if not core.consulted:
+    if not engine.consulted:
         return True
     answer = yield ConfirmCompaction(
         CompactionProposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
@@ -102,17 +102,17 @@ def _is_wanted(core: Core, plan: CompactionPlan, trigger: str, writer: Writer) -
     return answer.value is not False
 
 
-def _make(core: Core, plan: CompactionPlan, target: int, *, shape: Shape, writer: Writer) -> Effect[_Made]:
+def _make(engine: Engine, plan: CompactionPlan, target: int, *, shape: Shape, writer: Writer) -> Effect[_Made]:
     """Keep the originals and write the summary."""
     facts = extract(plan.removed)
     handle = None
-    if core.settings.archive:
+    if engine.settings.archive:
         handle = handle_of(f"c{plan.removed[0].id[1:]}")
         text = "\n\n".join(_archived(plan.removed))
         answer = yield ArchiveOriginals(((handle, text), *_originals(plan.removed)))
         handle = None if answer.failed else handle
     stretch = Stretch(plan, facts, handle, target, shape.by_model)
-    return _Made(stretch, (yield from writer.draft(core, stretch)))
+    return _Made(stretch, (yield from writer.draft(engine, stretch)))
 
 
 def _archived(blocks: Sequence[Block]) -> list[str]:
@@ -133,12 +133,12 @@ def _originals(blocks: Sequence[Block]) -> list[tuple[str, str]]:
     ]
 
 
-def _apply(core: Core, made: _Made, *, trigger: str, writer: Writer, started: float) -> Outcome:
+def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started: float) -> Outcome:
     stretch, draft = made.stretch, made.draft
     plan, handle, target = stretch.plan, stretch.handle, stretch.target_tokens
-    tracker = core.tracker
-    reason = reject(offer(core, stretch, draft.text, judged=not writer.required))
-    results = () if reason else tuple(_results(core, plan, draft.text, handle))
+    tracker = engine.tracker
+    reason = reject(offer(engine, stretch, draft.text, judged=not writer.required))
+    results = () if reason else tuple(_results(engine, plan, draft.text, handle))
     by_component: dict[Component, int] = {}
     for block in plan.removed:
         component = COMPONENT_OF[block.content_type]
@@ -150,39 +150,39 @@ def _apply(core: Core, made: _Made, *, trigger: str, writer: Writer, started: fl
             trigger=trigger,
             outcome="rejected" if reason else "accepted",
             tokens_before=plan.removed_tokens,
-            tokens_after=after if not reason else core.counter.count(draft.text),
+            tokens_after=after if not reason else engine.counter.count(draft.text),
             removed=tuple(block.id for block in plan.removed),
             results=tuple(block.id for block in results),
             removed_by_component=by_component,
             model_calls=draft.model_calls,
-            duration_seconds=core.timer() - started,
+            duration_seconds=engine.timer() - started,
             method=draft.method,
             reason=reason or draft.rejected,
         ),
         results,
     )
     if reason:
-        if writer.required and core.breaker.failed():
-            tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
+        if writer.required and engine.breaker.failed():
+            tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
         return NOTHING
-    core.forget(plan.removed)
-    core.breaker.succeeded(tracker.turn)
-    core.compacted_turn = tracker.turn
-    core.assess(
+    engine.forget(plan.removed)
+    engine.breaker.succeeded(tracker.turn)
+    engine.compacted_turn = tracker.turn
+    engine.assess(
         plan.removed, list(tracker.window), recoverable=handle is not None, facts=stretch.facts, of=event.event_id
     )
     freed = plan.removed_tokens - after
     done = f"compacted {len(plan.removed)} blocks into a summary ({draft.method}), {freed:,} tokens freed"
-    return Outcome(done, freed, core.raw(core.used()) > target)
+    return Outcome(done, freed, engine.raw(engine.used()) > target)
 
 
-def _results(core: Core, plan: CompactionPlan, text: str, handle: str | None) -> list[Block]:
-    source = core.counter.source
+def _results(engine: Engine, plan: CompactionPlan, text: str, handle: str | None) -> list[Block]:
+    source = engine.counter.source
     results = [
-        core.tracker.stand_in(
+        engine.tracker.stand_in(
             "summary",
             text,
-            core.counter.count(text),
+            engine.counter.count(text),
             replaces=plan.removed[0].id,
             count_source=source,
             handle=handle,
@@ -192,11 +192,11 @@ def _results(core: Core, plan: CompactionPlan, text: str, handle: str | None) ->
     if user is not None:
         own = (user.handle or handle_of(user.id)) if handle else None
         note = f", original: {own}" if own else ""
-        short = middle_out(user.text or "", plan.straddler_tokens, core.counter, note=note)
-        tokens = core.counter.count(short)
+        short = middle_out(user.text or "", plan.straddler_tokens, engine.counter, note=note)
+        tokens = engine.counter.count(short)
         if short and tokens < user.tokens:
             results.append(
-                core.tracker.stand_in(
+                engine.tracker.stand_in(
                     "user_message", short, tokens, replaces=user.id, count_source=source, handle=own
                 )
             )

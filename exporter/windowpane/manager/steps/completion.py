@@ -12,7 +12,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveCheckpoint, CallModel, Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import extract
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.extractive import summarize
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
@@ -36,44 +36,44 @@ class Completion:
     """Subtasks that were planned or under way and never done."""
 
 
-def complete(core: Core, summary: str) -> Effect[Completion]:
+def complete(engine: Engine, summary: str) -> Effect[Completion]:
     """Sum the task up, save and archive its last checkpoint, end the session.
 
     Where another session has gone on with the task, its newer checkpoint stays. Nothing said of the task from
     here on is saved: the next session of that name would go on with it.
     """
-    summary = summary.strip() or (yield from _summary(core))
-    is_newest = yield from save_checkpoint(core, "complete", completed=summary)
-    if core.settings.checkpoint and is_newest:
-        yield ArchiveCheckpoint(core.task_id)
-    core.settings = replace(core.settings, checkpoint=False)
-    return Completion(summary, core.tracker.end("completed"), tuple(core.task.unfinished))
+    summary = summary.strip() or (yield from _summary(engine))
+    is_newest = yield from save_checkpoint(engine, "complete", completed=summary)
+    if engine.settings.checkpoint and is_newest:
+        yield ArchiveCheckpoint(engine.task_id)
+    engine.settings = replace(engine.settings, checkpoint=False)
+    return Completion(summary, engine.tracker.end("completed"), tuple(engine.task.unfinished))
 
 
-def _summary(core: Core) -> Effect[str]:
-    blocks = [block for block in core.tracker.window if block.content_type != "system_prompt"]
-    if core.settings.model and blocks:
+def _summary(engine: Engine) -> Effect[str]:
+    blocks = [block for block in engine.tracker.window if block.content_type != "system_prompt"]
+    if engine.settings.model and blocks:
         prompt = f"{COMPACTION}\n{SHORTER.format(tokens=FINAL_TOKENS)}"
-        answer = yield CallModel(prompt, fenced(transcript(blocks, core.counter)))
-        text = "" if answer.failed else completed(core, str(answer.value or ""), None)
+        answer = yield CallModel(prompt, fenced(transcript(blocks, engine.counter)))
+        text = "" if answer.failed else completed(engine, str(answer.value or ""), None)
         if text:
             return text
-    return _written(core, core.settings.summarizer or summarize, blocks)
+    return _written(engine, engine.settings.summarizer or summarize, blocks)
 
 
-def _written(core: Core, summarizer: Summarizer, blocks: Sequence[Block]) -> str:
+def _written(engine: Engine, summarizer: Summarizer, blocks: Sequence[Block]) -> str:
     """The summary without a model; by our own summarizer where the user's fails: a task has to end."""
     try:
         return summarizer(
             extract(blocks),
-            goal=goal_text(core.goal, core.constraints, core.task.success_criteria),
+            goal=goal_text(engine.goal, engine.constraints, engine.task.success_criteria),
             previous=[block.text or "" for block in blocks if block.content_type == "summary"],
-            progress=core.progress(),
+            progress=engine.progress(),
             max_tokens=FINAL_TOKENS,
-            counter=core.counter,
+            counter=engine.counter,
         )
     except Exception:
         if summarizer is summarize:
             raise
         _log.exception("the summarizer failed; the task is summed up by facts")
-        return _written(core, summarize, blocks)
+        return _written(engine, summarize, blocks)

@@ -15,7 +15,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveOriginals, Effect
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels, cache_break_even
 from windowpane.manager.plans.eviction import EvictionPlan, Step, plan_eviction
 from windowpane.manager.plans.placeholders import handle_of
@@ -57,7 +57,7 @@ PlanOf = Callable[[Snapshot, bool], EvictionPlan | None]
 
 
 def evict(
-    core: Core,
+    engine: Engine,
     limits: WindowLimits,
     levels: Levels,
     *,
@@ -68,39 +68,41 @@ def evict(
 ) -> Effect[Outcome]:
     """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
     target = levels.target if target_used is None else target_used
-    chosen = policy or core.settings.policy
+    chosen = policy or engine.settings.policy
     if chosen is None:
         return NOTHING
 
-    def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: FBT001 (the seam's own shape)
-        needed = core.raw(max(0, core.used() - target))
-        return _best_plan(core, snapshot, needed, policy=chosen, grades=grades, handles=handles)
+    def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: FBT001 (the protocol's shape)
+        needed = engine.raw(max(0, engine.used() - target))
+        return _best_plan(engine, snapshot, needed, policy=chosen, grades=grades, handles=handles)
 
-    if core.used() <= target:
+    if engine.used() <= target:
         return Outcome()
-    return (yield from evict_by(core, limits, plan_of, lambda plan: _worth(core, levels, plan, minimum_tokens)))
+    return (
+        yield from evict_by(engine, limits, plan_of, lambda plan: _worth(engine, levels, plan, minimum_tokens))
+    )
 
 
 def evict_by(
-    core: Core, limits: WindowLimits, plan_of: PlanOf, worth: Callable[[EvictionPlan], int]
+    engine: Engine, limits: WindowLimits, plan_of: PlanOf, worth: Callable[[EvictionPlan], int]
 ) -> Effect[Outcome]:
     """Apply what *plan_of* plans, unless it frees less than *worth* says it has to."""
-    handles = core.settings.archive
+    handles = engine.settings.archive
     for _ in range(REPLANS):
-        plan = plan_of(core.snapshot(limits), handles)
+        plan = plan_of(engine.snapshot(limits), handles)
         if plan is None or not plan.needed_tokens:
             return Outcome()
         if plan.freed_tokens < worth(plan):
-            core.fruitless_used = core.used()
+            engine.fruitless_used = engine.used()
             return NOTHING
         if handles:
             answer = yield ArchiveOriginals(_originals(plan))
             if answer.failed:
                 handles = False
                 continue
-            if core.tracker.window.version != plan.version:
+            if engine.tracker.window.version != plan.version:
                 continue
-        _apply_eviction(core, plan, handles=handles)
+        _apply_eviction(engine, plan, handles=handles)
         count = sum(len(step.blocks) for step in plan.steps)
         done = f"evicted {count} blocks by {plan.policy}, {plan.freed_tokens:,} tokens freed"
         return Outcome(done, plan.freed_tokens, plan.shortfall_tokens > 0)
@@ -108,24 +110,26 @@ def evict_by(
 
 
 def _best_plan(
-    core: Core, snapshot: Snapshot, needed: int, *, policy: Policy, grades: Sequence[Grade], handles: bool
+    engine: Engine, snapshot: Snapshot, needed: int, *, policy: Policy, grades: Sequence[Grade], handles: bool
 ) -> EvictionPlan:
     """The plan of the first grade of protection that meets the need, else of the last."""
     plan = None
     for grade in grades:
-        plan = plan_eviction(snapshot, needed, policy=policy, counter=core.counter, grade=grade, handles=handles)
+        plan = plan_eviction(
+            snapshot, needed, policy=policy, counter=engine.counter, grade=grade, handles=handles
+        )
         if not plan.shortfall_tokens:
             break
     assert plan is not None, "at least one grade"
     return plan
 
 
-def _worth(core: Core, levels: Levels, plan: EvictionPlan, minimum_tokens: int) -> int:
+def _worth(engine: Engine, levels: Levels, plan: EvictionPlan, minimum_tokens: int) -> int:
     """Tokens the plan has to free to be applied."""
     needed = min(minimum_tokens, plan.needed_tokens) if minimum_tokens > 1 else minimum_tokens
-    usage = core.last_usage
-    if usage is not None and usage.cache_read_tokens > 0 and core.used() < levels.compact:
-        needed = max(needed, cache_break_even(plan.cache_cost_tokens, core.settings.expected_turns))
+    usage = engine.last_usage
+    if usage is not None and usage.cache_read_tokens > 0 and engine.used() < levels.compact:
+        needed = max(needed, cache_break_even(plan.cache_cost_tokens, engine.settings.expected_turns))
     return max(1, needed)
 
 
@@ -138,12 +142,12 @@ def _originals(plan: EvictionPlan) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _apply_eviction(core: Core, plan: EvictionPlan, *, handles: bool) -> None:
-    tracker = core.tracker
+def _apply_eviction(engine: Engine, plan: EvictionPlan, *, handles: bool) -> None:
+    tracker = engine.tracker
     evicted: list[EvictedBlock] = []
     stand_ins: list[Block] = []
     for step in plan.steps:
-        stand_in = _stand_in(core, step, handles=handles)
+        stand_in = _stand_in(engine, step, handles=handles)
         if stand_in is not None:
             stand_ins.append(stand_in)
         evicted.extend(_evicted(step, block, stand_in, handles=handles) for block in step.blocks)
@@ -160,19 +164,19 @@ def _apply_eviction(core: Core, plan: EvictionPlan, *, handles: bool) -> None:
         ),
         stand_ins,
     )
-    core.forget([block for step in plan.steps for block in step.blocks])
+    engine.forget([block for step in plan.steps for block in step.blocks])
 
 
-def _stand_in(core: Core, step: Step, *, handles: bool) -> Block | None:
+def _stand_in(engine: Engine, step: Step, *, handles: bool) -> Block | None:
     if step.placeholder is None:
         return None
     block = step.blocks[0]
-    return core.tracker.stand_in(
+    return engine.tracker.stand_in(
         "placeholder",
         step.placeholder,
         step.placeholder_tokens,
         replaces=block.id,
-        count_source=core.counter.source,
+        count_source=engine.counter.source,
         handle=(block.handle or handle_of(block.id)) if handles else None,
     )
 
@@ -194,7 +198,7 @@ def _evicted(step: Step, block: Block, stand_in: Block | None, *, handles: bool)
     )
 
 
-def cut_within_turn(core: Core, *, target_used: int) -> Effect[Outcome]:
+def cut_within_turn(engine: Engine, *, target_used: int) -> Effect[Outcome]:
     """Shorten what is longest, middle-out: tool results, then the model's own words, calls and user messages.
 
     The last resort, until *target_used* is reached: what may not leave stays, but not in full. Originals go to
@@ -202,21 +206,23 @@ def cut_within_turn(core: Core, *, target_used: int) -> Effect[Outcome]:
     """
     freed = 0
     for content_type, smallest in CUT_ORDER:
-        excess = core.used() - target_used
+        excess = engine.used() - target_used
         if excess <= 0:
             break
         blocks = [
             block
-            for block in core.tracker.window
+            for block in engine.tracker.window
             if block.content_type == content_type and block.text and not block.pinned
         ]
-        level = water_level([block.tokens for block in blocks], core.raw(excess), smallest)
+        level = water_level([block.tokens for block in blocks], engine.raw(excess), smallest)
         for block in blocks:
             if block.tokens > level:
-                freed += yield from _shorten(core, block, level)
+                freed += yield from _shorten(engine, block, level)
     if not freed:
         return NOTHING
-    return Outcome(f"shortened the turn's own content, {freed:,} tokens freed", freed, core.used() > target_used)
+    return Outcome(
+        f"shortened the turn's own content, {freed:,} tokens freed", freed, engine.used() > target_used
+    )
 
 
 def water_level(sizes: Sequence[int], excess: int, smallest: int) -> int:
@@ -231,32 +237,32 @@ def water_level(sizes: Sequence[int], excess: int, smallest: int) -> int:
     return low
 
 
-def keep_original(core: Core, block: Block, *, root: str = "", text: str | None = None) -> Effect[str | None]:
+def keep_original(engine: Engine, block: Block, *, root: str = "", text: str | None = None) -> Effect[str | None]:
     """The handle under which the original of *block* can be fetched; None where it is not kept.
 
     *root* and *text* are the id and the text it came in with, where it was shortened before.
     """
-    if block.handle is not None or not core.settings.archive:
+    if block.handle is not None or not engine.settings.archive:
         return block.handle
     handle = handle_of(root or block.id)
     answer = yield ArchiveOriginals(((handle, (block.text or "") if text is None else text),))
     return None if answer.failed else handle
 
 
-def _shorten(core: Core, block: Block, max_tokens: int) -> Effect[int]:
-    tracker = core.tracker
-    handle = yield from keep_original(core, block)
+def _shorten(engine: Engine, block: Block, max_tokens: int) -> Effect[int]:
+    tracker = engine.tracker
+    handle = yield from keep_original(engine, block)
     if block.id not in tracker.window:
         return 0
     note = f", original: {handle}" if handle else ""
     shorten = clip_arguments if block.content_type == "tool_call" else middle_out
-    text = shorten(block.text or "", max_tokens, core.counter, note=note)
-    tokens = core.counter.count(text) + (
-        core.counter.count(block.tool_name or "") if block.content_type == "tool_call" else 0
+    text = shorten(block.text or "", max_tokens, engine.counter, note=note)
+    tokens = engine.counter.count(text) + (
+        engine.counter.count(block.tool_name or "") if block.content_type == "tool_call" else 0
     )
     if tokens >= block.tokens:
         return 0
-    short = tracker.shorter(block, text, tokens, count_source=core.counter.source, handle=handle)
+    short = tracker.shorter(block, text, tokens, count_source=engine.counter.source, handle=handle)
     tracker.compress(
         ContentCompressed(
             strategy="truncation",
@@ -271,5 +277,5 @@ def _shorten(core: Core, block: Block, max_tokens: int) -> Effect[int]:
         ),
         (short,),
     )
-    core.hand_over(block, short)
+    engine.hand_over(block, short)
     return block.tokens - tokens

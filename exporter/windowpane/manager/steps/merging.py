@@ -18,7 +18,7 @@ from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveOriginals, CallModel, Effect
 from windowpane.effects.model_calls import fenced
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.manager.plans.duplication import MINIMUM_TOKENS, SIMILARITY, similarity, sketch_of
@@ -88,25 +88,25 @@ def merge_texts(texts: Sequence[str]) -> str:
     return "\n".join([newest, "[also, from earlier ones like it:]", *extra]) if extra else newest
 
 
-def merge_similar(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Merge what is alike until the target is reached."""
     freed = count = 0
-    for cluster in clusters(core.snapshot(limits), _likeness(core))[:MERGES_A_TURN]:
-        if core.used() <= levels.target:
+    for cluster in clusters(engine.snapshot(limits), _likeness(engine))[:MERGES_A_TURN]:
+        if engine.used() <= levels.target:
             break
-        saved = yield from _merge(core, cluster)
+        saved = yield from _merge(engine, cluster)
         freed += saved
         count += len(cluster.blocks) if saved else 0
     if not freed:
         return NOTHING
     return Outcome(
-        f"merged {count} blocks that were alike, {freed:,} tokens freed", freed, core.used() > levels.target
+        f"merged {count} blocks that were alike, {freed:,} tokens freed", freed, engine.used() > levels.target
     )
 
 
-def _likeness(core: Core) -> Alike:
+def _likeness(engine: Engine) -> Alike:
     """By the embedder, and by word shingles where there is none or as soon as it fails."""
-    embed = core.settings.embed
+    embed = engine.settings.embed
     sketches: dict[str, frozenset[int]] = {}
     vectors: dict[str, Sequence[float]] = {}
 
@@ -143,24 +143,24 @@ def _kin(one: Block, other: Block) -> bool:
     return (one.content_type, one.tool_name) == (other.content_type, other.tool_name)
 
 
-def _merge(core: Core, cluster: Cluster) -> Effect[int]:
-    tracker, started = core.tracker, core.timer()
+def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
+    tracker, started = engine.tracker, engine.timer()
     texts = [block.text or "" for block in cluster.blocks]
     text, method, calls = merge_texts(texts), "extractive", 0
-    if core.settings.model and not core.breaker.open:
-        answer = yield CallModel(MERGE.format(tokens=core.counter.count(text)), fenced(texts))
+    if engine.settings.model and not engine.breaker.open:
+        answer = yield CallModel(MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
         calls, said = 1, "" if answer.failed else str(answer.value or "").strip()
-        if said and not reject(_offer(core, cluster, said)):
-            text, method = said, core.settings.model
+        if said and not reject(_offer(engine, cluster, said)):
+            text, method = said, engine.settings.model
     handles = False
-    if core.settings.archive:
+    if engine.settings.archive:
         items = tuple((handle_of(block.id), block.text or "") for block in cluster.blocks if block.handle is None)
         handles = not (yield ArchiveOriginals(items)).failed
     if any(block.id not in tracker.window for block in cluster.blocks):
         return 0
-    results = _results(core, cluster, text, handles=handles)
+    results = _results(engine, cluster, text, handles=handles)
     after = sum(block.tokens for block in results)
-    reason = reject(_offer(core, cluster, text, after))
+    reason = reject(_offer(engine, cluster, text, after))
     by_component: dict[Component, int] = {COMPONENT_OF[cluster.blocks[0].content_type]: cluster.tokens}
     event = tracker.compress(
         ContentCompressed(
@@ -173,7 +173,7 @@ def _merge(core: Core, cluster: Cluster) -> Effect[int]:
             results=() if reason else tuple(block.id for block in results),
             removed_by_component=by_component,
             model_calls=calls,
-            duration_seconds=core.timer() - started,
+            duration_seconds=engine.timer() - started,
             method=method,
             reason=reason,
         ),
@@ -182,24 +182,24 @@ def _merge(core: Core, cluster: Cluster) -> Effect[int]:
     )
     if reason:
         return 0
-    core.forget(cluster.blocks)
-    core.assess(cluster.blocks, results, recoverable=handles, facts=None, of=event.event_id)
+    engine.forget(cluster.blocks)
+    engine.assess(cluster.blocks, results, recoverable=handles, facts=None, of=event.event_id)
     return cluster.tokens - after
 
 
-def _offer(core: Core, cluster: Cluster, text: str, tokens: int | None = None) -> Offer:
-    after = core.counter.count(text) if tokens is None else tokens
-    fidelity, evaluate = None, core.settings.evaluate
+def _offer(engine: Engine, cluster: Cluster, text: str, tokens: int | None = None) -> Offer:
+    after = engine.counter.count(text) if tokens is None else tokens
+    fidelity, evaluate = None, engine.settings.evaluate
     if evaluate is not None:
         visible = [replace(cluster.blocks[-1], text=text)]
         fidelity = evaluate(cluster.blocks, visible, digest=str).score
     return Offer(text, cluster.tokens, after, cluster.tokens, cluster.tokens, fidelity=fidelity)
 
 
-def _results(core: Core, cluster: Cluster, text: str, *, handles: bool) -> list[Block]:
+def _results(engine: Engine, cluster: Cluster, text: str, *, handles: bool) -> list[Block]:
     """The merged block in the newest one's place, and a placeholder for each tool result merged into it."""
     *older, newest = cluster.blocks
-    tracker, counter = core.tracker, core.counter
+    tracker, counter = engine.tracker, engine.counter
     results = []
     for block in older:
         if block.content_type != "tool_result":

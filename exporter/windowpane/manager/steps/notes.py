@@ -10,7 +10,7 @@ from typing import Final
 
 from windowpane.core.limits import WindowLimits
 from windowpane.effects.commands import Effect
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.eviction import Outcome
@@ -19,24 +19,26 @@ from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
 METHOD: Final = "notes"
 
 
-def may_note(core: Core, levels: Levels) -> bool:
+def may_note(engine: Engine, levels: Levels) -> bool:
     """Whether there are notes that have not been found wanting."""
-    return bool(core.notes.notes) and core.wanting_notes != core.notes.notes and core.used() >= levels.evict
+    return (
+        bool(engine.notes.notes) and engine.wanting_notes != engine.notes.notes and engine.used() >= levels.evict
+    )
 
 
-def carry_notes(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def carry_notes(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Replace the older conversation by the notes, if they say enough."""
-    outcome = yield from compact(core, limits, levels, trigger="pressure", writer=NOTES)
+    outcome = yield from compact(engine, limits, levels, trigger="pressure", writer=NOTES)
     if outcome:
-        core.wanting_notes = ()
+        engine.wanting_notes = ()
     return outcome
 
 
-def _draft(core: Core, stretch: Stretch) -> Effect[Draft]:
+def _draft(engine: Engine, stretch: Stretch) -> Effect[Draft]:
     """The notes whole, with goal, progress and where the original is."""
     yield from ()
-    core.wanting_notes = core.notes.notes
-    return Draft(completed(core, core.notes.text(), stretch.handle), METHOD)
+    engine.wanting_notes = engine.notes.notes
+    return Draft(completed(engine, engine.notes.text(), stretch.handle), METHOD)
 
 
 NOTES: Final = Writer("note_taking", _draft, required=False)

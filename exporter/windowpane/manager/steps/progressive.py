@@ -10,7 +10,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.effects.model_calls import fenced
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.progressive import (
     LEVELS,
@@ -37,56 +37,56 @@ class _Draft:
     model_calls: int = 0
 
 
-def let_age(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def let_age(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Shorten content by its age, oldest first, until the target is reached; a text is written once a level."""
     freed = count = asked = 0
-    plan = plan_progressive(core.snapshot(limits), core.levelled, core.raw(levels.target))
+    plan = plan_progressive(engine.snapshot(limits), engine.levelled, engine.raw(levels.target))
     for aged in plan.aged[:BLOCKS_A_TURN]:
-        may_ask = asked < MODEL_BLOCKS_A_TURN and not core.breaker.open
-        draft = yield from _draft(core, aged, may_ask=may_ask)
+        may_ask = asked < MODEL_BLOCKS_A_TURN and not engine.breaker.open
+        draft = yield from _draft(engine, aged, may_ask=may_ask)
         asked += draft.model_calls
-        saved = yield from _replace(core, aged, draft)
+        saved = yield from _replace(engine, aged, draft)
         freed += saved
         count += saved > 0
     if not freed:
         return NOTHING
     done = f"shortened {count} older blocks by their age, {freed:,} tokens freed"
-    return Outcome(done, freed, core.used() > levels.target)
+    return Outcome(done, freed, engine.used() > levels.target)
 
 
-def _draft(core: Core, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
-    known = core.levelled.text(aged)
+def _draft(engine: Engine, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
+    known = engine.levelled.text(aged)
     if known is not None:
         return _Draft(known, "cached")
     calls = 0
-    if core.settings.model and may_ask:
+    if engine.settings.model and may_ask:
         calls = 1
         system = PROMPT.format(tokens=aged.max_tokens, level=LEVELS[aged.level].name)
         answer = yield CallModel(system, fenced([aged.original]))
         text = "" if answer.failed else f"[{LEVELS[aged.level].name}] {str(answer.value or '').strip()}"
-        if answer.failed and core.breaker.failed():
-            core.tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
-        if text and core.counter.count(text) <= aged.max_tokens:
-            core.levelled.write(aged, text)
-            return _Draft(text, core.settings.model, calls)
-    text = shorten(aged, core.counter)
-    core.levelled.write(aged, text)
+        if answer.failed and engine.breaker.failed():
+            engine.tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
+        if text and engine.counter.count(text) <= aged.max_tokens:
+            engine.levelled.write(aged, text)
+            return _Draft(text, engine.settings.model, calls)
+    text = shorten(aged, engine.counter)
+    engine.levelled.write(aged, text)
     return _Draft(text, "extractive", calls)
 
 
-def _replace(core: Core, aged: Aged, draft: _Draft) -> Effect[int]:
+def _replace(engine: Engine, aged: Aged, draft: _Draft) -> Effect[int]:
     """Put the shorter form in the block's place; 0 where it is not used."""
-    tracker, block = core.tracker, aged.block
-    handle = yield from keep_original(core, block, root=aged.root, text=aged.original)
+    tracker, block = engine.tracker, aged.block
+    handle = yield from keep_original(engine, block, root=aged.root, text=aged.original)
     if block.id not in tracker.window:
         return 0
     with_handle = f"{draft.text} [original: {handle}]"
     named = handle is not None and aged.max_tokens >= HANDLE_TOKENS
-    named = named and core.counter.count(with_handle) < block.tokens
+    named = named and engine.counter.count(with_handle) < block.tokens
     text = with_handle if named else draft.text
-    reason = accepts(aged, text, core.counter)
+    reason = accepts(aged, text, engine.counter)
     stand_in = tracker.shorter(
-        block, text, core.counter.count(text), count_source=core.counter.source, handle=handle
+        block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
     event = tracker.compress(
         ContentCompressed(
@@ -106,7 +106,7 @@ def _replace(core: Core, aged: Aged, draft: _Draft) -> Effect[int]:
     )
     if reason:
         return 0
-    core.levelled.replaced(aged, stand_in)
-    core.hand_over(block, stand_in)
-    core.assess([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
+    engine.levelled.replaced(aged, stand_in)
+    engine.hand_over(block, stand_in)
+    engine.assess([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
     return block.tokens - stand_in.tokens

@@ -12,7 +12,7 @@ from windowpane.core.events import SubagentDelegated
 from windowpane.core.limits import WindowLimits
 from windowpane.effects.commands import CommandResult, Effect, RunSubagent
 from windowpane.effects.model_calls import fenced
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import COMPACTION, transcript
 from windowpane.manager.plans.subagent import Returned, Subtask, plan_delegation, returned
@@ -23,51 +23,53 @@ from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
 METHOD: Final = "subagent"
 
 
-def delegate(core: Core, subtask: Subtask) -> Effect[Returned | None]:
+def delegate(engine: Engine, subtask: Subtask) -> Effect[Returned | None]:
     """Have *subtask* done elsewhere; None where doing it in place is cheaper, or there is no sub-agent."""
-    if not core.settings.subagent:
+    if not engine.settings.subagent:
         return None
-    plan = plan_delegation(subtask, child_session_id=_child(core), digest=core.digest)
+    plan = plan_delegation(subtask, child_session_id=_child(engine), digest=engine.digest)
     if plan is None:
         return None
-    core.tracker.record(plan.delegated)
+    engine.tracker.record(plan.delegated)
     answer = yield RunSubagent(plan.assignment)
-    back = returned(plan, _text(answer), counter=core.counter, failed=_failure(answer))
-    core.tracker.record(back.event)
+    back = returned(plan, _text(answer), counter=engine.counter, failed=_failure(answer))
+    engine.tracker.record(back.event)
     return back
 
 
-def may_delegate(core: Core, levels: Levels) -> bool:
+def may_delegate(engine: Engine, levels: Levels) -> bool:
     """Whether a sub-agent may be asked to look through the older conversation."""
-    return core.settings.subagent and levels.evict <= core.used() and not core.breaker.open
+    return engine.settings.subagent and levels.evict <= engine.used() and not engine.breaker.open
 
 
-def delegate_history(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Replace the older conversation by what a sub-agent with a clean window reports of it."""
-    return compact(core, limits, levels, trigger="pressure", writer=SUBAGENT)
+    return compact(engine, limits, levels, trigger="pressure", writer=SUBAGENT)
 
 
-def _draft(core: Core, stretch: Stretch) -> Effect[Draft]:
-    rules = (*core.constraints, *core.task.success_criteria)
+def _draft(engine: Engine, stretch: Stretch) -> Effect[Draft]:
+    rules = (*engine.constraints, *engine.task.success_criteria)
     subtask = Subtask("Sum up the work below.", rules, expected_tokens=10**9)
     plan = plan_delegation(
-        subtask, child_session_id=_child(core), digest=core.digest, max_tokens=stretch.plan.summary_tokens
+        subtask, child_session_id=_child(engine), digest=engine.digest, max_tokens=stretch.plan.summary_tokens
     )
     assert plan is not None, "looking through a whole conversation is worth a window of its own"
-    core.tracker.record(SubagentDelegated(plan.child_session_id, core.digest(core.goal) if core.goal else None))
-    shown = fenced(transcript(stretch.plan.removed, core.counter))
+    engine.tracker.record(
+        SubagentDelegated(plan.child_session_id, engine.digest(engine.goal) if engine.goal else None)
+    )
+    shown = fenced(transcript(stretch.plan.removed, engine.counter))
     answer = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
-    back = returned(plan, _text(answer), counter=core.counter, failed=_failure(answer))
-    core.tracker.record(back.event)
-    return Draft(completed(core, back.text, stretch.handle), METHOD, 1, _failure(answer))
+    back = returned(plan, _text(answer), counter=engine.counter, failed=_failure(answer))
+    engine.tracker.record(back.event)
+    return Draft(completed(engine, back.text, stretch.handle), METHOD, 1, _failure(answer))
 
 
 SUBAGENT: Final = Writer("subagent_delegation", _draft, required=False)
 
 
-def _child(core: Core) -> str:
-    core.children += 1
-    return f"{core.tracker.info.session_id}-{core.children}"
+def _child(engine: Engine) -> str:
+    engine.children += 1
+    return f"{engine.tracker.info.session_id}-{engine.children}"
 
 
 def _text(answer: CommandResult) -> str | None:

@@ -11,7 +11,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, CommandResult, Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import Fact
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
@@ -54,7 +54,7 @@ class Writer:
     """One way of writing summaries."""
 
     strategy: Strategy
-    draft: Callable[[Core, Stretch], Effect[Draft]]
+    draft: Callable[[Engine, Stretch], Effect[Draft]]
     required: bool = True
     """Whether an attempt that is rejected counts against the breaker; else another writer comes after it."""
 
@@ -67,37 +67,37 @@ class _Asked:
     """What the model was shown in the end."""
 
 
-def write(core: Core, stretch: Stretch) -> Effect[Draft]:
+def write(engine: Engine, stretch: Stretch) -> Effect[Draft]:
     """A model's summary in at most two attempts, else the extractive one."""
     plan = stretch.plan
     calls, reason, shown = 0, "", list(plan.removed)
-    for attempt in range(MODEL_ATTEMPTS if core.settings.model and stretch.by_model else 0):
+    for attempt in range(MODEL_ATTEMPTS if engine.settings.model and stretch.by_model else 0):
         tokens = plan.summary_tokens // (attempt + 1)
-        asked = yield from _ask(core, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", shown)
+        asked = yield from _ask(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", shown)
         calls, shown = calls + asked.calls, asked.shown
         if asked.answer.failed:
             reason = f"model failed: {type(asked.answer.error).__name__}"
             if classify(asked.answer.error).kind == "overflow":
                 break
             continue
-        text = completed(core, str(asked.answer.value or ""), stretch.handle)
-        reason = reject(offer(core, stretch, text, judged=True))
+        text = completed(engine, str(asked.answer.value or ""), stretch.handle)
+        reason = reject(offer(engine, stretch, text, judged=True))
         if not reason:
             omitted = len(_group_ids(plan.removed)) - len(_group_ids(shown))
             unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""
-            return Draft(text, core.settings.model, calls, unseen)
-    summarizer = core.settings.summarizer
+            return Draft(text, engine.settings.model, calls, unseen)
+    summarizer = engine.settings.summarizer
     if summarizer is None:
-        return Draft("", core.settings.model, calls, reason)
+        return Draft("", engine.settings.model, calls, reason)
     text = summarizer(
         stretch.facts,
-        goal=goal_of(core),
+        goal=goal_of(engine),
         previous=[block.text or "" for block in plan.previous],
         lookup=_lookup(stretch.handle),
-        progress=core.progress(),
-        names=names_leaving(core.references, plan.removed, [block.text or "" for block in plan.previous]),
+        progress=engine.progress(),
+        names=names_leaving(engine.references, plan.removed, [block.text or "" for block in plan.previous]),
         max_tokens=plan.summary_tokens,
-        counter=core.counter,
+        counter=engine.counter,
     )
     return Draft(text, EXTRACTIVE, calls, reason)
 
@@ -105,7 +105,7 @@ def write(core: Core, stretch: Stretch) -> Effect[Draft]:
 COMPACTOR: Final = Writer("compaction", write)
 
 
-def _ask(core: Core, system: str, shown: list[Block]) -> Effect[_Asked]:
+def _ask(engine: Engine, system: str, shown: list[Block]) -> Effect[_Asked]:
     """The model's answer; while it refuses the transcript as too large, the oldest quarter is left out.
 
     The same transcript is never sent twice to a model that refused it.
@@ -113,7 +113,7 @@ def _ask(core: Core, system: str, shown: list[Block]) -> Effect[_Asked]:
     calls = 0
     while True:
         calls += 1
-        answer = yield CallModel(system, fenced(transcript(shown, core.counter)))
+        answer = yield CallModel(system, fenced(transcript(shown, engine.counter)))
         groups = _group_ids(shown)
         if not answer.failed or classify(answer.error).kind != "overflow":
             return _Asked(answer, calls, shown)
@@ -127,12 +127,12 @@ def _group_ids(blocks: Sequence[Block]) -> list[str]:
     return list(dict.fromkeys(block.group for block in blocks))
 
 
-def completed(core: Core, text: str, handle: str | None) -> str:
+def completed(engine: Engine, text: str, handle: str | None) -> str:
     """A model's summary with what it is not trusted to keep: goal and progress as they are, and where to look."""
     if not text.strip():
         return ""
     body = text.strip().removeprefix(PREAMBLE).strip()
-    goal, progress, lookup = goal_of(core), core.progress(), _lookup(handle)
+    goal, progress, lookup = goal_of(engine), engine.progress(), _lookup(handle)
     parts = [PREAMBLE, *([HEADINGS["goal"], goal] if goal else [])]
     if progress:
         parts += [HEADINGS["progress"], *(f"- {line}" for line in progress)]
@@ -142,31 +142,31 @@ def completed(core: Core, text: str, handle: str | None) -> str:
     return "\n".join(parts)
 
 
-def goal_of(core: Core) -> str:
+def goal_of(engine: Engine) -> str:
     """The goal as the summary states it: not where the message that gave it stays in the window."""
-    if core.goal_block is not None and core.goal_block in core.tracker.window and not core.goal_is_given:
-        return goal_text("", core.constraints, core.task.success_criteria)
-    return goal_text(core.goal, core.constraints, core.task.success_criteria)
+    if engine.goal_block is not None and engine.goal_block in engine.tracker.window and not engine.goal_is_given:
+        return goal_text("", engine.constraints, engine.task.success_criteria)
+    return goal_text(engine.goal, engine.constraints, engine.task.success_criteria)
 
 
 def _lookup(handle: str | None) -> list[str]:
     return [f"the messages this replaces, whole: {handle}"] if handle else []
 
 
-def offer(core: Core, stretch: Stretch, text: str, *, judged: bool = False) -> Offer:
+def offer(engine: Engine, stretch: Stretch, text: str, *, judged: bool = False) -> Offer:
     """The summary as the gate sees it, *judged* by its fidelity where that can be told."""
-    plan, evaluate = stretch.plan, core.settings.evaluate
-    goal = goal_of(core)
+    plan, evaluate = stretch.plan, engine.settings.evaluate
+    goal = goal_of(engine)
     fidelity = None
     if judged and evaluate is not None:
         visible = [replace(plan.removed[0], content_type="summary", text=text)]
         fidelity = evaluate(plan.removed, visible, digest=str, facts=stretch.facts).score
-    standing = core.raw(core.standing())
+    standing = engine.raw(engine.standing())
     return Offer(
         text=text,
         tokens_before=plan.removed_tokens,
-        tokens_after=core.counter.count(text) + plan.straddler_tokens,
-        window_before=core.tracker.window.tokens - standing,
+        tokens_after=engine.counter.count(text) + plan.straddler_tokens,
+        window_before=engine.tracker.window.tokens - standing,
         target_tokens=stretch.target_tokens - standing,
         required_sections=("goal",) if goal else (),
         pinned=(goal,) if goal else (),

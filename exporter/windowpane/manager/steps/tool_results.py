@@ -9,7 +9,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, CommandResult, Effect
 from windowpane.effects.model_calls import fenced
-from windowpane.manager.engine import Core
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
@@ -23,59 +23,61 @@ SHARE: Final = 0.25
 SHOWN_CHARACTERS: Final = 80_000
 
 
-def summarize_results(core: Core, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
     """Replace the largest tool results by what a model says they found, until the target is reached.
 
     Results that never leave, and those that were shortened before, stay as they are. A model that fails is not
     asked again in this turn, and counts against the breaker.
     """
     freed = count = 0
-    failures = core.breaker.attempts
-    for block in _largest(core, limits)[:RESULTS_A_TURN]:
-        if core.used() <= levels.target or core.breaker.attempts > failures:
+    failures = engine.breaker.attempts
+    for block in _largest(engine, limits)[:RESULTS_A_TURN]:
+        if engine.used() <= levels.target or engine.breaker.attempts > failures:
             break
-        saved = yield from _summarize(core, block)
+        saved = yield from _summarize(engine, block)
         freed += saved
         count += saved > 0
     if not freed:
         return NOTHING
-    return Outcome(f"summarised {count} tool results, {freed:,} tokens freed", freed, core.used() > levels.target)
+    return Outcome(
+        f"summarised {count} tool results, {freed:,} tokens freed", freed, engine.used() > levels.target
+    )
 
 
-def _largest(core: Core, limits: WindowLimits) -> list[Block]:
-    snapshot = core.snapshot(limits)
+def _largest(engine: Engine, limits: WindowLimits) -> list[Block]:
+    snapshot = engine.snapshot(limits)
     fixed = never_removed(snapshot, groups_of(snapshot.items))
     found = [
         block
-        for block in core.tracker.window
+        for block in engine.tracker.window
         if block.content_type == "tool_result"
         and block.text
-        and block.tokens > core.settings.summarize_tokens
+        and block.tokens > engine.settings.summarize_tokens
         and block.replaces is None
-        and not _shows_images(core, block)
+        and not _shows_images(engine, block)
         and block.group not in fixed
     ]
     return sorted(found, key=lambda block: -block.tokens)
 
 
-def _shows_images(core: Core, block: Block) -> bool:
+def _shows_images(engine: Engine, block: Block) -> bool:
     """What a text model would sum up without having seen it."""
-    payload = core.payloads.get(block.id)
+    payload = engine.payloads.get(block.id)
     return payload is not None and bool(payload.media)
 
 
-def _summarize(core: Core, block: Block) -> Effect[int]:
+def _summarize(engine: Engine, block: Block) -> Effect[int]:
     """Put what the model found in one result in its place; tokens saved, 0 where its answer is not used."""
-    tracker, started = core.tracker, core.timer()
+    tracker, started = engine.tracker, engine.timer()
     limit = int(SHARE * block.tokens)
     answer = yield CallModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
-    handle = yield from keep_original(core, block)
+    handle = yield from keep_original(engine, block)
     if block.id not in tracker.window:
         return 0
     said = "" if answer.failed else str(answer.value or "").strip()
     text = f"{said}\n[summary; original: {handle}]" if handle else f"{said}\n[summary]"
     short = tracker.shorter(
-        block, text, core.counter.count(text), count_source=core.counter.source, handle=handle
+        block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
     reason = _refusal(answer, said, smaller=short.tokens < block.tokens)
     event = tracker.compress(
@@ -89,18 +91,18 @@ def _summarize(core: Core, block: Block) -> Effect[int]:
             results=() if reason else (short.id,),
             removed_by_component={"tool_results": block.tokens},
             model_calls=1,
-            duration_seconds=core.timer() - started,
-            method=core.settings.model,
+            duration_seconds=engine.timer() - started,
+            method=engine.settings.model,
             reason=reason,
         ),
         () if reason else (short,),
     )
-    if answer.failed and core.breaker.failed():
-        tracker.record(BreakerOpened(core.breaker.reason, core.breaker.attempts))
+    if answer.failed and engine.breaker.failed():
+        tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
     if reason:
         return 0
-    core.hand_over(block, short)
-    core.assess([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
+    engine.hand_over(block, short)
+    engine.assess([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
     return block.tokens - short.tokens
 
 
