@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from windowpane.replay import ReplayRun
-from windowpane.replay.catalogue import preset_names
+from windowpane.replay.catalog import preset_names
 from windowpane.replay.setups import format_window
 from windowpane.replay.summary import summarize_runs
 

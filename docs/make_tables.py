@@ -1,4 +1,4 @@
-"""Write the generated tables into the documentation: metrics from their catalogue, alerts from their rules.
+"""Write the generated tables into the documentation: metrics from their catalog, alerts from their rules.
 
 Usage: python docs/make_tables.py
 """

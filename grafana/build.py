@@ -1,4 +1,4 @@
-"""Makes every generated file of this folder from the metric catalogue and the alert definitions.
+"""Makes every generated file of this folder from the metric catalog and the alert definitions.
 
 python grafana/build.py            write what has changed
 python grafana/build.py --check    write nothing; exit with 1 when a file is not current

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.events import Usage
-from windowpane.core.protocols import LimitCatalogue
+from windowpane.core.protocols import ModelCatalog
 from windowpane.exceptions import ConfigurationError
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.catalog import PackagedCatalog
 
 RECORDED_KNOWN = {
     "claude-3-5-sonnet-20240620": 200_000,
@@ -48,18 +48,18 @@ RECORDED_KNOWN = {
     "litellm_proxy/minimax-m2.7": 204_800,
     "openai/gpt-4o-mini": 128_000,
 }
-"""Models named in the recorded sessions that the catalogue of genai-prices 0.2.3 knows."""
+"""Models named in the recorded sessions that the catalog of genai-prices 0.2.3 knows."""
 
 RECORDED_UNKNOWN = {"<synthetic>", "fable", "gpt-5.3-codex-spark", "haiku", "sonnet"}
-"""Names in the recorded sessions that say no model, or one the catalogue does not hold."""
+"""Names in the recorded sessions that say no model, or one the catalog does not hold."""
 
 
-def catalogue(limits: Mapping[str, int] | None = None) -> PriceCatalogue:
-    return PriceCatalogue(limits=limits)
+def catalog(limits: Mapping[str, int] | None = None) -> PackagedCatalog:
+    return PackagedCatalog(limits=limits)
 
 
 def limit_of(model: str) -> int | None:
-    info = catalogue().lookup(model)
+    info = catalog().lookup(model)
     return info.limit_tokens if info else None
 
 
@@ -71,11 +71,11 @@ def test_recorded_models_have_their_window(model: str, tokens: int) -> None:
 
 @pytest.mark.parametrize("model", sorted(RECORDED_UNKNOWN))
 def test_recorded_names_that_are_unknown_stay_unknown(model: str) -> None:
-    """A name the catalogue does not hold gives nothing at all, however near another one is."""
-    assert catalogue().lookup(model) is None
-    assert catalogue().limit_source(model) is None
-    assert catalogue().next_limit(model, above=1) is None
-    assert catalogue().cost_dollars(model, Usage(input_tokens=1_000), at=None) is None
+    """A name the catalog does not hold gives nothing at all, however near another one is."""
+    assert catalog().lookup(model) is None
+    assert catalog().limit_source(model) is None
+    assert catalog().next_limit(model, above=1) is None
+    assert catalog().cost_dollars(model, Usage(input_tokens=1_000), at=None) is None
 
 
 def test_every_model_of_the_recordings_is_accounted_for(sessions_dir: Path) -> None:
@@ -103,7 +103,7 @@ def test_every_model_of_the_recordings_is_accounted_for(sessions_dir: Path) -> N
 )
 def test_a_prefix_names_the_provider(model: str, provider: str, tokens: int) -> None:
     """Gateways are looked through, providers are believed, dates and the long-context mark understood."""
-    info = catalogue().lookup(model)
+    info = catalog().lookup(model)
 
     assert info is not None
     assert (info.provider, info.limit_tokens) == (provider, tokens)
@@ -129,12 +129,12 @@ def test_a_prefix_names_the_provider(model: str, provider: str, tokens: int) -> 
 )
 def test_a_similar_name_is_not_a_match(model: str) -> None:
     """Longer versions, clones, wrong vendors and rubbish are unknown."""
-    assert catalogue().lookup(model) is None
+    assert catalog().lookup(model) is None
 
 
-def test_the_versions_guard_refuses_none_of_the_catalogues_own_names() -> None:
+def test_the_versions_guard_refuses_none_of_the_catalogs_own_names() -> None:
     """Every provider's model is found under its own id with the provider before it, or is ambiguous there."""
-    subject = catalogue()
+    subject = catalog()
     lost = [
         f"{provider.id}/{model.id}"
         for provider in providers
@@ -148,8 +148,8 @@ def test_the_versions_guard_refuses_none_of_the_catalogues_own_names() -> None:
 
 
 def test_a_users_limit_wins() -> None:
-    """A limit set by the user replaces the catalogue's, makes an unknown model known, and says who gave it."""
-    subject = catalogue({"gpt-4o": 32_000, "Acme-7B": 8_192})
+    """A limit set by the user replaces the catalog's, makes an unknown model known, and says who gave it."""
+    subject = catalog({"gpt-4o": 32_000, "Acme-7B": 8_192})
     known, own = subject.lookup("GPT-4o"), subject.lookup("acme-7b")
 
     assert known is not None
@@ -165,14 +165,14 @@ def test_a_users_limit_wins() -> None:
 def test_an_impossible_limit_is_refused(tokens: object) -> None:
     """A limit must be a positive number of tokens; the message names the model."""
     with pytest.raises(ConfigurationError, match=r"limits\.acme"):
-        PriceCatalogue(limits={"acme": tokens})  # type: ignore[dict-item]
+        PackagedCatalog(limits={"acme": tokens})  # type: ignore[dict-item]
 
 
 def test_the_next_limit_is_the_providers() -> None:
-    """A report above the catalogue's window leads to the next one that provider sells, if there is one."""
-    assert catalogue().next_limit("claude-sonnet-4-5", above=200_001) == 1_000_000
-    assert catalogue().next_limit("claude-sonnet-4-5", above=200_000) == 200_000
-    assert catalogue().next_limit("claude-sonnet-4-5", above=2_000_000) is None
+    """A report above the catalog's window leads to the next one that provider sells, if there is one."""
+    assert catalog().next_limit("claude-sonnet-4-5", above=200_001) == 1_000_000
+    assert catalog().next_limit("claude-sonnet-4-5", above=200_000) == 200_000
+    assert catalog().next_limit("claude-sonnet-4-5", above=2_000_000) is None
 
 
 def test_a_call_costs_what_the_price_list_says() -> None:
@@ -186,24 +186,24 @@ def test_a_call_costs_what_the_price_list_says() -> None:
     )
     expected = (19_000 * 3 + 30_000 * 0.30 + 1_000 * 3.75 + 500 * 15) / 1_000_000
 
-    assert catalogue().cost_dollars("claude-sonnet-4-5-20250929", usage, at=1_767_225_600) == pytest.approx(
+    assert catalog().cost_dollars("claude-sonnet-4-5-20250929", usage, at=1_767_225_600) == pytest.approx(
         expected
     )
 
 
 def test_a_price_that_changed_is_taken_by_date() -> None:
     """A call is priced as of its time; without a time the newest price holds, on every run."""
-    dated = catalogue().cost_dollars("o3", Usage(input_tokens=1_000_000), at=1_746_000_000)
-    newest = catalogue().cost_dollars("o3", Usage(input_tokens=1_000_000), at=None)
+    dated = catalog().cost_dollars("o3", Usage(input_tokens=1_000_000), at=1_746_000_000)
+    newest = catalog().cost_dollars("o3", Usage(input_tokens=1_000_000), at=None)
 
     assert dated == pytest.approx(10)
     assert newest == pytest.approx(2)
 
 
 def test_an_unpriced_model_has_no_cost() -> None:
-    """A model the catalogue lists without a price costs an unknown amount, not nothing."""
-    assert catalogue().lookup("github-copilot/gpt-4o") is not None
-    assert catalogue().cost_dollars("github-copilot/gpt-4o", Usage(input_tokens=1_000), at=None) is None
+    """A model the catalog lists without a price costs an unknown amount, not nothing."""
+    assert catalog().lookup("github-copilot/gpt-4o") is not None
+    assert catalog().cost_dollars("github-copilot/gpt-4o", Usage(input_tokens=1_000), at=None) is None
 
 
 @given(
@@ -215,15 +215,15 @@ def test_any_question_has_an_answer(counts: tuple[int, int, int, int], at: float
     """Whatever a recording claims, looking up and pricing never raise, and a cost is never negative."""
     plain, output, read, write = counts
     usage = Usage(input_tokens=plain, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write)
-    cost = catalogue().cost_dollars(model, usage, at)
+    cost = catalog().cost_dollars(model, usage, at)
 
     assert cost is None or cost >= 0
-    catalogue().lookup(model)
+    catalog().lookup(model)
 
 
-def test_the_catalogue_fits_the_protocol() -> None:
+def test_the_catalog_fits_the_protocol() -> None:
     """The core sees only the protocol."""
-    subject: LimitCatalogue = catalogue()
+    subject: ModelCatalog = catalog()
 
     assert subject.lookup("gpt-4o") is not None
 
@@ -233,7 +233,7 @@ def test_the_price_data_is_loaded_at_the_first_question() -> None:
     program = (
         "import json, sys, windowpane.models.catalog as l\n"
         "before = 'genai_prices' in sys.modules\n"
-        "l.PriceCatalogue().lookup('gpt-4o')\n"
+        "l.PackagedCatalog().lookup('gpt-4o')\n"
         "print(json.dumps([before, 'genai_prices' in sys.modules]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""How a metric looks in Grafana: its unit, its thresholds, its colours; from the catalogue and the alerts."""
+"""How a metric looks in Grafana: its unit, its thresholds, its colours; from the catalog and the alerts."""
 
 from __future__ import annotations
 

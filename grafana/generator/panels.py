@@ -1,4 +1,4 @@
-"""Panels: a metric of the catalogue, one or more queries, and a way of drawing them."""
+"""Panels: a metric of the catalog, one or more queries, and a way of drawing them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Look:
 
 
 def about(metric: Metric, title: str, note: str = "", **changed: Any) -> Look:
-    """How *metric* looks, by its catalogue entry and the alerts that judge it."""
+    """How *metric* looks, by its catalog entry and the alerts that judge it."""
     text = f"{metric.help} {note}".strip()
     share = unit_of(metric) == "percentunit" and metric.kind == "gauge"
     given: dict[str, Any] = {

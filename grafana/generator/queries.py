@@ -1,4 +1,4 @@
-"""PromQL from the metric catalogue: how a metric is selected and how its series over processes become one."""
+"""PromQL from the metric catalog: how a metric is selected and how its series over processes become one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def select(metric: Metric, matching: str = "", *, suffix: str = "", window: str 
 
 
 def gauge(metric: Metric, *by: str, matching: str = "") -> str:
-    """A gauge over all chosen processes, joined as the catalogue joins sessions."""
+    """A gauge over all chosen processes, joined as the catalog joins sessions."""
     series = select(metric, matching)
     if metric.aggregate == "weighted_mean":
         return _weighted(by, series)

@@ -75,7 +75,7 @@ class TestImport:
         assert "1 session" in output
 
     def test_the_user_may_name_the_model_a_recording_does_not(self, run: Run, recording: Path) -> None:
-        """With --model the window's size comes from the catalogue."""
+        """With --model the window's size comes from the catalog."""
         run("import", recording, "--model", "gpt-4o")
 
         (row,) = json.loads(run("sessions", "--json").stdout)
@@ -205,7 +205,7 @@ class TestAudit:
 
 class TestDoctor:
     def test_it_names_what_is_there(self, run: Run, imported: str) -> None:
-        """The tokenizer, the catalogue and the store are found and said to be well."""
+        """The tokenizer, the catalog and the store are found and said to be well."""
         findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").stdout)}
 
         assert findings["tokenizer"]["verdict"] == "ok"

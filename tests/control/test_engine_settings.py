@@ -51,7 +51,7 @@ def test_zones_given_as_an_argument_win_over_the_file(configure: Configure) -> N
 
 
 def test_a_size_given_as_an_argument_wins_over_the_file(configure: Configure) -> None:
-    """Where neither says it the catalogue does, and of a model it does not know nothing."""
+    """Where neither says it the catalog does, and of a model it does not know nothing."""
     configure("max_context_tokens: 50000")
     limits = [engine_of(limit=limit).limits for limit in (None, 60_000)]
     configure("")

@@ -18,7 +18,7 @@ from lens import SELECTOR, annotation_queries, boards, panel_queries, panels, va
 
 from windowpane.alerts.rules import RULES, RULES_BY_NAME
 from windowpane.alerts.runbook import html
-from windowpane.metrics.catalog import BY_NAME, CATALOGUE
+from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
 
 BOARDS = boards()
 QUERIES = [
@@ -140,7 +140,7 @@ def test_target_rules(query: Any) -> None:
         assert 'job=~"$job"' in matchers
         assert 'instance=~"$instance"' in matchers
         metric = BY_NAME.get(metric_of(name))
-        assert metric is not None or name in SCRAPE_METRICS, f"{name} is in no catalogue"
+        assert metric is not None or name in SCRAPE_METRICS, f"{name} is in no catalog"
         if (
             metric is not None
             and metric.labels[:2] == ("agent", "model")
@@ -160,7 +160,7 @@ def test_every_metric_is_on_a_dashboard() -> None:
     """What is measured can be seen; the one exception exists only in OpenTelemetry."""
     shown = {metric_of(name) for query in QUERIES for name, _ in SELECTOR.findall(query.expression)}
 
-    assert {metric.name for metric in CATALOGUE} - shown == {"gen_ai_client_token_usage"}
+    assert {metric.name for metric in ALL_METRICS} - shown == {"gen_ai_client_token_usage"}
 
 
 def test_labels_that_are_asked_for_exist() -> None:
@@ -196,7 +196,7 @@ def test_legends_name_labels_that_the_query_keeps() -> None:
 
 
 @pytest.mark.parametrize("panel", list(each_panel()))
-def test_words_come_from_the_catalogue(panel: dict[str, Any]) -> None:
+def test_words_come_from_the_catalog(panel: dict[str, Any]) -> None:
     """A panel that names its metric begins with that metric's help and names the metric it queries."""
     named = re.search(r"Metric: (\w+)$", panel["description"])
     if named and named[1] in BY_NAME:

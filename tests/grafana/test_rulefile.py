@@ -83,7 +83,7 @@ def test_what_is_brief_shows_through_its_counter() -> None:
     )
 
 
-def test_every_metric_in_a_rule_is_in_the_catalogue() -> None:
+def test_every_metric_in_a_rule_is_in_the_catalog() -> None:
     """A renamed metric cannot leave a rule behind."""
     text = to_yaml([prometheus_rules()])
     recorded = {recording.record.split(":")[1] for recording in RECORDINGS}

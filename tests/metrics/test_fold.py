@@ -215,7 +215,7 @@ def test_a_window_whose_limit_was_forgotten_has_no_utilization(make_event, measu
         ("cache_hit_ratio", "cache_hit_ratio", (1.0, 0.0, None), 0.25),
     ],
 )
-def test_sessions_aggregate_as_the_catalogue_says(
+def test_sessions_aggregate_as_the_catalog_says(
     *, make_event, measured, value_of, field: str, name: str, values: tuple[float | None, ...], expected: float
 ) -> None:
     """Max, min, sum, largest magnitude with its sign, and mean by used tokens; unknown does not take part."""

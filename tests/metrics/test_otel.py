@@ -64,7 +64,7 @@ def test_a_later_push_follows_the_state(
 
 
 def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiver: Receiver) -> None:
-    """Units are UCUM, counters are monotonic and cumulative, bounds are the catalogue's."""
+    """Units are UCUM, counters are monotonic and cumulative, bounds are the catalog's."""
     push = OtelMetrics(
         StateSource(scripted_state, clock=lambda: NOW),
         exporter=otlp_exporter(receiver.metrics_url),
@@ -73,7 +73,7 @@ def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiv
     push.flush()
     metrics = {metric.name: metric for metric in receiver.metrics()}
     push.close()
-    declared = {metric.otel_name: metric for metric in catalog.CATALOGUE}
+    declared = {metric.otel_name: metric for metric in catalog.ALL_METRICS}
 
     for name, metric in metrics.items():
         assert (metric.unit, metric.description) == (declared[name].unit, declared[name].help)

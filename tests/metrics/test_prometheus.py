@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from windowpane.core.events import ContentCompressed, TurnEnded
 from windowpane.core.protocols import ModelInfo
 from windowpane.metrics.fold import MetricState
-from windowpane.metrics.labels import AdmittedNames, LabelPolicy, catalogue_model
+from windowpane.metrics.labels import AdmittedNames, LabelPolicy, model_label
 from windowpane.metrics.prometheus import StateSource, registry_of
 
 GOLDEN = Path(__file__).with_name("golden.prom")
@@ -122,8 +122,8 @@ def test_values_outside_an_enumeration_become_other(make_event) -> None:
     assert "invented" not in text
 
 
-def test_models_are_labelled_as_the_catalogue_names_them() -> None:
-    """A model the catalogue knows has its name there; any other, and none at all, is `other`."""
+def test_models_are_labelled_as_the_catalog_names_them() -> None:
+    """A model the catalog knows has its name there; any other, and none at all, is `other`."""
 
     class OneModel:
         def lookup(self, model: str) -> ModelInfo | None:
@@ -135,7 +135,7 @@ def test_models_are_labelled_as_the_catalogue_names_them() -> None:
         def cost_dollars(self, model: str, usage: object, at: float | None) -> float | None:
             return None
 
-    label = catalogue_model(OneModel())
+    label = model_label(OneModel())
 
     assert [label("openai/gpt-5"), label("mystery"), label("")] == ["gpt-5", "other", "other"]
 

@@ -1,6 +1,6 @@
 """The names that dashboards and rules of other people are written against: changing one is a breaking change.
 
-Written out a second time on purpose; the catalogue is compared with it, and so is a real scrape.
+Written out a second time on purpose; the catalog is compared with it, and so is a real scrape.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from prometheus_client import generate_latest
 
 from windowpane.core.events import AlertFired, ContentCompressed, FidelityEvaluated, OverflowDetected
-from windowpane.metrics.catalog import BY_NAME, CATALOGUE
+from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
 from windowpane.metrics.fold import MetricState
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import StateSource, registry_of
@@ -94,11 +94,11 @@ def _split(labels: list[str]) -> list[str]:
     return labels[0].split(",") if labels else []
 
 
-def test_the_catalogue_has_exactly_these() -> None:
+def test_the_catalog_has_exactly_these() -> None:
     """Name, kind, labels in their order, and how sessions join into one value."""
     declared = {
         metric.name: (metric.kind, metric.labels, metric.aggregate if metric.kind == "gauge" else None)
-        for metric in CATALOGUE
+        for metric in ALL_METRICS
         if metric.prometheus
     }
 

@@ -20,7 +20,7 @@ from windowpane.replay import (
     parse_window,
     simulate,
 )
-from windowpane.replay.catalogue import preset_names
+from windowpane.replay.catalog import preset_names
 from windowpane.replay.needs import needs_of
 
 WriteLoop = Any

@@ -37,7 +37,7 @@ class WordCounter:
         return len(text.split())
 
 
-class Catalogue:
+class Catalog:
     """Knows two models and one price."""
 
     def lookup(self, model: str) -> ModelInfo | None:
@@ -68,7 +68,7 @@ def digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-INGEST = Ingest(digest=digest, counter_for=lambda model: WordCounter(), catalogue=Catalogue())
+INGEST = Ingest(digest=digest, counter_for=lambda model: WordCounter(), catalog=Catalog())
 
 
 def play(*records: Record, ingest: Ingest = INGEST, key: str = "s") -> list[Event]:
@@ -245,7 +245,7 @@ def test_eviction_of_what_was_never_seen_frees_what_the_recording_says() -> None
     assert of(events, "pressure.measured")[-1].used_tokens == 301
 
 
-def test_limit_is_the_users_else_the_recordings_else_the_catalogues() -> None:
+def test_limit_is_the_users_else_the_recordings_else_the_catalogs() -> None:
     """Each wins over the next, and the event says whose it is."""
     stated = LimitStated(2_000)
     given = replace(INGEST, limit_tokens=3_000)
@@ -260,8 +260,8 @@ def test_limit_is_the_users_else_the_recordings_else_the_catalogues() -> None:
     assert started(SessionOpened("s", "a", "unheard-of"), said("a")) == (None, None)
 
 
-def test_limit_of_the_catalogue_rises_with_what_was_observed() -> None:
-    """A call larger than the window the catalogue knows shows a larger window."""
+def test_limit_of_the_catalog_rises_with_what_was_observed() -> None:
+    """A call larger than the window the catalog knows shows a larger window."""
     events = play(OPENED, said("a"), replied(), called(4_000))
 
     (changed,) = of(events, "limit.changed")
@@ -276,7 +276,7 @@ def test_limit_stated_later_changes_it() -> None:
     assert [change.limit_tokens for change in of(events, "limit.changed")] == [2_000]
 
 
-def test_cost_is_the_recorded_one_else_the_catalogues() -> None:
+def test_cost_is_the_recorded_one_else_the_catalogs() -> None:
     """A price is only looked up where none was recorded."""
     events = play(OPENED, said("a"), replied(), called(100, cost_dollars=7.0), said("b"), replied(), called(200))
 

@@ -15,7 +15,7 @@ from windowpane.core.tracking.token_account import Accounts, apportion
 from windowpane.core.vocabulary import COMPONENTS
 
 Make = Callable[..., Any]
-CATALOGUE = WindowLimits.of(100_000, "catalogue")
+CATALOG = WindowLimits.of(100_000, "catalogue")
 
 
 def unattributed(play: Any) -> list[int]:
@@ -163,9 +163,9 @@ class TestCalibration:
 
 
 class TestLimits:
-    def test_a_report_above_the_catalogue_raises_the_limit(self, session: Make) -> None:
+    def test_a_report_above_the_catalog_raises_the_limit(self, session: Make) -> None:
         """The next known window is taken, with its provenance."""
-        play = session(CATALOGUE, next_limit=lambda above: 200_000 if above <= 200_000 else None)
+        play = session(CATALOG, next_limit=lambda above: 200_000 if above <= 200_000 else None)
         final = play.turn(10, 0, total=120_000)
         change = play.of(LimitChanged)[0]
 
@@ -177,7 +177,7 @@ class TestLimits:
 
     def test_without_a_larger_known_window_the_report_itself_is_the_limit(self, session: Make) -> None:
         """What was sent did fit."""
-        play = session(CATALOGUE)
+        play = session(CATALOG)
 
         assert play.turn(10, 0, total=120_000).limit_tokens == 120_000
 

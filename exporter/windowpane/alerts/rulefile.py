@@ -1,4 +1,4 @@
-"""Prometheus rules and Kubernetes objects, generated from the alert definitions and the metric catalogue.
+"""Prometheus rules and Kubernetes objects, generated from the alert definitions and the metric catalog.
 
 The engine inside each process is the only judge of conditions over turns; a generated alert fires where the
 engine says that it fires. What only the course of time shows comes from `windowpane.alerts.timed`. Everything

@@ -69,7 +69,7 @@ class Rule:
     from_zone: Zone | None = None
     """Judged only while the window is in this zone or a worse one."""
     metric: str | None = None
-    """The catalogue's metric of the quantity."""
+    """The catalog's metric of the quantity."""
     enabled: bool = True
 
     @property

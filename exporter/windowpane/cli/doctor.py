@@ -27,7 +27,7 @@ from windowpane.cli.options import (
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Config, ServerConfig
 from windowpane.exceptions import WindowpaneError
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.probing import status_of
@@ -91,7 +91,7 @@ def examine(store: Path | None) -> Iterator[Finding]:
     yield Finding("ok", "sqlite", sqlite3.sqlite_version)
     yield from _extras()
     yield _vocabulary()
-    yield _catalogue()
+    yield _catalog()
     yield from _store(store or config.store.path)
     yield configuration
     yield _metrics(config.server)
@@ -120,10 +120,10 @@ def _vocabulary() -> Finding:
     return Finding("ok", "tokenizer", f"packaged vocabularies load ({counted} tokens in a test sentence)")
 
 
-def _catalogue() -> Finding:
-    info = PriceCatalogue().lookup("gpt-4o")
+def _catalog() -> Finding:
+    info = packaged_catalog().lookup("gpt-4o")
     if info is None or info.limit_tokens is None:
-        return Finding("problem", "models", "the model catalogue does not know gpt-4o; reinstall genai-prices")
+        return Finding("problem", "models", "the model catalog does not know gpt-4o; reinstall genai-prices")
     return Finding("ok", "models", f"genai-prices {version('genai-prices')}: windows and prices, offline")
 
 

@@ -284,7 +284,7 @@ class Config(Section):
     """Every setting."""
 
     max_context_tokens: Tokens | None = None
-    """Size of the window where the catalogue does not know it, or knows it wrong."""
+    """Size of the window where the catalog does not know it, or knows it wrong."""
     preset: str | None = None
     """Another system's numbers, order and words for every managed session; what is named below stands."""
     pressure: Pressure = Pressure()

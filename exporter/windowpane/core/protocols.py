@@ -38,16 +38,16 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a catalogue knows about one model."""
+    """What a catalog knows about one model."""
 
     name: str
-    """The catalogue's name of the model, safe as a metric label."""
+    """The catalog's name of the model, safe as a metric label."""
     limit_tokens: int | None
-    """Size of the context window; None when the catalogue does not say."""
+    """Size of the context window; None when the catalog does not say."""
     provider: str = ""
 
 
-class LimitCatalogue(Protocol):
+class ModelCatalog(Protocol):
     """Model names to window sizes and prices, from a maintained data package."""
 
     def lookup(self, model: str) -> ModelInfo | None:

@@ -79,5 +79,5 @@ CountSource = Literal["exact", "usage", "reported", "estimate"]
 budget, or a heuristic."""
 
 LimitSource = Literal["given", "provider", "catalogue", "observed_floor"]
-"""Where a context window's size comes from: the user, the provider's response, the model catalogue,
-or a single report that was larger than the catalogue allowed."""
+"""Where a context window's size comes from: the user, the provider's response, the model catalog,
+or a single report that was larger than the catalog allowed."""

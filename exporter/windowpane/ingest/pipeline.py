@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.fidelity.probe import evaluate
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for, image_tokens
 from windowpane.sources.ingest import Ingest
 
@@ -37,7 +37,7 @@ def make_ingest(
     with_fidelity: bool = True,
     config: Config | None = None,
 ) -> Ingest:
-    """What playing recordings needs, with the packaged vocabularies and catalogue; deterministic.
+    """What playing recordings needs, with the packaged vocabularies and catalog; deterministic.
 
     *config* says where zones begin, over how many turns velocity is taken and what is stale, as it does for
     agents that run; None is the defaults.
@@ -45,7 +45,7 @@ def make_ingest(
     return Ingest(
         digest=digest,
         counter_for=partial(counter_for, wait=True),
-        catalogue=PriceCatalogue(),
+        catalog=packaged_catalog(),
         limit_tokens=limit_tokens,
         agent=agent,
         model=model,

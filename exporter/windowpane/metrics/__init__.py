@@ -1,1 +1,1 @@
-"""The metric catalogue and its two expositions."""
+"""The metric catalog and its two expositions."""

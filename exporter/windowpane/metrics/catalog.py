@@ -19,7 +19,7 @@ LABELS: Final = {
     label.name: label
     for label in (
         Label("agent", "the agent's name, of at most 64 characters `[A-Za-z0-9_.-]`; the first 50 names", cap=50),
-        Label("model", "the model catalogue's name of the model, else `other`", cap=50),
+        Label("model", "the model catalog's name of the model, else `other`", cap=50),
         Label("component", "budget bucket", (*COMPONENTS, "output_reserved")),
         Label("zone", "pressure zone; `unknown` where the window's size is", (*ZONES, "unknown")),
         Label("from", "zone that was left", ZONES),
@@ -360,5 +360,5 @@ OWN_METRICS: Final = (
 )  # fmt: skip
 """What the exporter knows about itself."""
 
-CATALOGUE: Final = (*SESSION_METRICS, *OWN_METRICS)
-BY_NAME: Final = {metric.name: metric for metric in CATALOGUE}
+ALL_METRICS: Final = (*SESSION_METRICS, *OWN_METRICS)
+BY_NAME: Final = {metric.name: metric for metric in ALL_METRICS}

@@ -1,4 +1,4 @@
-"""The metric fold: events in, every metric of the catalogue out.
+"""The metric fold: events in, every metric of the catalog out.
 
 Constant work and memory a session: counters and histogram buckets are rows of numbers by (agent, model), gauges
 sit in slots that a session gives back when it ends. The fold runs on the pipeline's worker, scrapes on other

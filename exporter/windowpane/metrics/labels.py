@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane.core.protocols import LimitCatalogue
+from windowpane.core.protocols import ModelCatalog
 from windowpane.metrics.metric import OTHER, Label
 
 AGENT_NAMES: Final = 50
@@ -76,11 +76,11 @@ class LabelPolicy:
     model: Callable[[str], str] = field(default_factory=AdmittedNames)
 
 
-def catalogue_model(catalogue: LimitCatalogue) -> Callable[[str], str]:
-    """A model's name as *catalogue* writes it; `other` for a model it does not know."""
+def model_label(catalog: ModelCatalog) -> Callable[[str], str]:
+    """A model's name as *catalog* writes it; `other` for a model it does not know."""
 
     def label(model: str) -> str:
-        info = catalogue.lookup(model) if model else None
+        info = catalog.lookup(model) if model else None
         return OTHER if info is None else info.name
 
     return label

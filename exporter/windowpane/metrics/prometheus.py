@@ -45,7 +45,7 @@ class PrometheusCollector(Collector):
                     yield prometheus_family(family)
 
     def describe(self) -> Iterable[PrometheusFamily]:
-        """Nothing: names are settled by the catalogue, and collecting on registration would be waste."""
+        """Nothing: names are settled by the catalog, and collecting on registration would be waste."""
         return ()
 
 

@@ -23,7 +23,7 @@ SESSION_ID_CHARACTERS: Final = 128
 def families(
     live: LiveSessions, rows: Sequence[LabelSet], columns: Sequence[Column], *, top_sessions: int = 0
 ) -> list[Family]:
-    """Every metric that has a value, in the catalogue's order."""
+    """Every metric that has a value, in the catalog's order."""
     gauges = sessions.aggregate(live)
     found = {metric.name: Family(metric, [], []) for metric in catalog.SESSION_METRICS}
     _add_gauges(found, gauges, rows)

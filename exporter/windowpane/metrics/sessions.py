@@ -253,7 +253,7 @@ class Aggregated(NamedTuple):
 
 
 def aggregate(live: LiveSessions) -> Aggregated:
-    """Fold the live sessions as the catalogue says."""
+    """Fold the live sessions as the catalog says."""
     values, group = live.values, live.group
     if not group.size:
         return Aggregated(group, np.empty((len(COLUMNS), 0)), np.zeros((0, UNKNOWN_ZONE + 1), np.int64), {})

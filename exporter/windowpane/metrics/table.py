@@ -1,8 +1,8 @@
-"""The catalogue as a Markdown table, for the README and the documentation."""
+"""The catalog as a Markdown table, for the README and the documentation."""
 
 from __future__ import annotations
 
-from windowpane.metrics.catalog import CATALOGUE
+from windowpane.metrics.catalog import ALL_METRICS
 from windowpane.metrics.metric import Metric
 
 _HEADER = "| metric | kind | unit | labels | over sessions | meaning |\n| --- | --- | --- | --- | --- | --- |"
@@ -10,7 +10,7 @@ _HEADER = "| metric | kind | unit | labels | over sessions | meaning |\n| --- | 
 
 def markdown_table() -> str:
     """One row for each metric that Prometheus gets; ends without a line break."""
-    return "\n".join([_HEADER, *(_row(metric) for metric in CATALOGUE if metric.prometheus)])
+    return "\n".join([_HEADER, *(_row(metric) for metric in ALL_METRICS if metric.prometheus)])
 
 
 def _row(metric: Metric) -> str:

@@ -1,4 +1,4 @@
-"""How each event counts: the counters and histograms of the catalogue, one method an event."""
+"""How each event counts: the counters and histograms of the catalog, one method an event."""
 
 from __future__ import annotations
 

@@ -52,11 +52,11 @@ class _Entry:
     limit_tokens: int | None
 
 
-class PriceCatalogue:
-    """A `LimitCatalogue` over the packaged data, with limits the user may set.
+class PackagedCatalog:
+    """A `ModelCatalog` over the packaged data, with limits the user may set.
 
     *limits* maps a model, written as the agent writes it, to its window in tokens; it wins over the
-    catalogue. Raises `ConfigurationError` for a limit that is not a positive number.
+    catalog. Raises `ConfigurationError` for a limit that is not a positive number.
     """
 
     def __init__(self, *, limits: Mapping[str, int] | None = None) -> None:
@@ -70,7 +70,7 @@ class PriceCatalogue:
         self._lookup = lru_cache(maxsize=1_024)(self._lookup_uncached)
 
     def lookup(self, model: str) -> ModelInfo | None:
-        """What is known about *model*; None for a name that neither the user nor the catalogue knows."""
+        """What is known about *model*; None for a name that neither the user nor the catalog knows."""
         return self._lookup(model)
 
     def limit_source(self, model: str) -> LimitSource | None:
@@ -113,9 +113,9 @@ class PriceCatalogue:
 
 
 @cache
-def packaged_catalog() -> PriceCatalogue:
+def packaged_catalog() -> PackagedCatalog:
     """Return the process's catalog without limits set by the user."""
-    return PriceCatalogue()
+    return PackagedCatalog()
 
 
 def _fold(model: str) -> str:
@@ -157,7 +157,7 @@ def _providers() -> Sequence[Provider]:
 
 @lru_cache(maxsize=1_024)
 def _find(model: str) -> _Entry | None:
-    """The catalogue's entry for *model* as an agent writes it."""
+    """The catalog's entry for *model* as an agent writes it."""
     if not 0 < len(model) <= _MAX_NAME_CHARACTERS:
         return None
     long_context = _fold(model).endswith(LONG_CONTEXT_SUFFIX)
@@ -190,9 +190,9 @@ def _candidates(reference: ModelName) -> Iterator[tuple[Provider, str]]:
 
 
 def _is_same_version(model: PricedModel, name: str) -> bool:
-    """Whether *name* does not go on in the middle of a version the catalogue matched.
+    """Whether *name* does not go on in the middle of a version the catalog matched.
 
-    The catalogue matches many models by how a name starts: `claude-sonnet-4-5` would take `claude-sonnet-4-50`.
+    The catalog matches many models by how a name starts: `claude-sonnet-4-5` would take `claude-sonnet-4-50`.
     """
     from genai_prices import types
 

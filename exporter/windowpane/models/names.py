@@ -30,7 +30,7 @@ _ALIASES = {
     "vertex_ai": "google",
     "xai": "x-ai",
 }
-"""Names clients use for a provider, to the one name the catalogue uses."""
+"""Names clients use for a provider, to the one name the catalog uses."""
 
 
 @dataclass(frozen=True, slots=True)

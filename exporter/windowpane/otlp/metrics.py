@@ -111,7 +111,7 @@ class OtelMetrics:
 
     def _register(self) -> None:
         meter = self._provider.get_meter(SCOPE)
-        scalar = [metric for metric in catalog.CATALOGUE if metric.kind != "histogram" and not metric.opt_in]
+        scalar = [metric for metric in catalog.ALL_METRICS if metric.kind != "histogram" and not metric.opt_in]
         for place, metric in enumerate(scalar):
             # The SDK calls back in the order of registration, so the first instrument begins a collection.
             observe = self._callback(metric, begins=place == 0)
@@ -171,7 +171,7 @@ class HistogramExporter(MetricExporter):
         """Export counters, gauges and histograms of one snapshot."""
         added = [
             self._histogram(family)
-            for metric in catalog.CATALOGUE
+            for metric in catalog.ALL_METRICS
             if metric.kind == "histogram" and (family := self._snapshot.family(metric)) is not None
         ]
         return self._inner.export(_with(metrics_data, added), timeout_millis=timeout_millis, **kwargs)

@@ -22,7 +22,7 @@ _SAME: Final = frozenset({"anthropic", "cohere", "deepseek", "groq", "openai", "
 
 
 def conventional_provider(provider: str) -> str:
-    """The GenAI conventions' name of a provider in the price catalogue; empty where they list none."""
+    """The GenAI conventions' name of a provider in the price catalog; empty where they list none."""
     return provider if provider in _SAME else _CONVENTIONAL.get(provider, "")
 
 
@@ -39,7 +39,7 @@ class OtlpPush:
         provider_of: Callable[[str], str] | None = None,
         count_drops: CountDrops | None = None,
     ) -> None:
-        """*endpoint* is a receiver's base URL; *provider_of* maps a model to its provider in the catalogue."""
+        """*endpoint* is a receiver's base URL; *provider_of* maps a model to its provider in the catalog."""
         resource = process_resource()
         self._metrics = OtelMetrics(
             *sources,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.catalog import PackagedCatalog
 
 if TYPE_CHECKING:
     from windowpane.config.schema import OtlpConfig
@@ -24,7 +24,7 @@ CountDrops = Callable[[str, str, int], None]
 
 SINK: Final = "otlp"
 _log = logging.getLogger("windowpane")
-_MODELS: Final = PriceCatalogue()
+_MODELS: Final = PackagedCatalog()
 
 
 class OtlpOutput:
@@ -81,6 +81,6 @@ class OtlpOutput:
 
 
 def provider_of(model: str) -> str:
-    """The model's provider in the catalogue; empty for an unknown model."""
+    """The model's provider in the catalog; empty for an unknown model."""
     info = _MODELS.lookup(model) if model else None
     return "" if info is None else info.provider

@@ -13,7 +13,7 @@ from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import POLICIES, Policy, policy_named
 from windowpane.manager.settings import EngineSettings
-from windowpane.replay import catalogue
+from windowpane.replay import catalog
 from windowpane.text.formats import tokens_short
 
 SetupKind = Literal["managed", "truncate", "keep_last"]
@@ -56,7 +56,7 @@ class ReplaySetup:
             raise ConfigurationError("keep_groups", f"{self.keep_groups} keeps nothing", expected="at least 1")
         if self.kind == "managed":
             if self.preset:
-                catalogue.preset_named(self.preset)
+                catalog.preset_named(self.preset)
             else:
                 policy_named(self.policy)
 
@@ -89,11 +89,11 @@ class ReplaySetup:
             return usual
         return max(usual, self.management().settings.limits_of(self.limit_tokens, "given").overflow_tokens)
 
-    def management(self) -> catalogue.Management:
+    def management(self) -> catalog.Management:
         """What the manager is made with."""
         if self.preset:
-            return catalogue.preset_named(self.preset)
-        return catalogue.Management(EngineSettings(policy=self._own))
+            return catalog.preset_named(self.preset)
+        return catalog.Management(EngineSettings(policy=self._own))
 
     @property
     def _own(self) -> Policy:
@@ -139,7 +139,7 @@ def combine_setups(
 ) -> list[ReplaySetup]:
     """Every combination, a window at a time; `all` names every policy or preset. Raises `ConfigurationError`."""
     named = list(POLICIES) if "all" in policies else list(dict.fromkeys(policies))
-    chosen = catalogue.preset_names() if "all" in presets else list(dict.fromkeys(presets))
+    chosen = catalog.preset_names() if "all" in presets else list(dict.fromkeys(presets))
     setups: list[ReplaySetup] = []
     for limit in dict.fromkeys(limits):
         for policy, zones in product(named, thresholds):

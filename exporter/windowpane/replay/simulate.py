@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from windowpane.core.digests import keyed_digester
@@ -13,7 +13,7 @@ from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.vocabulary import STANDING_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import ContextWindowManager
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.catalog import packaged_catalog
 from windowpane.replay.baselines import keep_last, truncate
 from windowpane.replay.history import RecordedHistory, history_of
 from windowpane.replay.managed import CallWatcher, RerunOptions, managed_events
@@ -197,15 +197,10 @@ class _Forgetting:
         return None
 
 
-@cache
-def _catalogue() -> PriceCatalogue:
-    return PriceCatalogue()
-
-
 def _price_of(model: str) -> Price | None:
     """Dollars of a call; what is not read from the cache is written to it where the provider charges for that."""
-    info = _catalogue().lookup(model)
-    if info is None or _catalogue().cost_dollars(model, Usage(input_tokens=1), None) is None:
+    info = packaged_catalog().lookup(model)
+    if info is None or packaged_catalog().cost_dollars(model, Usage(input_tokens=1), None) is None:
         return None
     return partial(_dollars, model, writes=ANTHROPIC in (info.provider, model.partition("/")[0]))
 
@@ -213,7 +208,7 @@ def _price_of(model: str) -> Price | None:
 def _dollars(model: str, usage: Usage, *, writes: bool) -> float | None:
     if writes:
         usage = Usage(cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.input_tokens)
-    return _catalogue().cost_dollars(model, usage, None)
+    return packaged_catalog().cost_dollars(model, usage, None)
 
 
 def _note(recording: Recording) -> str:

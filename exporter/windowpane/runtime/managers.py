@@ -1,6 +1,6 @@
 """The managers as users construct them: names and numbers in, every dependency filled with its default.
 
-Composition only: tokenizer, price catalogue, archive and checkpoint files, and the running pipeline of the
+Composition only: tokenizer, price catalog, archive and checkpoint files, and the running pipeline of the
 process, where there is one. Any of them can be replaced through `dependencies`.
 """
 
@@ -48,7 +48,7 @@ class ContextWindowManager(manager.ContextWindowManager):
         """A manager for one session of *agent* with *model*.
 
         *options* are the fields of `Options`. Raises `ConfigurationError` for one that does not exist or is
-        out of range. Without *limit_tokens* the window's size comes from the catalogue; a model that is not in
+        out of range. Without *limit_tokens* the window's size comes from the catalog; a model that is not in
         it has an unknown size: then the window is observed and nothing is reduced.
         """
         super().__init__(**_parts(agent, model, options_of(options)))
@@ -121,7 +121,7 @@ def settings() -> Config:
 
 
 def _limits(model: str, options: Options, config: Config, share: LimitsOf) -> WindowLimits | None:
-    """The window's size: as given, else as configured, else from the catalogue, else unknown."""
+    """The window's size: as given, else as configured, else from the catalog, else unknown."""
     given = options.limit_tokens or config.max_context_tokens
     if given is not None:
         return share(given, "given")

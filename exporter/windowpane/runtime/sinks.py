@@ -20,9 +20,9 @@ from windowpane.exceptions import WindowpaneError
 from windowpane.metrics.families import Family, FamilySource
 from windowpane.metrics.fold import AlertKey, MetricState
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.metrics.labels import AdmittedNames, LabelPolicy, catalogue_model
+from windowpane.metrics.labels import AdmittedNames, LabelPolicy, model_label
 from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.catalog import PackagedCatalog
 from windowpane.runtime.current import process_digester
 from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, TlsOptions, start_http_server
 from windowpane.serve.service_discovery import running_targets, target_at
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("windowpane")
 
 OpenStore = Callable[[], "SqliteStore"]
-_MODELS: Final = PriceCatalogue()
+_MODELS: Final = PackagedCatalog()
 
 
 class StoreOutput:
@@ -121,7 +121,7 @@ class MetricsOutput:
         self._fallback = AdmittedNames()
         self.server: MetricsServer | None = None
         self.state = MetricState(
-            labels=LabelPolicy(agent=self._admit, model=catalogue_model(_MODELS)), alerts=self._alerts
+            labels=LabelPolicy(agent=self._admit, model=model_label(_MODELS)), alerts=self._alerts
         )
         self.internal = InternalMetrics(
             version=package_version(),

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event, EventContext
 from windowpane.metrics.fold import MetricState
-from windowpane.metrics.labels import LabelPolicy, catalogue_model
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.metrics.labels import LabelPolicy, model_label
+from windowpane.models.catalog import PackagedCatalog
 
 if TYPE_CHECKING:
     from windowpane.alerts.rules import Rule
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 def labels_of(store: SqliteStore) -> LabelPolicy:
     """How every process that shares *store* turns agents and models into labels."""
-    return LabelPolicy(agent=store.admit_agent, model=catalogue_model(PriceCatalogue()))
+    return LabelPolicy(agent=store.admit_agent, model=model_label(PackagedCatalog()))
 
 
 class Upkeep:

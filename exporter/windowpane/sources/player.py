@@ -17,7 +17,7 @@ from windowpane.core.events import (
     SubagentReturned,
 )
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
-from windowpane.core.protocols import Digester, LimitCatalogue, TokenCounter
+from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STANDING_TYPES, ContentType, CountSource
 from windowpane.core.window.blocks import Block
@@ -69,7 +69,7 @@ class Ingest:
     digest: Digester
     counter_for: Callable[[str], TokenCounter]
     """A counter for a model's name; the same text must have the same count on every run."""
-    catalogue: LimitCatalogue | None = None
+    catalog: ModelCatalog | None = None
     limit_tokens: int | None = None
     """The window's size as the user gave it; wins over everything."""
     agent: str | None = None
@@ -177,8 +177,8 @@ class SessionPlayer:
     def _(self, record: ModelCalled) -> None:
         self._use_model(record.model)
         cost = record.cost_dollars
-        if cost is None and record.usage is not None and self._ingest.catalogue is not None:
-            cost = self._ingest.catalogue.cost_dollars(self._model, record.usage, self._at)
+        if cost is None and record.usage is not None and self._ingest.catalog is not None:
+            cost = self._ingest.catalog.cost_dollars(self._model, record.usage, self._at)
         self.tracker.end_turn(
             record.usage,
             cost_dollars=cost,
@@ -296,22 +296,22 @@ class SessionPlayer:
             self.tracker.set_limits(limits, self._at)
 
     def _limits(self) -> WindowLimits | None:
-        """The user's word, else the recording's, else the catalogue's."""
+        """The user's word, else the recording's, else the catalog's."""
         thresholds = self._ingest.thresholds
         if self._ingest.limit_tokens is not None:
             return WindowLimits.of(self._ingest.limit_tokens, "given", thresholds=thresholds)
         if self._stated:
             return WindowLimits.of(self._stated, "provider", thresholds=thresholds)
-        if self._ingest.catalogue is None or not self._model:
+        if self._ingest.catalog is None or not self._model:
             return None
-        known = self._ingest.catalogue.lookup(self._model)
+        known = self._ingest.catalog.lookup(self._model)
         if known is None or known.limit_tokens is None:
             return None
         return WindowLimits.of(known.limit_tokens, "catalogue", thresholds=thresholds)
 
     def _next_limit(self, above: int) -> int | None:
-        catalogue = self._ingest.catalogue
-        return None if catalogue is None else catalogue.next_limit(self._model, above)
+        catalog = self._ingest.catalog
+        return None if catalog is None else catalog.next_limit(self._model, above)
 
 
 def _evicted(block: Block, stand_in: Block | None, policy: str) -> EvictedBlock:

@@ -64,7 +64,7 @@ COMPONENT_WORDS: Final[dict[Component, str]] = {
 LIMIT_WORDS: Final[dict[str, str]] = {
     "given": "given by you",
     "provider": "from the provider",
-    "catalogue": "from the model catalogue",
+    "catalogue": "from the model catalog",
     "observed_floor": "at least, as observed",
 }
 """Where a limit comes from, for people."""

@@ -18,7 +18,7 @@ import pytest
 
 from windowpane.core.digests import keyed_digester
 from windowpane.ingest.importer import import_paths
-from windowpane.models.catalog import PriceCatalogue
+from windowpane.models.catalog import PackagedCatalog
 from windowpane.models.tokens.counters import counter_for
 from windowpane.sources.ingest import Ingest
 from windowpane.sources.registry import all_readers
@@ -217,7 +217,7 @@ def recorded(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     ]
     target = tmp_path_factory.mktemp("recorded") / "windowpane.db"
     store = SqliteStore(target)
-    ingest = Ingest(digest=keyed_digester(b"k" * 32), counter_for=counter_for, catalogue=PriceCatalogue())
+    ingest = Ingest(digest=keyed_digester(b"k" * 32), counter_for=counter_for, catalog=PackagedCatalog())
     reports = import_paths(paths, store, ingest=ingest, readers=all_readers())
     store.close()
     assert sum(bool(report.outcomes) for report in reports) == len(RECORDINGS)

@@ -35,7 +35,7 @@ class Reading:
 
 
 def measure(tracker: Turns, reading: Reading) -> PressureMeasured:
-    """Every gauge of the catalogue but compression ratio and fidelity, which come in events of their own.
+    """Every gauge of the catalog but compression ratio and fidelity, which come in events of their own.
 
     Constant time, whatever the window holds.
     """

@@ -171,7 +171,7 @@ class Turns(Session):
         self.record(TurnStarted(), at)
 
     def _believe(self, total: int, at: float | None) -> bool:
-        """Whether a call's total can be true; one above a catalogue's limit raises the limit instead."""
+        """Whether a call's total can be true; one above a catalog's limit raises the limit instead."""
         limits = self.limits
         if limits is None or total <= limits.limit_tokens:
             return True

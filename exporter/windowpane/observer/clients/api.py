@@ -23,7 +23,7 @@ def observe(client: C, *, agent: str = AGENT, limit_tokens: int | None = None) -
     """Watch the calls of an OpenAI or Anthropic client, sync or async; returns the same client.
 
     *agent* names who makes the calls where no `session(...)` does, and *limit_tokens* the size of the window
-    where the catalogue does not know it. Observing a client twice changes nothing. Calls are observed while the
+    where the catalog does not know it. Observing a client twice changes nothing. Calls are observed while the
     outputs run that `windowpane.start()` sets up. Raises `TypeError` for anything that is no such client.
     """
     watched = WatchedClient(Scope(_named(agent), limit_tokens=_sized(limit_tokens)))

@@ -183,7 +183,7 @@ def _open(call: Call, scope: Scope, parent: Conversation | None) -> Conversation
 
 @lru_cache(maxsize=REMEMBERED_MODELS)
 def _view(model: str) -> ModelView:
-    """What the packaged vocabularies and catalogue know of a model."""
+    """What the packaged vocabularies and catalog know of a model."""
     from windowpane.models.tokens import counter_for, image_tokens
 
     known = packaged_catalog().lookup(model)

@@ -1,4 +1,4 @@
-"""The catalogue against what feeds it, what shows it, and its own rules."""
+"""The catalog against what feeds it, what shows it, and its own rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from windowpane.core.events import PAYLOADS, ContentCompressed, PressureMeasured
-from windowpane.metrics.catalog import CATALOGUE, LABELS, OWN_METRICS, SESSION_METRICS
+from windowpane.metrics.catalog import ALL_METRICS, LABELS, OWN_METRICS, SESSION_METRICS
 from windowpane.metrics.metric import IDENTITY, Metric
 from windowpane.metrics.sessions import COLUMNS
 from windowpane.metrics.table import markdown_table
@@ -45,7 +45,7 @@ def test_every_measured_field_is_a_gauge_and_every_gauge_a_field() -> None:
 
 @pytest.mark.parametrize("metric", SESSION_METRICS, ids=lambda metric: metric.name)
 def test_a_metric_names_the_event_and_fields_that_feed_it(metric: Metric) -> None:
-    """What the catalogue says feeds a metric exists."""
+    """What the catalog says feeds a metric exists."""
     payload = PAYLOADS[metric.source]
     known = {field.name for field in fields(payload)}
     if payload is ContentCompressed:
@@ -55,7 +55,7 @@ def test_a_metric_names_the_event_and_fields_that_feed_it(metric: Metric) -> Non
 
 
 def test_every_event_that_counts_is_named_by_a_metric() -> None:
-    """No event moves a counter that the catalogue does not attribute to it, or to its sibling."""
+    """No event moves a counter that the catalog does not attribute to it, or to its sibling."""
     named = {metric.source.partition(".")[0] for metric in SESSION_METRICS}
 
     assert {payload.type.partition(".")[0] for payload in COUNTED} <= named
@@ -70,7 +70,7 @@ def test_every_session_gauge_has_a_column_or_is_counted() -> None:
     assert all(metric.aggregate for metric in gauges())
 
 
-@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
     """Names say unit and kind, OpenTelemetry's lead back to Prometheus's, and buckets rise for a reason."""
     assert re.fullmatch(r"(context_window|windowpane|gen_ai)_[a-z0-9_]+", metric.name)
@@ -85,9 +85,9 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
     assert metric in OWN_METRICS or metric.source
 
 
-@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
 def test_opentelemetry_names_lead_back_to_prometheus_names(metric: Metric) -> None:
-    """OpenTelemetry's compatibility rules, applied to instrument and unit, give the catalogue's name."""
+    """OpenTelemetry's compatibility rules, applied to instrument and unit, give the catalog's name."""
     words = [word for word in re.split(r"[._]", metric.otel_name) if word]
     unit = {"1": "ratio" if metric.kind == "gauge" else "", "s": "seconds"}.get(metric.unit, "")
     if unit:
@@ -100,8 +100,8 @@ def test_opentelemetry_names_lead_back_to_prometheus_names(metric: Metric) -> No
 
 def test_names_are_unique() -> None:
     """No two metrics share a Prometheus or an OpenTelemetry name."""
-    assert len({metric.name for metric in CATALOGUE}) == len(CATALOGUE)
-    assert len({metric.otel_name for metric in CATALOGUE}) == len(CATALOGUE)
+    assert len({metric.name for metric in ALL_METRICS}) == len(ALL_METRICS)
+    assert len({metric.otel_name for metric in ALL_METRICS}) == len(ALL_METRICS)
 
 
 def test_no_label_is_open() -> None:
@@ -111,7 +111,7 @@ def test_no_label_is_open() -> None:
 
 def test_combinations_that_occur_are_within_the_labels() -> None:
     """What starts at zero uses declared label values only."""
-    by_name = {metric.name: metric for metric in CATALOGUE}
+    by_name = {metric.name: metric for metric in ALL_METRICS}
     for name, combinations in occurring(alerts=[("a", "info")], policies=["hybrid"]).items():
         for labels in combinations:
             for label, value in zip(by_name[name].own_labels, labels, strict=True):
@@ -122,8 +122,8 @@ def test_the_table_names_every_metric_once() -> None:
     """The Markdown table has one row a metric, with unit, labels and meaning."""
     rows = markdown_table().splitlines()[2:]
 
-    assert len(rows) == len([metric for metric in CATALOGUE if metric.prometheus])
-    for metric, row in zip([metric for metric in CATALOGUE if metric.prometheus], rows, strict=True):
+    assert len(rows) == len([metric for metric in ALL_METRICS if metric.prometheus])
+    for metric, row in zip([metric for metric in ALL_METRICS if metric.prometheus], rows, strict=True):
         assert row.startswith(f"| `{metric.name}` |")
         assert metric.help in row
         assert row.replace("\\|", "").count("|") == 7
