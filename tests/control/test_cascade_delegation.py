@@ -72,8 +72,8 @@ def test_without_a_report_a_new_window_is_opened(subagent: Any) -> None:
 
 
 def test_the_same_map_in_the_file_asks_the_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`0.95: sub_agent` beside the engine's own numbers means the same."""
-    (tmp_path / "windowpane.yaml").write_text("compression: {cascade: {0.95: sub_agent}}")
+    """`0.95: subagent_delegation` beside the engine's own numbers means the same."""
+    (tmp_path / "windowpane.yaml").write_text("compression: {cascade: {0.95: subagent_delegation}}")
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, subagent=report) as window:

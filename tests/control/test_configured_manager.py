@@ -25,9 +25,9 @@ compression:
   compaction_utilization_threshold: 0.85
   cascade:
     0.75: tool_result_summarization
-    0.85: progressive
-    0.92: conversation_compaction
-    0.95: sub_agent
+    0.85: progressive_summarization
+    0.92: compaction
+    0.95: subagent_delegation
   notes_file: agent_notes.md
 budget:
   allocations: {system_prompt: 0.06, tool_definitions: 0.04, message_history: 0.65, tool_results: 0.12,

@@ -59,7 +59,7 @@ APPLIED: dict[str, tuple[str, Read, Any]] = {
     "pressure.velocity_window": ("3", lambda engine: engine.tracker.settings.velocity_turns, 3),
     "eviction.policy": ("lru", lambda engine: engine.settings.policy and engine.settings.policy.name, "lru"),
     "eviction.weights": (
-        "{recency: 1, priority: 0, type_ttl: 0, reference_freq: 0, semantic_duplication: 0}",
+        "{recency: 1, priority: 0, type_ttl: 0, reference_frequency: 0, semantic_duplication: 0}",
         lambda engine: engine.settings.policy and engine.settings.policy.weights["recency"],
         1.0,
     ),
@@ -89,7 +89,7 @@ CASCADE_ONLY: dict[str, tuple[str, Read, Any]] = {
         lambda engine: engine.levels and engine.levels.compact,
         88_000,
     ),
-    "compression.cascade": ("{0.8: sub_agent}", lambda engine: len(engine.settings.ladder), 2 + 1 + 3),
+    "compression.cascade": ("{0.8: subagent_delegation}", lambda engine: len(engine.settings.ladder), 2 + 1 + 3),
     "compression.background": ("true", lambda engine: len(engine.settings.after_turn), 1),
 }
 FILES = ("compression.notes_file", "cross_window.state_file", "cross_window.progress_file")
@@ -162,7 +162,7 @@ def test_what_a_source_decides_itself_is_refused(
 @pytest.mark.parametrize("preset", OTHERS)
 def test_a_preset_given_as_an_argument_meets_the_file_in_the_same_way(preset: str, configure: Configure) -> None:
     """The file alone is fine; beside that preset its key is refused."""
-    configure(document("compression.cascade", "{0.8: sub_agent}"))
+    configure(document("compression.cascade", "{0.8: subagent_delegation}"))
 
     assert engine_of("cascade").settings.ladder
     with pytest.raises(ConfigurationError, match=r"compression\.cascade"):

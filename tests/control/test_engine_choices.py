@@ -149,10 +149,10 @@ def test_a_ladder_from_the_file_begins_each_strategy_where_it_says() -> None:
 @pytest.mark.parametrize(
     ("cascade", "problem"),
     [
-        ({0.75: "conversation_compaction", 0.85: "tool_result_summarization"}, "rise with cost"),
-        ({0.75: "progressive", 0.85: "progressive"}, "twice"),
-        ({0.75: "magic"}, "magic|sub_agent"),
-        ({1.75: "progressive"}, "1"),
+        ({0.75: "compaction", 0.85: "tool_result_summarization"}, "rise with cost"),
+        ({0.75: "progressive_summarization", 0.85: "progressive_summarization"}, "twice"),
+        ({0.75: "magic"}, "magic|subagent_delegation"),
+        ({1.75: "progressive_summarization"}, "1"),
     ],
 )
 def test_a_cascade_that_contradicts_itself_is_refused(cascade: dict[float, str], problem: str) -> None:

@@ -84,7 +84,7 @@ def test_the_rungs_that_make_a_call_possible_come_last_and_once() -> None:
 def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> None:
     """The names in the file are not those of the terms."""
     configure(
-        "eviction: {weights: {recency: 0.1, priority: 0.15, type_ttl: 0.2, reference_freq: 0.25,"
+        "eviction: {weights: {recency: 0.1, priority: 0.15, type_ttl: 0.2, reference_frequency: 0.25,"
         " semantic_duplication: 0.3}}"
     )
     policy = engine_of().settings.policy

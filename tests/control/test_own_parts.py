@@ -144,7 +144,8 @@ def test_what_settings_of_one_s_own_say_wins_over_the_file(
     """An argument wins over the file, which still says what they leave as it is."""
     (tmp_path / "windowpane.yaml").write_text(
         "eviction: {policy: lru, protected_types: [memory_injection]}\n"
-        "compression: {summarization_threshold_tokens: 700, cascade: {0.8: progressive}, background: true}\n"
+        "compression:\n  summarization_threshold_tokens: 700\n"
+        "  cascade: {0.8: progressive_summarization}\n  background: true\n"
         "budget: {enforce: global, soft_limit_pct: 0.6}\n"
     )
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.config.layers import Layers
+from windowpane.config.loading import Layers
 from windowpane.config.schema import Config
 from windowpane.core.limits import Thresholds
 from windowpane.exceptions import ConfigurationError

@@ -1,1 +1,1 @@
-"""Config."""
+"""The configuration: its keys, defaults and bounds, and how files, environment and arguments are combined."""

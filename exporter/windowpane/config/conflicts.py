@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane.config.section import is_named
+from windowpane.config.schema import is_set
 from windowpane.manager.levels import EVICT_RATIO
 from windowpane.manager.plans.policies import policy_named
 
@@ -17,38 +17,36 @@ COMPACT_RATIO: Final = "compression.compaction_utilization_threshold"
 
 
 class Conflict(NamedTuple):
-    """A setting that a preset's source decides itself."""
+    """A setting that has to be removed or changed, and why."""
 
     key: str
     reason: str
 
 
-def conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
-    """The settings of *config* that cannot hold beside *preset*."""
+def preset_conflicts(config: Config, preset: Preset) -> Iterator[Conflict]:
+    """Yield the settings of *config* that *preset* decides itself."""
     for key, reason in preset.fixed.items():
-        if key != "embedder" and is_named(config, key) and not _is_off(config, key):
+        disables_background = key == "compression.background" and not config.compression.background
+        if key != "embedder" and is_set(config, key) and not disables_background:
             yield Conflict(key, f"preset {preset.name!r} decides this itself: {reason}")
-    if is_named(config, "eviction.policy") and policy_named(config.eviction.policy).merges:
+    if is_set(config, "eviction.policy") and policy_named(config.eviction.policy).merges:
         reason = preset.fixed.get("embedder", "")
         if reason:
             yield Conflict("eviction.policy", f"preset {preset.name!r} cannot merge: {reason}")
 
 
 def contradictions(config: Config) -> Iterator[Conflict]:
-    """Settings that could never act: below where the window is first reduced (orange, where it is chosen)."""
+    """Yield thresholds below the level where the window is first reduced (orange, where it is set)."""
     zones = config.pressure.thresholds
     first = EVICT_RATIO if zones is None else zones.orange
-    levels = {"cross_window.auto_save_threshold": config.cross_window.auto_save_threshold}
-    levels[COMPACT_RATIO] = config.compression.compaction_utilization_threshold
+    levels = {
+        "cross_window.auto_save_threshold": config.cross_window.auto_save_threshold,
+        COMPACT_RATIO: config.compression.compaction_utilization_threshold,
+    }
     for key, ratio in levels.items():
-        if is_named(config, key) and ratio < first:
-            yield Conflict(key, f"{ratio:g} is below {first:g}, where reductions begin")
+        if is_set(config, key) and ratio < first:
+            yield Conflict(key, f"{ratio:g} is below {first:g}, where reductions start")
     for ratio, name in config.compression.cascade.items():
         if ratio < first:
-            reason = f"{name} at {ratio:g} is below {first:g}, where reductions begin"
+            reason = f"{name} at {ratio:g} is below {first:g}, where reductions start"
             yield Conflict("compression.cascade", reason)
-
-
-def _is_off(config: Config, key: str) -> bool:
-    """Not wanting background work is what a preset without any does."""
-    return key == "compression.background" and not config.compression.background

@@ -1,15 +1,62 @@
-"""The settings of arguments, environment and file put together."""
+"""Load the configuration: a YAML file, then the environment, then arguments; a later layer wins key by key.
+
+The environment names a key by its path, `WINDOWPANE_PRESSURE__VELOCITY_WINDOW`, and the common ones shortly. Keys
+and strategies of earlier releases are accepted, with a warning in the log that names the current one.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from windowpane.config.conflicts import conflicts, contradictions
-from windowpane.config.layers import Layers
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from windowpane.config.conflicts import contradictions, preset_conflicts
 from windowpane.config.schema import Config
+from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains
 from windowpane.contrib.presets import preset_named
 from windowpane.exceptions import ConfigurationError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+PREFIX: Final = "WINDOWPANE_"
+SEPARATOR: Final = "__"
+SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "WINDOWPANE_MAX_CONTEXT_TOKENS": ("max_context_tokens",),
+    "WINDOWPANE_PRESET": ("preset",),
+    "WINDOWPANE_STORE": ("store", "path"),
+    "WINDOWPANE_CAPTURE": ("store", "capture"),
+    "WINDOWPANE_RETENTION_DAYS": ("store", "retention_days"),
+    "WINDOWPANE_AUDIT_KEY_FILE": ("store", "audit_key_file"),
+    "WINDOWPANE_PORT": ("server", "port"),
+    "WINDOWPANE_ADDRESS": ("server", "address"),
+    "WINDOWPANE_BEARER_TOKEN": ("server", "bearer_token"),
+    "WINDOWPANE_OTLP_ENDPOINT": ("otlp", "endpoint"),
+    "WINDOWPANE_PUBLIC_URL": ("public_url",),
+    "WINDOWPANE_SESSION_LABEL": ("session_label",),
+}
+"""Environment variables with a short name; every other key is reached by its path."""
+NOTIFY: Final = "WINDOWPANE_NOTIFY"
+"""Addresses alerts are sent to, separated by spaces."""
+TEXT_KEYS: Final = frozenset({"path", "address", "bearer_token", "endpoint", "public_url", "audit_key_file"})
+"""Keys whose value is always text, never parsed as a number or a list."""
+
+OLD_KEYS: Final[dict[tuple[str, ...], str]] = {("eviction", "weights", "reference_freq"): "reference_frequency"}
+"""Keys of earlier releases to the current key in the same section."""
+CASCADE_KEY: Final = ("compression", "cascade")
+OLD_STRATEGIES: Final = {
+    "progressive": "progressive_summarization",
+    "conversation_compaction": "compaction",
+    "sub_agent": "subagent_delegation",
+}
+"""Strategies of the cascade by their names in earlier releases."""
+
+_log = logging.getLogger("windowpane.config")
 
 
 def load_config(
@@ -18,21 +65,188 @@ def load_config(
     environ: dict[str, str] | None = None,
     arguments: dict[str, Any] | None = None,
 ) -> Config:
-    """The settings of *arguments*, then the environment, then a YAML file (*file*, else `WINDOWPANE_CONFIG`).
+    """Load *file*, else the one that `WINDOWPANE_CONFIG` names, under the environment and *arguments*.
 
-    Raises `ConfigurationError` naming where the setting came from, its key and what was expected; a file that is
-    named and missing is an error, and so is a key that contradicts another or that the preset decides itself.
+    Raises `ConfigurationError` with the location, the key and what was expected, for an invalid setting, for one
+    that contradicts another or that the preset decides itself, and for a file that is missing.
     """
-    layers = Layers.read(file, environ=environ, arguments=arguments)
+    layers = Layers.read(file, environ=environ, arguments=arguments).with_current_names()
     config = layers.validated(Config)
-    named = config.model_fields_set & {"compression", "cross_window"}
-    if not named and config.preset is None:
+    if config.preset is None and not config.model_fields_set & {"compression", "cross_window"}:
         return config
 
     for conflict in contradictions(config):
-        place = layers.place(tuple(conflict.key.split(".")))
-        raise ConfigurationError(place, conflict.reason, expected="a threshold at or above it")
-    for conflict in () if config.preset is None else conflicts(config, preset_named(config.preset)):
-        place = layers.place(tuple(conflict.key.split(".")))
-        raise ConfigurationError(place, conflict.reason, expected="no such key beside this preset")
+        location = layers.location(tuple(conflict.key.split(".")))
+        raise ConfigurationError(location, conflict.reason, expected="a threshold at or above it")
+    for conflict in () if config.preset is None else preset_conflicts(config, preset_named(config.preset)):
+        location = layers.location(tuple(conflict.key.split(".")))
+        raise ConfigurationError(location, conflict.reason, expected="no such key beside this preset")
     return config
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The settings of each origin as they were given, before validation."""
+
+    file: YamlFile | None = None
+    environ: Document = field(default_factory=dict)
+    variables: dict[KeyPath, str] = field(default_factory=dict)
+    """The environment variable that set a key."""
+    arguments: Document = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls,
+        file: str | Path | None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Layers:
+        """Gather all layers. Raises `ConfigurationError` for a missing or unreadable file."""
+        environ = os.environ if environ is None else environ
+        path = file if file is not None else environ.get("WINDOWPANE_CONFIG")
+        from_environ, variables = _read_environ(environ)
+        return cls(
+            file=YamlFile.read(Path(path).expanduser()) if path else None,
+            environ=from_environ,
+            variables=variables,
+            arguments=dict(arguments or {}),
+        )
+
+    def with_current_names(self) -> Layers:
+        """Return the layers with keys and strategies of earlier releases renamed; logs a warning for each."""
+        file = self.file and replace(self.file, content=self._renamed(self.file.content))
+        return replace(
+            self, file=file, environ=self._renamed(self.environ), arguments=self._renamed(self.arguments)
+        )
+
+    def validated(self, model: type[Model]) -> Model:
+        """Return the settings as *model*. Raises `ConfigurationError` about the first invalid key."""
+        from_file = {} if self.file is None else self.file.content
+        try:
+            return model.model_validate(merge(merge(from_file, self.environ), self.arguments))
+        except ValidationError as error:
+            raise self._explained(error) from None
+
+    def location(self, key: KeyPath) -> str:
+        """Return the dotted key, with its file and line or its variable where it has one."""
+        dotted = ".".join(map(str, key)) or "settings"
+        if contains(self.arguments, key):
+            return dotted
+        for path, variable in self.variables.items():
+            if path[: len(key)] == key or key[: len(path)] == path:
+                return f"{variable} ({dotted})"
+        in_file = "" if self.file is None else self.file.location(key)
+        return f"{in_file}: {dotted}" if in_file else dotted
+
+    def _explained(self, error: ValidationError) -> ConfigurationError:
+        """Describe the first problem; text that was given is not repeated, it may be a secret."""
+        problems = error.errors(include_url=False)
+        first = problems[0]
+        key = tuple(part for part in first["loc"] if part != "[key]")
+        kind, message = first["type"], _message(first, key)
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        if kind == "value_error":
+            return ConfigurationError(self.location(key), message + more)
+        if kind == "extra_forbidden":
+            problem, expected = "unknown key", "a key of this section"
+        elif kind == "missing":
+            problem, expected = "missing", "a value"
+        elif kind in _OUT_OF_RANGE:
+            problem, expected = f"{first['input']} is out of range", _expectation(message)
+        else:
+            problem, expected = "invalid", _EXPECTED.get(kind) or _expectation(message)
+            if kind.endswith("_parsing"):  # the rest says how it was read
+                expected = expected.partition(",")[0]
+        return ConfigurationError(self.location(key), problem + more, expected=expected)
+
+    def _renamed(self, document: Document) -> Document:
+        for path, name in OLD_KEYS.items():
+            if contains(document, path):
+                current = (*path[:-1], name)
+                self._deprecated(path, "this key", ".".join(current))
+                value, document = _without(document, path)
+                document = merge(_nested(current, value), document)
+        cascade = document.get(CASCADE_KEY[0])
+        cascade = cascade.get(CASCADE_KEY[1]) if isinstance(cascade, Mapping) else None
+        if not isinstance(cascade, Mapping):
+            return document
+        renamed = {}
+        for ratio, strategy in cascade.items():
+            renamed[ratio] = OLD_STRATEGIES.get(strategy, strategy) if isinstance(strategy, str) else strategy
+            if renamed[ratio] != strategy:
+                self._deprecated((*CASCADE_KEY, ratio), repr(strategy), repr(renamed[ratio]))
+        return {**document, CASCADE_KEY[0]: {**document[CASCADE_KEY[0]], CASCADE_KEY[1]: renamed}}
+
+    def _deprecated(self, key: KeyPath, old: str, new: str) -> None:
+        _log.warning("%s: %s is deprecated, use %s", self.location(key), old, new)
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
+    """Combine two nested mappings; *above* wins key by key."""
+    result = dict(below)
+    for key, value in above.items():
+        lower = result.get(key)
+        result[key] = merge(lower, value) if isinstance(lower, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _without(document: Document, path: Sequence[str]) -> tuple[object, Document]:
+    """Return the value under *path*, and a copy of *document* that does not hold it."""
+    first, *rest = path
+    copy = dict(document)
+    value = copy.pop(first)
+    if rest:
+        value, copy[first] = _without(value, rest)
+    return value, copy
+
+
+def _nested(path: Sequence[str], value: object) -> Document:
+    for key in reversed(path):
+        value = {key: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def _read_environ(environ: Mapping[str, str]) -> tuple[Document, dict[KeyPath, str]]:
+    settings: Document = {}
+    variables: dict[KeyPath, str] = {}
+    for name, value in environ.items():
+        path = SHORT_NAMES.get(name)
+        if path is None and name.startswith(PREFIX) and SEPARATOR in name:
+            path = tuple(name.removeprefix(PREFIX).lower().split(SEPARATOR))
+        if path is not None and value:
+            settings = merge(settings, _nested(path, _parsed(name, path, value)))
+            variables[path] = name
+    if environ.get(NOTIFY):
+        channels = [{"url": url} for url in environ[NOTIFY].split()]
+        settings = merge(settings, {"notify": {"channels": channels}})
+        variables["notify", "channels"] = NOTIFY
+    return settings, variables
+
+
+def _parsed(name: str, path: Sequence[str], value: str) -> object:
+    if path[-1] in TEXT_KEYS:
+        return value
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigurationError(name, "cannot be parsed", expected="a YAML value") from None
+
+
+_OUT_OF_RANGE: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
+_EXPECTED: Final = {"model_type": "a mapping", "tuple_type": "a list", "too_short": "at least one"}
+"""Expectations by kind of error, where Pydantic's message names its own types."""
+
+
+def _message(error: Mapping[str, Any], key: KeyPath) -> str:
+    """Return Pydantic's message without the key, which the location names already."""
+    message = str(error["msg"]).removeprefix("Value error, ")
+    cause = (error.get("ctx") or {}).get("error")
+    if isinstance(cause, ConfigurationError) and ".".join(map(str, key)).endswith(cause.path):
+        return message.removeprefix(f"{cause.path}: ")
+    return message
+
+
+def _expectation(message: str) -> str:
+    return message.removeprefix("Input should be ").removeprefix("Field ")

@@ -1,4 +1,4 @@
-"""Where Windowpane keeps its files, as the platform has it."""
+"""Default locations of Windowpane's files, by the conventions of the platform."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import platformdirs
 
 
 def data_folder() -> Path:
-    """The user's data folder for Windowpane; may not exist yet."""
+    """Return the user's data folder for Windowpane; it may not exist yet."""
     return Path(platformdirs.user_data_dir("windowpane", appauthor=False))
 
 
 def default_store() -> Path:
-    """The event store: `WINDOWPANE_STORE`, else `windowpane.db` in the data folder."""
+    """Return the path of the event store: `WINDOWPANE_STORE`, else `windowpane.db` in the data folder."""
     given = os.environ.get("WINDOWPANE_STORE")
     return Path(given).expanduser() if given else data_folder() / "windowpane.db"

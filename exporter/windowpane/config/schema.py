@@ -1,8 +1,7 @@
-"""Settings: what can be configured, its defaults and its bounds.
+"""The keys of the configuration, with their defaults and bounds: one section per subsystem.
 
-One section a subsystem, and a few about where things are kept and sent. What is left out keeps its default; what
-is unknown or out of range is an error that names the key. `load_config` puts the file, the environment and
-arguments together.
+A key that is not set has its default; an unknown key or a value out of range is an error. `load_config` combines
+the file, the environment and arguments.
 """
 
 from __future__ import annotations
@@ -10,15 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.rules import Rule, configured
-from windowpane.config.judging import JudgeConfig
 from windowpane.config.paths import default_store
-from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.core.vocabulary import Component, ContentType, Severity
+from windowpane.fidelity.judge.judge import MINIMUM_REPLICATES
+from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS
+from windowpane.fidelity.judge.sampling import CAPACITY, Sample
 from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import policy_named
 
@@ -37,15 +37,49 @@ HEALTH_METRICS: Final[dict[HealthMetric, str]] = {
     "fidelity_score": "fidelity",
     "tool_result_bloat": "tool_results",
 }
-"""Health metrics to the alert that judges each."""
-
-
-CascadeStrategy = Literal["tool_result_summarization", "progressive", "conversation_compaction", "sub_agent"]
+"""The alert that evaluates each health metric."""
+CascadeStrategy = Literal[
+    "tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"
+]
 """Compression strategies in the order of their cost."""
 
 
+def _no_boolean(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(f"{str(value).lower()} is not a number")  # noqa: TRY004 (Pydantic reports only ValueErrors)
+    return value
+
+
+NUMBER: Final = BeforeValidator(_no_boolean)
+"""Rejects booleans: YAML reads `yes` and `on` as true, which would count as 1."""
+Ratio = Annotated[float, NUMBER, Field(ge=0, le=1)]
+Share = Annotated[float, NUMBER, Field(gt=0, le=1)]
+Turns = Annotated[int, NUMBER, Field(ge=1)]
+Tokens = Annotated[int, NUMBER, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors, and values are immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty(cls, given: object) -> object:
+        """A section in which every line is commented out has its defaults."""
+        return {} if given is None else given
+
+
+def is_set(section: BaseModel, key: str) -> bool:
+    """Return whether the dotted *key* was given by any layer, even with its default value."""
+    *above, last = key.split(".")
+    for part in above:
+        section = getattr(section, part)
+    return last in section.model_fields_set
+
+
 class ZoneThresholds(Section):
-    """Where zones begin, as shares of the limit; all three or none (then by the window's size)."""
+    """Lower bounds of the zones, as shares of the limit; all three or none (then by the window's size)."""
 
     yellow: Share
     orange: Share
@@ -59,19 +93,19 @@ class ZoneThresholds(Section):
 
 
 class Pressure(Section):
-    """How full and how fast."""
+    """Pressure zones and velocity."""
 
     thresholds: ZoneThresholds | None = None
     velocity_window: Turns = 5
 
 
 class EvictionWeights(Section):
-    """Shares of the eviction score; they sum to 1."""
+    """Weights of the eviction score's terms; they sum to 1."""
 
     recency: Ratio = 0.30
     priority: Ratio = 0.25
     type_ttl: Ratio = 0.20
-    reference_freq: Ratio = 0.15
+    reference_frequency: Ratio = 0.15
     semantic_duplication: Ratio = 0.10
 
     @model_validator(mode="after")
@@ -83,12 +117,12 @@ class EvictionWeights(Section):
 
 
 class Eviction(Section):
-    """What leaves first."""
+    """The order of eviction."""
 
     policy: str = "hybrid"
     weights: EvictionWeights = EvictionWeights()
     type_ttl: dict[ContentType, Turns] = Field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
-    """Turns after which content is stale; types left out keep their default."""
+    """Turns after which content is stale; types that are not listed keep their default."""
     protected_types: tuple[ContentType, ...] = ("system_prompt",)
 
     @field_validator("type_ttl", mode="before")
@@ -104,35 +138,35 @@ class Eviction(Section):
     @model_validator(mode="after")
     def _weighed(self) -> Self:
         if self.policy != HYBRID and "weights" in self.model_fields_set:
-            raise ValueError(f"weights are for the policy {HYBRID!r}, and the policy is {self.policy!r}")
+            raise ValueError(f"weights apply to the policy {HYBRID!r}, and the policy is {self.policy!r}")
         return self
 
 
 class Compression(Section):
-    """When and how content is replaced by less content."""
+    """Thresholds and strategies that replace content by a shorter form."""
 
     summarization_threshold_tokens: Tokens = 500
     compaction_utilization_threshold: Share = 0.90
     cascade: dict[Share, CascadeStrategy] = Field(default_factory=dict)
-    """Utilization at which each strategy begins, cheap ones first; empty for the engine's own order. A strategy
-    that is not named is not used."""
+    """Utilization from which each strategy is used, low-cost ones first; empty for the engine's own order. A
+    strategy that is not listed is not used."""
     background: bool = False
-    """Whether the conversation is compacted after a turn, off the agent's path."""
+    """Compact the conversation after a turn, off the agent's path."""
     notes_file: Path | None = None
 
     @model_validator(mode="after")
-    def _cheap_first(self) -> Self:
+    def _rising_cost(self) -> Self:
         order: tuple[CascadeStrategy, ...] = get_args(CascadeStrategy)
-        named = [self.cascade[threshold] for threshold in sorted(self.cascade)]
-        if len(set(named)) < len(named):
-            raise ValueError(f"cascade names a strategy twice: {', '.join(named)}")
-        if named != sorted(named, key=order.index):
-            raise ValueError(f"cascade must rise with cost, {' < '.join(order)}; it is {' < '.join(named)}")
+        strategies = [self.cascade[threshold] for threshold in sorted(self.cascade)]
+        if len(set(strategies)) < len(strategies):
+            raise ValueError(f"cascade names a strategy twice: {', '.join(strategies)}")
+        if strategies != sorted(strategies, key=order.index):
+            raise ValueError(f"cascade must rise with cost, {' < '.join(order)}; it is {' < '.join(strategies)}")
         return self
 
 
 class Allocations(Section):
-    """Shares of the limit a component may use; what is left is the safety margin."""
+    """Shares of the limit that components may use; the remainder is the safety margin."""
 
     system_prompt: Ratio = DEFAULT_BUDGET["system_prompt"]
     tool_definitions: Ratio = DEFAULT_BUDGET["tool_definitions"]
@@ -150,18 +184,18 @@ class Allocations(Section):
 
 
 class Budget(Section):
-    """How the window is shared out: a profile, and shares that differ from it."""
+    """The division of the window among components: a profile, and shares that differ from it."""
 
     profile: Literal["default", "code_review", "research", "customer_support"] = "default"
     allocations: Allocations = Allocations()
     soft_limit_pct: Share = 0.80
     enforce: Literal["global", "component"] = "global"
-    """Whether components are tracked and the window is enforced, or each component by itself."""
+    """`global` enforces the window as a whole, `component` the budget of each component."""
 
     @model_validator(mode="before")
     @classmethod
     def _over_profile(cls, given: object) -> object:
-        """Shares that are left out are the profile's; of the default's they are the defaults, or a preset's."""
+        """Fill in the shares of the profile; those of `default` are the field defaults, or a preset's."""
         if not isinstance(given, dict) or given.get("profile", "default") == "default":
             return given
         if given["profile"] not in PROFILES:
@@ -173,7 +207,7 @@ class Budget(Section):
 
 
 class CrossWindow(Section):
-    """What survives a window."""
+    """Checkpoints and progress files that outlive a window."""
 
     state_file: Path | None = None
     progress_file: Path | None = None
@@ -188,10 +222,10 @@ class CrossWindow(Section):
 
 
 class AlertThresholds(Section):
-    """Thresholds of the first six alerts, of any other by its name, and which are judged."""
+    """Thresholds of the first six alerts, of any other by its name, and which alerts are evaluated."""
 
     utilization_critical: Share | None = None
-    """None follows where red begins in each window."""
+    """None takes the red threshold of each window."""
     eviction_rate_warning: Annotated[float, NUMBER, Field(gt=0)] | None = None
     fidelity_warning: Share | None = None
     compression_ratio_min: Annotated[float, NUMBER, Field(gt=0)] | None = None
@@ -206,21 +240,66 @@ class AlertThresholds(Section):
         return self
 
 
+class JudgeConfig(Section):
+    """A model that judges a sample of the compressions; disabled where none is set."""
+
+    model: str | None = None
+    """A callable `(system, user) -> text`, sync or async, as `module:function` or `file.py:function`; it is
+    imported when the first manager is made."""
+    sample_rate: Ratio = 0.1
+    """Share of the compressions that are judged."""
+    max_calls: Annotated[int, NUMBER, Field(ge=1)] | None = None
+    """Maximum calls of the model per process, over all its sessions; None for no limit."""
+    questions: Annotated[int, NUMBER, Field(ge=1, le=MAXIMUM_QUESTIONS)] = MAXIMUM_QUESTIONS
+    """Maximum questions per compression."""
+    writes_questions: bool = False
+    """Let the model write the questions; otherwise they are made from facts."""
+    replicates: Annotated[int, NUMBER, Field(ge=MINIMUM_REPLICATES)] = MINIMUM_REPLICATES
+    """Number of times each question is put to the model."""
+    capacity: Annotated[int, NUMBER, Field(ge=1, le=1_000)] = CAPACITY
+    """Compressions that wait for the judge at most; any more are not judged."""
+    timeout_seconds: Annotated[float, NUMBER, Field(gt=0, le=3_600)] = 60.0
+    """Timeout of one call."""
+
+    @field_validator("model")
+    @classmethod
+    def _is_function(cls, model: str | None) -> str | None:
+        if model is not None:
+            module, colon, function = model.rpartition(":")
+            if not (module and colon and function):
+                raise ValueError(f"{model!r} is not a function; expected module:function or file.py:function")
+        return model
+
+    def sample(self) -> Sample:
+        """Return the settings of the sampled judge."""
+        from windowpane.fidelity.judge.judge import JudgeSettings
+
+        return Sample(
+            rate=self.sample_rate,
+            questions=self.questions,
+            writes_questions=self.writes_questions,
+            capacity=self.capacity,
+            timeout_seconds=self.timeout_seconds,
+            max_calls=self.max_calls,
+            judging=JudgeSettings(replicates=self.replicates),
+        )
+
+
 class HealthMonitoring(Section):
-    """What is watched, and when it is said."""
+    """Alerts, and the judge of compressions."""
 
     metrics: tuple[HealthMetric, ...] = tuple(HEALTH_METRICS)
-    """Of the first six alerts, those that are judged."""
+    """The health metrics whose alert is evaluated."""
     alerts: AlertThresholds = AlertThresholds()
     judge: JudgeConfig = JudgeConfig()
 
 
 class StoreConfig(Section):
-    """Where events are kept, what of them, and for how long."""
+    """The event store: its file, its content and its retention."""
 
     path: Path = Field(default_factory=default_store)
     capture: bool = False
-    """Keep texts too, secrets redacted."""
+    """Store texts too, with secrets redacted."""
     retention_days: Annotated[float, NUMBER, Field(gt=0)] = 30
     retention_bytes: Annotated[int, NUMBER, Field(gt=0)] = 2_000_000_000
     audit_key_file: Path | None = None
@@ -238,21 +317,21 @@ class ServerConfig(Section):
     """The metrics endpoint."""
 
     port: Annotated[int, NUMBER, Field(ge=0, le=65535)] = 9464
-    """0 takes a free one; a busy one gives way to a free one."""
+    """0 takes a free port; so does a port that is in use."""
     address: str = "127.0.0.1"
     bearer_token: Annotated[SecretStr, Field(min_length=1)] | None = None
     tls: Tls | None = None
 
 
 class ChannelConfig(Section):
-    """One place alerts are sent to."""
+    """One receiver of alert messages."""
 
     url: SecretStr
     """`log://`, `alertmanager://host:port`, or any Apprise URL."""
     min_severity: Severity | None = None
-    """None: everything for the log and Alertmanager, from warning for people."""
+    """None sends everything to the log and Alertmanager, and warnings or worse to people."""
     quiet_hours: str | None = None
-    """Local time such as `22:00-07:00`: only critical alerts are sent in it, the rest afterwards."""
+    """Local time such as `22:00-07:00`: only critical alerts are sent during it, the others afterwards."""
 
     @field_validator("quiet_hours")
     @classmethod
@@ -263,30 +342,30 @@ class ChannelConfig(Section):
 
 
 class NotifyConfig(Section):
-    """Who hears of alerts."""
+    """The receivers of alert messages."""
 
     channels: tuple[ChannelConfig, ...] = (ChannelConfig(url=SecretStr("log://"), min_severity="warning"),)
 
 
 class OtlpConfig(Section):
-    """Push to an OpenTelemetry endpoint, where one is named."""
+    """Push to an OpenTelemetry endpoint, where one is set."""
 
     endpoint: str | None = None
     """Base URL of the receiver, such as `http://127.0.0.1:4318`."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     events: bool = True
-    """Whether events are sent as log records, beside the metrics."""
+    """Send events as log records, beside the metrics."""
     interval_seconds: Annotated[float, NUMBER, Field(ge=1)] = 60
-    """How often metrics are pushed."""
+    """Interval between two pushes of metrics."""
 
 
 class Config(Section):
-    """Every setting."""
+    """The whole configuration."""
 
     max_context_tokens: Tokens | None = None
-    """Size of the window where the catalog does not know it, or knows it wrong."""
+    """Size of the window; overrides the catalog of models."""
     preset: str | None = None
-    """Another system's numbers, order and words for every managed session; what is named below stands."""
+    """Another system's numbers, order and wording for every managed session; keys that are set override it."""
     pressure: Pressure = Pressure()
     eviction: Eviction = Eviction()
     compression: Compression = Compression()
@@ -298,15 +377,15 @@ class Config(Section):
     notify: NotifyConfig = NotifyConfig()
     otlp: OtlpConfig = OtlpConfig()
     public_url: str | None = None
-    """Where the dashboard is reached; messages link to it."""
+    """Address of the dashboard, for links in messages."""
     session_label: Annotated[int, NUMBER, Field(ge=0, le=1_000)] = 0
-    """Sessions that also get gauges with a `session` label, fullest first."""
+    """Number of sessions that also get gauges with a `session` label, fullest first."""
 
     @field_validator("public_url")
     @classmethod
     def _address(cls, url: str | None) -> str | None:
         if url is not None and not url.lower().startswith(("http://", "https://")):
-            raise ValueError("public_url begins with http:// or https://")
+            raise ValueError("public_url must start with http:// or https://")
         return url
 
     @field_validator("preset")
@@ -319,12 +398,12 @@ class Config(Section):
         return preset_named(name).name
 
     def thresholds(self) -> Thresholds | None:
-        """Where zones begin; None lets the window's size decide."""
+        """Return the lower bounds of the zones; None where the window's size decides."""
         zones = self.pressure.thresholds
         return None if zones is None else Thresholds(zones.yellow, zones.orange, zones.red)
 
     def tracker_settings(self) -> TrackerSettings:
-        """How sessions derive events."""
+        """Return the settings by which sessions derive events."""
         shares = self.budget.allocations
         budget: dict[Component, float] = {
             "system_prompt": shares.system_prompt,
@@ -338,17 +417,17 @@ class Config(Section):
         )
 
     def alert_rules(self) -> tuple[Rule, ...]:
-        """The alerts that are judged, with their thresholds."""
+        """Return the enabled alerts with their thresholds."""
         alerts = self.health_monitoring.alerts
-        named: dict[str, float | None] = {
+        overrides: dict[str, float | None] = {
             "utilization": alerts.utilization_critical,
             "eviction_rate": alerts.eviction_rate_warning,
             "fidelity": alerts.fidelity_warning,
             "compression_ratio": alerts.compression_ratio_min,
             "tool_results": alerts.tool_bloat_warning,
         }
-        thresholds = {name: value for name, value in named.items() if value is not None} | alerts.thresholds
-        unwatched = [
+        thresholds = {name: value for name, value in overrides.items() if value is not None} | alerts.thresholds
+        not_evaluated = [
             alert for metric, alert in HEALTH_METRICS.items() if metric not in self.health_monitoring.metrics
         ]
-        return configured(thresholds, enable=alerts.enable, disable=[*unwatched, *alerts.disable])
+        return configured(thresholds, enable=alerts.enable, disable=[*not_evaluated, *alerts.disable])

@@ -7,11 +7,10 @@ decides itself cannot be set beside it: that is an error with the key and the re
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from windowpane.config.conflicts import COMPACT_RATIO, conflicts
-from windowpane.config.schema import HYBRID
-from windowpane.config.section import is_named
+from windowpane.config.conflicts import COMPACT_RATIO, preset_conflicts
+from windowpane.config.schema import HYBRID, is_set
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import shares_of
@@ -27,14 +26,6 @@ if TYPE_CHECKING:
     from windowpane.manager.settings import LimitsOf
     from windowpane.runtime.options import Options
 
-STRATEGIES: Final[dict[str, str]] = {
-    "tool_result_summarization": "tool_result_summarization",
-    "progressive": "progressive_summarization",
-    "conversation_compaction": "compaction",
-    "sub_agent": "subagent_delegation",
-}
-"""What the configuration calls a strategy, to its rung."""
-
 
 def check(options: Options, config: Config, preset: Preset) -> None:
     """Raises `ConfigurationError` for the first setting or argument that cannot hold beside *preset*."""
@@ -47,7 +38,7 @@ def check(options: Options, config: Config, preset: Preset) -> None:
         if value is not None and key in preset.fixed:
             problem = f"preset {preset.name!r} decides this itself: {preset.fixed[key]}"
             raise ConfigurationError(name, problem, expected="no such argument beside this preset")
-    for conflict in conflicts(config, preset):
+    for conflict in preset_conflicts(config, preset):
         raise ConfigurationError(conflict.key, conflict.reason, expected="no such key beside this preset")
 
 
@@ -59,7 +50,7 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
     changes: dict[str, Any] = {"limits_of": limits_of}
     if options.enforce is not None:
         changes["enforce"] = options.enforce
-    elif given is None or is_named(config, "budget.enforce"):
+    elif given is None or is_set(config, "budget.enforce"):
         changes["enforce"] = config.budget.enforce
     if given is None or options.policy or options.weights or _names(config, "eviction", "policy", "weights"):
         changes["policy"] = _policy(options, config)
@@ -68,7 +59,7 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
         changes["ladder"] = ladder
     if options.embedder is not None:
         changes["embed"] = options.embedder
-    if is_named(config, COMPACT_RATIO):
+    if is_set(config, COMPACT_RATIO):
         changes["compact_ratio"] = config.compression.compaction_utilization_threshold
     named = {
         "soft_ratio": ("budget.soft_limit_pct", config.budget.soft_limit_pct),
@@ -79,7 +70,7 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
         ),
         "checkpoint_ratio": ("cross_window.auto_save_threshold", config.cross_window.auto_save_threshold),
     }
-    changes |= {field: value for field, (key, value) in named.items() if given is None or is_named(config, key)}
+    changes |= {field: value for field, (key, value) in named.items() if given is None or is_set(config, key)}
     changes |= _background(options, config, base, _compacts_from(config, preset))
     own = _chosen(options)
     return replace(base, **{field: value for field, value in changes.items() if field not in own})
@@ -118,7 +109,7 @@ def tracker_settings(options: Options, config: Config, preset: Preset | None) ->
         named = {component: share for component, share in shares.items() if _is_allotted(config, component)}
         tracking = preset.tracking(configured)
         tracking = replace(tracking, budget={**tracking.budget, **named})
-        if is_named(config, "eviction.type_ttl"):
+        if is_set(config, "eviction.type_ttl"):
             tracking = replace(tracking, lifetimes=dict(configured.lifetimes))
     if options.budget is None or (preset is not None and options.budget == "default"):
         return tracking
@@ -130,7 +121,7 @@ def window_of(options: Options, config: Config, preset: Preset | None) -> Limits
     own = None if options.control is None else options.control.limits_of
     if preset is None and own is not None and own != WindowLimits.of:
         return own
-    allots_output = preset is None or is_named(config, "budget.allocations.output_reserved")
+    allots_output = preset is None or is_set(config, "budget.allocations.output_reserved")
     output_share = config.budget.allocations.output_reserved if allots_output else 0.0
     thresholds = options.thresholds or config.thresholds()
     sharing = WindowLimits.of if preset is None else preset.limits
@@ -144,11 +135,11 @@ def window_of(options: Options, config: Config, preset: Preset | None) -> Limits
 
 
 def _names(config: Config, section: str, *keys: str) -> bool:
-    return any(is_named(config, f"{section}.{key}") for key in keys)
+    return any(is_set(config, f"{section}.{key}") for key in keys)
 
 
 def _is_allotted(config: Config, component: Component) -> bool:
-    return is_named(config, f"budget.allocations.{component}")
+    return is_set(config, f"budget.allocations.{component}")
 
 
 def _policy(options: Options, config: Config) -> Policy:
@@ -164,7 +155,7 @@ def _policy(options: Options, config: Config) -> Policy:
             "recency": weights.recency,
             "priority": weights.priority,
             "lifetime": weights.type_ttl,
-            "references": weights.reference_freq,
+            "references": weights.reference_frequency,
             "duplication": weights.semantic_duplication,
         },
     )
@@ -180,8 +171,8 @@ def _ladder(
                 raise ConfigurationError("cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
         return (*(step for step in options.cascade if step not in SAFETY_NET), *SAFETY_NET)
     if config.compression.cascade:
-        return cascade_ladder({STRATEGIES[name]: ratio for ratio, name in config.compression.cascade.items()})
-    if preset is not None and preset.name == CASCADE.name and is_named(config, COMPACT_RATIO):
+        return cascade_ladder({name: ratio for ratio, name in config.compression.cascade.items()})
+    if preset is not None and preset.name == CASCADE.name and is_set(config, COMPACT_RATIO):
         begins = {name: ratio for ratio, name in CASCADE_MAP.items()}
         return cascade_ladder({**begins, "compaction": config.compression.compaction_utilization_threshold})
     return LADDER if given is None else None
@@ -189,12 +180,12 @@ def _ladder(
 
 def _compacts_from(config: Config, preset: Preset | None) -> float | None:
     """The utilization from which compaction was chosen; None where eviction falls short."""
-    if is_named(config, COMPACT_RATIO):
+    if is_set(config, COMPACT_RATIO):
         return config.compression.compaction_utilization_threshold
     begins = config.compression.cascade or (
         CASCADE_MAP if preset is not None and preset.name == CASCADE.name else {}
     )
-    return next((ratio for ratio, name in begins.items() if STRATEGIES.get(name, name) == "compaction"), None)
+    return next((ratio for ratio, name in begins.items() if name == "compaction"), None)
 
 
 def _background(
@@ -202,7 +193,7 @@ def _background(
 ) -> dict[str, Any]:
     """Whether what is done after a turn keeps nobody waiting; a preset's own work between turns stays."""
     wanted = options.background
-    if wanted is None and is_named(config, "compression.background"):
+    if wanted is None and is_set(config, "compression.background"):
         wanted = config.compression.background
     if wanted is None:
         return {}

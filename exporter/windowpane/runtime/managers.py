@@ -32,8 +32,7 @@ from windowpane.runtime.engine_settings import check, control_settings, tracker_
 from windowpane.runtime.options import ManagerOptions, Options, options_of
 
 if TYPE_CHECKING:
-    from windowpane.config.judging import JudgeConfig
-    from windowpane.config.schema import Config
+    from windowpane.config.schema import Config, JudgeConfig
     from windowpane.core.events import Event
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from windowpane.config.layers import Layers
+from windowpane.config.loading import Layers
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.answers import read_answer
 from windowpane.fidelity.judge.questions import Dimension, Question, QuestionKind

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.config.judging import JudgeConfig
 from windowpane.config.loading import load_config
-from windowpane.config.schema import Budget, Config, Pressure
+from windowpane.config.schema import Budget, Config, JudgeConfig, Pressure
 from windowpane.core.limits import Thresholds, TrackerSettings
 from windowpane.exceptions import ConfigurationError
 
@@ -23,7 +22,7 @@ pressure:
   velocity_window: 5
 eviction:
   policy: hybrid
-  weights: {recency: 0.30, priority: 0.25, type_ttl: 0.20, reference_freq: 0.15, semantic_duplication: 0.10}
+  weights: {recency: 0.30, priority: 0.25, type_ttl: 0.20, reference_frequency: 0.15, semantic_duplication: 0.10}
   type_ttl: {tool_result: 8, thinking: 2, memory_injection: 20}
   protected_types: [system_prompt]
 compression:
@@ -31,9 +30,9 @@ compression:
   compaction_utilization_threshold: 0.85
   cascade:
     0.75: tool_result_summarization
-    0.85: progressive
-    0.92: conversation_compaction
-    0.95: sub_agent
+    0.85: progressive_summarization
+    0.92: compaction
+    0.95: subagent_delegation
   notes_file: agent_notes.md
 budget:
   allocations:
@@ -94,7 +93,7 @@ def test_a_whole_file_is_read(write: Write) -> None:
     config = load(write(WHOLE))
 
     assert config.thresholds() == Thresholds(0.5, 0.75, 0.9)
-    assert config.compression.cascade[0.95] == "sub_agent"
+    assert config.compression.cascade[0.95] == "subagent_delegation"
     assert config.tracker_settings().budget["message_history"] == 0.65
     assert config.eviction.type_ttl["assistant_response"] == 30
     rules = {rule.name: rule for rule in config.alert_rules()}
@@ -143,20 +142,20 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
     [
         ("a: 1\n", ":1: a", "unknown key"),
         ("server:\n  prot: 1\n", ":2: server.prot", "unknown key"),
-        ("server:\n  port: many\n", ":2: server.port", "valid integer|expected integer"),
-        ("server:\n\n  port: 70000\n", ":3: server.port", "less than or equal to 65535"),
+        ("server:\n  port: many\n", ":2: server.port", "expected a valid integer"),
+        ("server:\n\n  port: 70000\n", ":3: server.port: 70000 is out of range", "less than or equal to 65535"),
         ("pressure:\n  thresholds: {yellow: 0.8, orange: 0.7, red: 0.9}", ":2: pressure.thresholds", "must rise"),
         ("pressure:\n  thresholds:\n    yellow: 0.5\n", ":2: pressure.thresholds.orange", "missing"),
         ("eviction:\n  weights: {recency: 0.9}", ":2: eviction.weights", "sum to 1, these sum to 1.6"),
         ("budget:\n  allocations: {tool_results: 0.9}", ":2: budget.allocations", "must not exceed 1"),
         ("budget:\n  allocations: {tool_results: 0.18}", ":2: budget.allocations", "these sum to 1.01"),
         (
-            "compression:\n  cascade: {0.75: progressive, 0.85: progressive}",
+            "compression:\n  cascade: {0.75: progressive_summarization, 0.85: progressive_summarization}",
             ":1: compression",
-            "names a strategy twice: progressive, progressive",
+            "names a strategy twice: progressive_summarization, progressive_summarization",
         ),
         (
-            "compression:\n  cascade: {0.75: sub_agent, 0.85: progressive}",
+            "compression:\n  cascade: {0.75: subagent_delegation, 0.85: progressive_summarization}",
             ":1: compression",
             "must rise with cost",
         ),
@@ -177,17 +176,21 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         (
             "compression: {compaction_utilization_threshold: 0.6}",
             ":1: compression.compaction_utilization_threshold",
-            "0.6 is below 0.75, where reductions begin",
+            "0.6 is below 0.75, where reductions start",
         ),
         (
             "pressure: {thresholds: {yellow: .5, orange: .8, red: .9}}\ncross_window: {auto_save_threshold: 0.7}",
             ":2: cross_window.auto_save_threshold",
-            "0.7 is below 0.8, where reductions begin",
+            "0.7 is below 0.8, where reductions start",
         ),
-        ("compression:\n  cascade: {0.5: progressive}", ":2: compression.cascade", "progressive at 0.5"),
         (
-            "compression:\n  cascade: {75: progressive}",
-            ":2: compression.cascade.75: not",
+            "compression:\n  cascade: {0.5: progressive_summarization}",
+            ":2: compression.cascade",
+            "progressive_summarization at 0.5",
+        ),
+        (
+            "compression:\n  cascade: {75: progressive_summarization}",
+            ":2: compression.cascade.75: 75 is out of range",
             "less than or equal to 1",
         ),
         ("budget:\n  enforce: both", ":2: budget.enforce", "component"),
@@ -223,12 +226,16 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         (
             "server: {port: 1}\npressure: {}\nserver: {port: 2}",
             ":3: server",
-            "stands twice, first in line 1; expected each key once",
+            "is set twice, first in line 1; expected each key once",
         ),
         ("notify:\n  channels:\n    - url: a\n      url: b", ":4: notify.channels.0.url", "first in line 3"),
-        ("pressure:\n  velocity_window: yes", ":2: pressure.velocity_window", "true is no number"),
-        ("compression: {compaction_utilization_threshold: on}", ":1: compression", "true is no number"),
-        ("health_monitoring: {alerts: {thresholds: {regret: on}}}", ":1: health_monitoring", "true is no number"),
+        ("pressure:\n  velocity_window: yes", ":2: pressure.velocity_window", "true is not a number"),
+        ("compression: {compaction_utilization_threshold: on}", ":1: compression", "true is not a number"),
+        (
+            "health_monitoring: {alerts: {thresholds: {regret: on}}}",
+            ":1: health_monitoring",
+            "true is not a number",
+        ),
         ("pressure: 5", ":1: pressure", "expected a mapping"),
         ("cross_window: {state_file: a.json, progress_file: a.json}", ":1: cross_window", "one overwrites"),
         ("cross_window: {state_file: progress.md}", ":1: cross_window", "one overwrites"),
@@ -278,9 +285,66 @@ def test_anchors_are_yaml_s_own_matter(write: Write) -> None:
     assert (config.budget.allocations.tool_results, config.budget.allocations.message_history) == (0.3, 0.4)
 
 
+OLD_NAMES = """
+eviction:
+  weights: {recency: 0.1, priority: 0.1, type_ttl: 0.1, reference_freq: 0.6, semantic_duplication: 0.1}
+compression:
+  cascade:
+    0.8: progressive
+    0.85: conversation_compaction
+    0.95: sub_agent
+"""
+
+
+def test_names_of_earlier_releases_are_accepted_with_a_warning(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each is read as the current name, and one line of the log names key, line and replacement."""
+    file = write(OLD_NAMES)
+    config = load(file)
+
+    assert config.eviction.weights.reference_frequency == 0.6
+    assert config.compression.cascade == {
+        0.80: "progressive_summarization",
+        0.85: "compaction",
+        0.95: "subagent_delegation",
+    }
+    assert [record.getMessage().removeprefix(f"{file}:") for record in caplog.records] == [
+        "3: eviction.weights.reference_freq: this key is deprecated, use eviction.weights.reference_frequency",
+        "6: compression.cascade.0.8: 'progressive' is deprecated, use 'progressive_summarization'",
+        "7: compression.cascade.0.85: 'conversation_compaction' is deprecated, use 'compaction'",
+        "8: compression.cascade.0.95: 'sub_agent' is deprecated, use 'subagent_delegation'",
+    ]
+
+
+@pytest.mark.parametrize("name", ["REFERENCE_FREQ", "REFERENCE_FREQUENCY"])
+def test_the_environment_wins_over_an_old_name_in_the_file(write: Write, name: str) -> None:
+    """Old names are replaced before the layers are combined."""
+    config = load(
+        write(OLD_NAMES),
+        {f"WINDOWPANE_EVICTION__WEIGHTS__{name}": "0.5", "WINDOWPANE_EVICTION__WEIGHTS__RECENCY": "0.2"},
+    )
+
+    assert config.eviction.weights.reference_frequency == 0.5
+
+
+def test_the_current_name_wins_over_the_old_one_beside_it(write: Write) -> None:
+    """A file may hold both while it is shared with an earlier release."""
+    weights = "{recency: 0.4, reference_freq: 0.9, reference_frequency: 0.05}"
+
+    assert load(write(f"eviction: {{weights: {weights}}}")).eviction.weights.reference_frequency == 0.05
+
+
+def test_current_names_cause_no_warning(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    """The documented file loads silently."""
+    load(write(WHOLE))
+
+    assert caplog.records == []
+
+
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     """A file that was named is never silently ignored."""
-    with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: there is no such file"):
+    with pytest.raises(ConfigurationError, match=r"nowhere\.yaml: file not found"):
         load(tmp_path / "nowhere.yaml")
 
 
