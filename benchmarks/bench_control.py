@@ -1,4 +1,4 @@
-"""What managing costs: a turn in which nothing is due, and planning an eviction, by the size of the history."""
+"""The cost of managing: a turn in which nothing is due, and planning an eviction, by the size of the history."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def fastest(*runs: Callable[[], object]) -> list[float]:
     times = [float("inf")] * len(runs)
     for _ in range(REPEATS):
         for at, run in enumerate(runs):
-            began = time.process_time()
+            started = time.process_time()
             run()
-            times[at] = min(times[at], time.process_time() - began)
+            times[at] = min(times[at], time.process_time() - started)
     return times
 
 
@@ -62,12 +62,12 @@ class Quiet:
         assert self.window.on_turn_start().action == "none"
 
     def turns(self, count: int) -> float:
-        """Seconds of one start of a turn; the events are let go afterwards."""
+        """Seconds of one start of a turn; the events are discarded afterwards."""
         start = self.window.on_turn_start
-        began = time.perf_counter()
+        started = time.perf_counter()
         for _ in range(count):
             start()
-        took = time.perf_counter() - began
+        took = time.perf_counter() - started
         self.window.flush()
         self.sink.events.clear()
         return took / count
@@ -75,10 +75,10 @@ class Quiet:
 
 def empty_calls(count: int) -> float:
     method = Empty().method
-    began = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(count):
         method()
-    return (time.perf_counter() - began) / count
+    return (time.perf_counter() - started) / count
 
 
 def quiet_turns(sizes: Iterable[int]) -> tuple[float, dict[int, float]]:

@@ -79,7 +79,7 @@ def main() -> None:
         if round_number == 0:
             small = make_tracker(10)
     medians = {name: statistics.median(values) for name, values in results.items()}
-    figures = {
+    values = {
         "floor_microseconds": medians["floor"] * 1e6,
         "turn_microseconds_at_10_blocks": medians["10"] * 1e6,
         "turn_microseconds_at_100000_blocks": medians["100000"] * 1e6,
@@ -87,13 +87,13 @@ def main() -> None:
         "ratio_of_histories": medians["100000"] / medians["10"],
     }
     if "--json" in sys.argv:
-        print(json.dumps(figures))
+        print(json.dumps(values))
         return
-    print(f"floor: 20 slotted instances      {figures['floor_microseconds']:8.1f} µs")
-    print(f"turn of 20 blocks, 10 before     {figures['turn_microseconds_at_10_blocks']:8.1f} µs"
-          f"   {figures['ratio_to_floor']:5.1f} × floor (target at most 40)")  # fmt: skip
-    print(f"turn of 20 blocks, 100,000 before{figures['turn_microseconds_at_100000_blocks']:8.1f} µs"
-          f"   {figures['ratio_of_histories']:5.2f} × the same with 10 (target at most 1.2)")  # fmt: skip
+    print(f"floor: 20 slotted instances      {values['floor_microseconds']:8.1f} µs")
+    print(f"turn of 20 blocks, 10 before     {values['turn_microseconds_at_10_blocks']:8.1f} µs"
+          f"   {values['ratio_to_floor']:5.1f} × floor (target at most 40)")  # fmt: skip
+    print(f"turn of 20 blocks, 100,000 before{values['turn_microseconds_at_100000_blocks']:8.1f} µs"
+          f"   {values['ratio_of_histories']:5.2f} × the same with 10 (target at most 1.2)")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -2,15 +2,15 @@
 
 Two threads share one interpreter whatever they do, so the floor is the same emitting beside a thread that does
 the same work on the same number of sessions and shares nothing with us: it scrapes a twin of the state that
-nobody writes to. Allocation, garbage collection and the times at which it lets go of the interpreter are alike;
-what is above the floor is waiting for a lock, or for data that two threads touch. A second comparison, not
-judged, is a thread that only renders as many samples made beforehand.
+receives no writes. Allocation, garbage collection and the times at which it lets go of the interpreter are
+alike; what is above the floor is waiting for a lock, or for data that two threads touch. A second comparison,
+not judged, is a thread that only renders as many samples made beforehand.
 
 A turn is emitted in tenths of a millisecond, and one in some hundred meets the interpreter's switch interval of
 5 ms or is put aside by the machine: a p99 of few turns is a lottery. So the three take turns in blocks of 50
-within each run, over one pipeline, and each has a thousand samples a run or more. The ratio is the median of nine
-runs, with its spread; pooled is over all runs together.
-Run: `python benchmarks/bench_emit_scrape.py [--sessions N] [--turns N]`.
+within each run, over one pipeline, and each has a thousand samples a run or more. The ratio is the median of
+nine runs, with its spread; pooled is over all runs together. Run: `python benchmarks/bench_emit_scrape.py
+[--sessions N] [--turns N]`.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class Agent:
         """Emit a turn of three blocks; returns the seconds it kept the agent waiting."""
         turn, tracker = self._turn, self._tracker
         self._turn += 1
-        began = time.perf_counter()
+        started = time.perf_counter()
         for block in range(3):
             tracker.add("tool_result", f"{turn} {block} some text", 50)
         tracker.end_turn(Usage(1_000 + turn, 50))
         tracker.flush()
-        return time.perf_counter() - began
+        return time.perf_counter() - started
 
 
 def live_state(sessions: int) -> MetricState:
@@ -91,7 +91,7 @@ def live_state(sessions: int) -> MetricState:
 
 
 def block(agent: Agent, busy: Busy) -> list[float]:
-    """Latencies of a block of turns while another thread does *busy* over and over, but for the first two."""
+    """Latencies of a block of turns while another thread does *busy* over and over, except the first two."""
     ending = threading.Event()
 
     def run() -> None:

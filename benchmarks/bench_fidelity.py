@@ -20,14 +20,14 @@ LIMIT = 6.0
 def conversation(start: int = 7) -> list[Block]:
     """Prose, code, paths and errors of about 400,000 characters."""
     chance = random.Random(start)
-    words = [f"word{n}" if n % 5 else f"name_{n}" for n in range(3_000)] + ["must", "decided", "next", "because"]
-    words += [f"src/module_{n}/file_{n}.py" for n in range(150)] + [f"limit: {n}" for n in range(100)]
+    texts = [f"word{n}" if n % 5 else f"name_{n}" for n in range(3_000)] + ["must", "decided", "next", "because"]
+    texts += [f"src/module_{n}/file_{n}.py" for n in range(150)] + [f"limit: {n}" for n in range(100)]
     kinds: list[ContentType] = ["assistant_response", "tool_call", "tool_result", "tool_result"]
     blocks = []
     for n in range(BLOCKS):
         lines = []
         while sum(map(len, lines)) < 4 * TOKENS // BLOCKS:
-            lines.append(" ".join(chance.choices(words, k=9)) + ".")
+            lines.append(" ".join(chance.choices(texts, k=9)) + ".")
         text = "\n".join(lines)
         blocks.append(
             Block(f"b{n}", kinds[n % 4], TOKENS // BLOCKS, n, f"b{n}", 1, str(n), len(text), "estimate", text)

@@ -106,14 +106,14 @@ def with_otlp(lists: list[list[Event]]) -> None:
     alone: list[float] = []
     beside: list[float] = []
     for batch in lists:
-        began = time.perf_counter()
+        started = time.perf_counter()
         plain.write(batch)
         middle = time.perf_counter()
         pushed.write(batch)
         logs.write(batch)
         beside.append(time.perf_counter() - middle)
-        alone.append(middle - began)
-    began = time.perf_counter()
+        alone.append(middle - started)
+    started = time.perf_counter()
     logs.close(120)
     ratio = statistics.median(beside) / statistics.median(alone)
     events = sum(len(batch) for batch in lists)
@@ -121,7 +121,7 @@ def with_otlp(lists: list[list[Event]]) -> None:
         f"fold with OTLP on: {statistics.median(beside) * 1e6:.1f} µs, "
         f"{statistics.median(alone) * 1e6:.1f} µs alone; "
         f"ratio {ratio:.2f}, at most {OTLP_BUDGET:.0f}: {'met' if ratio <= OTLP_BUDGET else 'MISSED'}; "
-        f"{taker.records} of {events} records sent, the last of them {time.perf_counter() - began:.2f} s later"
+        f"{taker.records} of {events} records sent, the last of them {time.perf_counter() - started:.2f} s later"
     )
 
 
@@ -134,11 +134,11 @@ def main() -> int:
     folded: list[float] = []
     bare: list[float] = []
     for batch in lists[1:]:
-        began = time.perf_counter()
+        started = time.perf_counter()
         state.write(batch)
         middle = time.perf_counter()
         floor()
-        folded.append(middle - began)
+        folded.append(middle - started)
         bare.append(time.perf_counter() - middle)
     ours, least = statistics.median(folded), statistics.median(bare)
     ratio = ours / least

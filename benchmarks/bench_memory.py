@@ -23,7 +23,7 @@ def messages(window: ContextWindowManager, blocks: int) -> None:
 
 
 def loop(window: ContextWindowManager, blocks: int) -> None:
-    """Turns of a call and its result, each with an id of its own."""
+    """Turns of a call and its result, each with a separate id."""
     for n in range(blocks // 3):
         window.on_turn_start()
         window.on_turn_end(chat_reply(f"t{n}", calls=[(f"c{n}", "run", "{}")]))

@@ -1,4 +1,4 @@
-"""What observing adds to a call whose history holds 2, 200 or 800 messages.
+"""The time that observing adds to a call whose history holds 2, 200 or 800 messages.
 
 Floor: counting the tokens of the new text only, keyed digests of it, and one addition a new block. Also stores
 two observed conversations, one twice as long as the other, and compares the bytes. Accepts `--json`.
@@ -64,7 +64,7 @@ def reply_of(number: int) -> Reply:
 
 
 def sent_back(number: int, tag: str) -> list[dict[str, Any]]:
-    """What the agent appends after a reply: the call, and its result."""
+    """Return the messages that the agent appends after a reply: the call, and its result."""
     part = reply_of(number).parts[0]
     function = {"name": part.tool_name, "arguments": part.text}
     return [
@@ -89,7 +89,7 @@ class Agent:
 
     def call(self) -> Added:
         body = {"model": "gpt-4o", "messages": [dict(message) for message in self.messages]}
-        began = time.perf_counter()
+        started = time.perf_counter()
         call = call_of("chat", body)
         assert call is not None
         conversation, common = self.conversations.find(call, Scope("agent"), now=time.time())
@@ -102,7 +102,7 @@ class Agent:
         done = time.perf_counter()
         self.messages += sent_back(self.number, self.tag)
         self.number += 1
-        return Added(sent - began, done - back)
+        return Added(sent - started, done - back)
 
 
 def floor(tag: str) -> float:
@@ -112,12 +112,12 @@ def floor(tag: str) -> float:
     spent = 0.0
     for number in range(CALLS):
         texts = [f"floor {tag} {number} {TEXT}", json.dumps({"n": number}), "read_file"]
-        began = time.perf_counter()
+        started = time.perf_counter()
         for text in texts:
             tokens = COUNTER.count(text)
             total += tokens
             seen.append((DIGEST(text), tokens))
-        spent += time.perf_counter() - began
+        spent += time.perf_counter() - started
     return spent / CALLS
 
 

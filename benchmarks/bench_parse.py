@@ -66,7 +66,7 @@ def peak_bytes(path: Path, reader: Reader) -> int:
 
 
 def ten_times(path: Path, target: Path) -> None:
-    """The same session ten times over under new row ids, as if it had gone on."""
+    """The same session ten times over under new row ids, as if it had continued."""
     text = path.read_text()
     with target.open("w") as file:
         for copy in range(10):

@@ -1,4 +1,4 @@
-"""How long the agent's thread spends in `Pipeline.put`, with an idle and with a busy worker.
+"""The time that the agent's thread spends in `Pipeline.put`, with an idle and with a busy worker.
 
 The floor is `queue.SimpleQueue.put` of the same lists with a thread that takes them, in the same run. The busy
 worker judges alerts and folds metrics of everything that is put, at the rate of an agent that calls back to back.
@@ -58,9 +58,9 @@ def measure(put: Callable[[list[Event]], None], batches: list[list[Event]]) -> t
     clock = time.perf_counter_ns
     taken: list[int] = []
     for batch in batches:
-        begun = clock()
+        started = clock()
         put(batch)
-        taken.append(clock() - begun)
+        taken.append(clock() - started)
         until = clock() + int(PAUSE_SECONDS * 1e9)
         while clock() < until:
             pass
@@ -79,17 +79,17 @@ def floor(batches: list[list[Event]]) -> tuple[float, float]:
 
     thread = threading.Thread(target=take, daemon=True)
     thread.start()
-    found = measure(queue.put, batches)
+    seconds = measure(queue.put, batches)
     queue.put(None)
     thread.join()
-    return found
+    return seconds
 
 
 def through(pipeline: Pipeline, batches: list[list[Event]]) -> tuple[float, float]:
-    found = measure(pipeline.put, batches)
+    seconds = measure(pipeline.put, batches)
     assert pipeline.flush(60)
     pipeline.close()
-    return found
+    return seconds
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 The floor is `generate_latest` of a registry of native metrics with as many samples, plus one maximum over
 sessions × gauges: what any exporter with this many series must at least do. A collector that hands over samples
-made beforehand is printed beside it. With `named` the fullest sessions have a label of their own.
+made beforehand is printed beside it. With `named` the fullest sessions have their own label.
 Run: `python benchmarks/bench_scrape.py [sessions]`.
 """
 
@@ -41,9 +41,9 @@ NOW = 1_000.0
 
 def session(index: int, label_sets: int) -> list[Event]:
     agents = min(label_sets, 50)
-    place = index % label_sets
+    slot = index % label_sets
     context = EventContext(
-        f"session-{index}", f"agent-{place % agents}", f"model-{place // agents}", 1, 1, "live", f"s{index}"
+        f"session-{index}", f"agent-{slot % agents}", f"model-{slot // agents}", 1, 1, "live", f"s{index}"
     )
     used = 1_000 + 37 * index % 90_000
     pressure = PressureMeasured(
@@ -107,9 +107,9 @@ def interleaved(repeats: int, *runs: Callable[[], object]) -> list[float]:
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(repeats):
         for run, taken in zip(runs, times, strict=True):
-            began = time.perf_counter()
+            started = time.perf_counter()
             run()
-            taken.append(time.perf_counter() - began)
+            taken.append(time.perf_counter() - started)
     return [statistics.median(taken) for taken in times]
 
 

@@ -79,7 +79,7 @@ def main() -> None:
         measured["again"].append(seconds(vocabulary.count, texts))
     medians = {name: statistics.median(values) for name, values in measured.items()}
     megabytes = sum(map(len, texts)) / 1e6
-    figures = {
+    values = {
         "texts": len(texts),
         "megacharacters": megabytes,
         "redact_megacharacters_per_second": megabytes / medians["redact"],
@@ -89,9 +89,9 @@ def main() -> None:
         "repeated_count_to_digest": medians["again"] / medians["digest"],
     }
     if "--json" in sys.argv:
-        print(json.dumps(figures))
+        print(json.dumps(values))
         return
-    for name, value in figures.items():
+    for name, value in values.items():
         print(f"{name:36}{value:12.2f}")
 
 

@@ -1,7 +1,7 @@
 """A day of agents in minutes: memory after the warm-up, and how many series there are.
 
 Agents (100, with `--full` 1,000) make one turn a minute on a clock that is moved by hand; each session ends after
-a while and another begins, under names that never come again. Everything that folds events runs: tracker, alert
+a while and another starts, under names that never come again. Everything that folds events runs: tracker, alert
 engine, metrics, and a scrape every half hour. Memory is sampled each simulated hour, as blocks the interpreter
 has allocated and as pages the system has given; their slope after the first quarter is reported beside it.
 Run: `python benchmarks/soak.py [--full] [--hours N] [--agents N]`.
@@ -48,7 +48,7 @@ class Sample(NamedTuple):
 
 
 class Agent:
-    """One agent: a session after another, each under a hostile name of its own."""
+    """One agent: a session after another, each under its own hostile name."""
 
     def __init__(self, number: int, fleet: Fleet) -> None:
         self._number = number
@@ -69,7 +69,7 @@ class Agent:
             tracker.end("completed")
             self._tracker = self._begin()
 
-    def _begin(self) -> SessionTracker:
+    def _start(self) -> SessionTracker:
         self._session += 1
         name = f"agent {self._number}\n{self._session}" + '"}{' * (self._session % 5)
         session = f"session-{self._number}-{self._session}"
@@ -108,7 +108,7 @@ class Fleet:
 
 
 def resident_bytes() -> int:
-    """Memory of this process, where the system says."""
+    """Memory of this process, where the system reports it."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
@@ -151,13 +151,13 @@ def main() -> int:
     parser.add_argument("--agents", type=int, default=0)
     given = parser.parse_args()
     agents = given.agents or (1_000 if given.full else 100)
-    began = time.perf_counter()
+    started = time.perf_counter()
     samples = soak(agents=agents, hours=given.hours, samples=24)
     warm = samples[len(samples) // 4 :]
     allocated = slope(warm, [sample.allocated_blocks for sample in warm])
     resident = slope(warm, [sample.resident_bytes for sample in warm])
     most = max(sample.series for sample in samples)
-    took = time.perf_counter() - began
+    took = time.perf_counter() - started
     print(
         f"soak: {agents} agents, {given.hours:g} simulated hours in {took:.0f} s; "
         f"{warm[0].allocated_blocks} blocks after the warm-up, {warm[-1].allocated_blocks} at the end, "

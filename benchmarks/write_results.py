@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/write_results.py [--slow] [NAME…]     (names without `bench_`; default: all but the slow)
 
-A section whose benchmark is not run is kept as it was. Figures are ratios against a floor of the same run;
+A section whose benchmark is not run stays as it was. Values are ratios against a floor of the same run;
 absolute times are this machine's and move with its load.
 """
 
@@ -23,25 +23,25 @@ RESULTS = FOLDER / "RESULTS.md"
 SLOW = ("dashboard",)
 """Take many minutes: run when named, or with --slow."""
 ELSEWHERE = ("policies",)
-"""Has a report of its own, from which its section is taken; run when named."""
+"""Has its own report, from which its section is taken; run when named."""
 
 HEAD = """# Benchmark results
 
 Written by `python benchmarks/write_results.py`: Python {python}, {cores} cores, {system}.
-Each figure is a ratio against a floor of the same run where it says so; absolute times move with the machine.
+Each value is a ratio against a floor of the same run where marked so; absolute times move with the machine.
 """
 
 
-def names(asked: list[str]) -> list[str]:
-    found = sorted(path.stem.removeprefix("bench_") for path in FOLDER.glob("bench_*.py"))
-    wanted = {*asked, *(SLOW if "--slow" in asked else ())} - {"--slow"}
-    unknown = wanted - set(found)
+def names(requested: list[str]) -> list[str]:
+    available = sorted(path.stem.removeprefix("bench_") for path in FOLDER.glob("bench_*.py"))
+    wanted = {*requested, *(SLOW if "--slow" in requested else ())} - {"--slow"}
+    unknown = wanted - set(available)
     if unknown:
-        raise SystemExit(f"no such benchmark: {', '.join(sorted(unknown))}; there are: {', '.join(found)}")
-    return [name for name in found if (name in wanted if wanted else name not in SLOW + ELSEWHERE)]
+        raise SystemExit(f"no such benchmark: {', '.join(sorted(unknown))}; there are: {', '.join(available)}")
+    return [name for name in available if (name in wanted if wanted else name not in SLOW + ELSEWHERE)]
 
 
-def kept() -> dict[str, str]:
+def previous_sections() -> dict[str, str]:
     """The sections of the last results by name."""
     if not RESULTS.exists():
         return {}
@@ -58,13 +58,13 @@ def run(name: str) -> str:
     print(done.stdout, end="")
     if done.returncode:
         print(done.stderr, file=sys.stderr)
-    said = done.stdout.rstrip() if done.returncode == 0 else f"failed with exit code {done.returncode}"
+    output = done.stdout.rstrip() if done.returncode == 0 else f"failed with exit code {done.returncode}"
     command = f"`python benchmarks/bench_{name}.py` ({took:.0f} s, {datetime.now(UTC):%Y-%m-%d})"
-    return f"## {name}\n\n{summary}\n\n{command}\n\n```\n{said}\n```\n"
+    return f"## {name}\n\n{summary}\n\n{command}\n\n```\n{output}\n```\n"
 
 
 def main() -> None:
-    sections = kept()
+    sections = previous_sections()
     for name in names(sys.argv[1:]):
         print(f"== {name}", flush=True)
         sections[name] = run(name)
@@ -75,7 +75,7 @@ def main() -> None:
         )
         if policies := policies_section():
             sections["policies"] = policies
-        RESULTS.write_text("\n".join([head, *(sections[known] for known in sorted(sections))]), encoding="utf-8")
+        RESULTS.write_text("\n".join([head, *(sections[name] for name in sorted(sections))]), encoding="utf-8")
 
 
 if __name__ == "__main__":

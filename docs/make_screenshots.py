@@ -1,4 +1,4 @@
-"""Takes the pictures of README and documentation: starts the dashboard on a store and photographs its pages.
+"""Take the screenshots of README and documentation: starts the dashboard on a store and photographs its pages.
 
     python docs/make_screenshots.py ~/demo/windowpane.db [--session ID] [--turn N] [--out docs/images]
 
@@ -27,7 +27,7 @@ MAXIMUM_BYTES = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One picture: which page, in which theme, how large."""
+    """One screenshot: which page, in which theme, how large."""
 
     name: str
     path: str
@@ -37,18 +37,18 @@ class Shot:
 
 
 def main() -> None:
-    """Take every picture, and fail where one would be too large."""
+    """Take every screenshot, and fail where one would be too large."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("store", type=Path)
     parser.add_argument("--session")
     parser.add_argument("--turn", type=int)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "images")
-    asked = parser.parse_args()
-    query = {"session": asked.session or eventful_session(asked.store)}
-    if asked.turn is not None:
-        query["turn"] = str(asked.turn)
+    requested = parser.parse_args()
+    query = {"session": requested.session or eventful_session(requested.store)}
+    if requested.turn is not None:
+        query["turn"] = str(requested.turn)
     session = f"session?{urlencode(query)}"
-    pair = urlencode(dict(zip(("one", "other"), compared(asked.store), strict=False)))
+    pair = urlencode(dict(zip(("one", "other"), compared(requested.store), strict=False)))
     shots = [
         Shot("fleet", ""),
         Shot("session", session, height=1000),
@@ -56,15 +56,15 @@ def main() -> None:
         Shot("window", session, scroll=860),
         Shot("compression", session, scroll=1_560, height=900),
         Shot("compare", f"compare?{pair}", height=1180),
-        Shot("replay", f"replay?id={replayed(asked.store, query['session'])}", height=1120),
+        Shot("replay", f"replay?id={replayed(requested.store, query['session'])}", height=1120),
         Shot("alerts-dark", "alerts", scheme="dark", height=1000),
         Shot("audit", "audit"),
     ]
-    asked.out.mkdir(parents=True, exist_ok=True)
-    with serving(asked.store) as url, sync_playwright() as driver:
+    requested.out.mkdir(parents=True, exist_ok=True)
+    with serving(requested.store) as url, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for shot in shots:
-            print(take(browser, url, shot, asked.out))
+            print(take(browser, url, shot, requested.out))
         browser.close()
 
 
@@ -106,15 +106,15 @@ def replayed(path: Path, session: str) -> str:
 
 
 def chromium() -> str:
-    """Where Chromium is."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        raise SystemExit("no Chromium found; on Debian: apt-get install chromium")
-    return found
+    """Return the path of Chromium."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("no Chromium chromium; on Debian: apt-get install chromium")
+    return chromium
 
 
 def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
-    """Take one picture; returns its path and size in words."""
+    """Take one screenshot; returns its path and size in words."""
     context = browser.new_context(viewport={"width": 1280, "height": shot.height}, color_scheme=shot.scheme)
     page = context.new_page()
     page.goto(f"{url}/{shot.path}")
@@ -122,10 +122,10 @@ def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
     tables = shot.path.startswith(("audit", "?")) or not shot.path
     drawn = "[data-testid=stDataFrame] canvas" if tables else ".js-plotly-plot .main-svg"
     page.locator(drawn).first.wait_for(timeout=60_000)
-    page.locator(".st-key-below_place").wait_for(state="detached", timeout=60_000)  # drawn after the picture
+    page.locator(".st-key-below_place").wait_for(state="detached", timeout=60_000)  # drawn after the chart
     if shot.scroll:
         page.evaluate(f"document.querySelector('[data-testid=stMain]').scrollTo(0, {shot.scroll})")
-    page.wait_for_timeout(2_000)  # fonts, tables and the last chart settle without a sign of their own
+    page.wait_for_timeout(2_000)  # fonts, tables and the last chart settle without a visible mark
     path = folder / f"{shot.name}.png"
     page.screenshot(path=path)
     context.close()

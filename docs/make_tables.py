@@ -20,9 +20,9 @@ def with_table(name: str, text: str) -> str:
     """Return *text* with everything between the markers of *name* replaced by its table."""
     table = TABLES[name]()
     pattern = rf"(<!-- {name}: [^>]*-->\n).*?(<!-- /{name} -->)"
-    text, places = re.subn(pattern, lambda match: f"{match[1]}\n{table}\n{match[2]}", text, flags=re.DOTALL)
-    if places != 1:
-        raise SystemExit(f"docs/{name}.md has {places} places for its table, expected 1")
+    text, count = re.subn(pattern, lambda match: f"{match[1]}\n{table}\n{match[2]}", text, flags=re.DOTALL)
+    if count != 1:
+        raise SystemExit(f"docs/{name}.md has {count} count for its table, expected 1")
     return text
 
 

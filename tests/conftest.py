@@ -32,7 +32,7 @@ RequireServer = Callable[[str], Path]
 
 
 class RunServer(Protocol):
-    """Starts a program and hands it back once *ready* says yes."""
+    """Starts a program and hands it back once *ready* returns true."""
 
     def __call__(
         self, command: Sequence[str | Path], *, ready: Callable[[], bool], timeout_seconds: float = 30
@@ -43,12 +43,12 @@ class RunServer(Protocol):
 
 @pytest.fixture(scope="session")
 def sessions_dir() -> Path:
-    """The folder of recorded sessions, or a skip that says how to provide one."""
-    named = os.environ.get("WINDOWPANE_SESSIONS_DIR")
-    if not named:
+    """The folder of recorded sessions, or a skip with instructions."""
+    configured = os.environ.get("WINDOWPANE_SESSIONS_DIR")
+    if not configured:
         pytest.skip("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to read")
-    folder = Path(named)
-    assert folder.is_dir(), f"WINDOWPANE_SESSIONS_DIR={named} is not a folder"
+    folder = Path(configured)
+    assert folder.is_dir(), f"WINDOWPANE_SESSIONS_DIR={configured} is not a folder"
     return folder
 
 
@@ -57,9 +57,9 @@ def require_server() -> RequireServer:
     """Find a program such as `promtool`; without it the test is skipped, or fails in CI."""
 
     def require(program: str) -> Path:
-        found = shutil.which(program)
-        if found:
-            return Path(found)
+        path = shutil.which(program)
+        if path:
+            return Path(path)
         reason = f"{program} is not installed (as root on Debian, `make test` installs it)"
         if os.environ.get("WINDOWPANE_REQUIRE_SERVERS") == "1":
             pytest.fail(reason)

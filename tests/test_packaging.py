@@ -1,4 +1,4 @@
-"""What is built, what it pulls in, and what a file of the repository may hold."""
+"""The built packages, the modules they import, and the contents of the repository's files."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def modules() -> Iterator[Path]:
         yield from sorted((ROOT / package).rglob("*.py"))
 
 
-def run_python(program: str) -> list[str]:
-    """What *program* prints as JSON, run in an interpreter of its own."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+def run_python(code: str) -> list[str]:
+    """Return what *code* prints as JSON, run in a separate interpreter."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: list[str] = json.loads(done.stdout)
     return result
@@ -100,7 +100,7 @@ def test_the_wheel_carries_its_licence_and_notices(wheel: zipfile.ZipFile) -> No
 
 
 def test_every_data_file_is_in_the_notices() -> None:
-    """Whatever data is shipped, NOTICE says where it is from and under which licence."""
+    """Whatever data is shipped, NOTICE names its origin and licence."""
     notice = (ROOT / "NOTICE").read_text()
     data = [path for path in committed_files() if path.parent.name == "data" and path.suffix != ".py"]
 
@@ -110,17 +110,17 @@ def test_every_data_file_is_in_the_notices() -> None:
 
 def test_importing_the_package_is_light() -> None:
     """`import windowpane` loads none of the slow libraries."""
-    program = (
+    code = (
         "import json, sys, windowpane\n"
         f"print(json.dumps([name for name in {SLOW_LIBRARIES} if name in sys.modules]))"
     )
 
-    assert run_python(program) == []
+    assert run_python(code) == []
 
 
 def test_a_manager_without_outputs_loads_none() -> None:
     """Neither store, pipeline nor endpoint is imported for an agent that never called `start`."""
-    program = (
+    code = (
         "import json, sys, windowpane\n"
         "windowpane.ContextWindowManager(agent='a', model='gpt-5', limit_tokens=8_000)\n"
         "outputs = ('windowpane.runtime.start', 'windowpane.runtime.pipeline', 'windowpane.runtime.sinks',"
@@ -128,12 +128,12 @@ def test_a_manager_without_outputs_loads_none() -> None:
         "print(json.dumps([name for name in sys.modules if name.startswith(outputs)]))"
     )
 
-    assert run_python(program) == []
+    assert run_python(code) == []
 
 
 def test_the_library_works_without_the_optional_ones() -> None:
     """Every module of the exporter can be imported where only the required dependencies are installed."""
-    program = f"""
+    code = f"""
 import importlib, json, pkgutil, sys
 for name in {OPTIONAL_LIBRARIES}:
     sys.modules[name] = None
@@ -149,16 +149,16 @@ for module in pkgutil.walk_packages(windowpane.__path__, "windowpane."):
 print(json.dumps(failed))
 """
 
-    assert run_python(program) == []
+    assert run_python(code) == []
 
 
 def test_the_version_is_the_packages() -> None:
     """The version is that of the installed package, else `0+source`; any other missing name is refused."""
-    program = (
+    code = (
         "import json, windowpane\n"
         "print(json.dumps([windowpane.__version__, str(hasattr(windowpane, 'no_such_name'))]))"
     )
-    version, other = run_python(program)
+    version, other = run_python(code)
 
     assert re.fullmatch(r"\d+\.\d+\.\d+.*|0\+source", version)
     assert other == "False"
@@ -167,7 +167,7 @@ def test_the_version_is_the_packages() -> None:
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_no_file_holds(what: str) -> None:
     """Nothing of one machine, no package index and nothing unfinished is committed."""
-    found = [
+    matches = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
         for path in committed_files()
         if path.suffix in TEXT_SUFFIXES and path.parent.name != "data"
@@ -175,7 +175,7 @@ def test_no_file_holds(what: str) -> None:
         if FORBIDDEN[what].search(line)
     ]
 
-    assert found == []
+    assert matches == []
 
 
 def test_files_stay_readable() -> None:
@@ -188,7 +188,7 @@ def test_files_stay_readable() -> None:
     assert bags == []
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     """Each module that holds code starts with a docstring."""
     silent = [
         str(path.relative_to(ROOT))

@@ -1,4 +1,4 @@
-"""The README says what is so: its tables, its commands, its links."""
+"""The README and the docs are true: tables, commands, links."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ def test_the_generated_tables_are_current(name: str) -> None:
 
 
 def test_it_is_short() -> None:
-    """The README stays under 200 lines; long tables have pages of their own."""
+    """The README stays under 200 lines; long tables have their own pages."""
     assert len(README.read_text(encoding="utf-8").splitlines()) < 200
 
 
 def test_every_command_it_shows_exists() -> None:
     """Each `windowpane WORD` in a code block is a command."""
     blocks = "".join(re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL))
-    shown = set(re.findall(r"^(?:\.venv/bin/)?windowpane (\w+)", blocks, flags=re.MULTILINE))
+    examples = set(re.findall(r"^(?:\.venv/bin/)?windowpane (\w+)", blocks, flags=re.MULTILINE))
 
-    assert shown
-    assert shown <= set(COMMANDS)
+    assert examples
+    assert examples <= set(COMMANDS)
 
 
 def test_it_has_exactly_two_make_targets_for_setting_up() -> None:
     """Setting up is `make demo` and `make test`, and both exist in the Makefile."""
-    shown = re.findall(r"^make ([\w-]+)", README.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    commands = re.findall(r"^make ([\w-]+)", README.read_text(encoding="utf-8"), flags=re.MULTILINE)
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
-    assert shown == ["demo", "test"]
-    assert set(shown) <= set(targets)
+    assert commands == ["demo", "test"]
+    assert set(commands) <= set(targets)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -103,12 +103,12 @@ def test_the_options_of_its_commands_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
         for line in re.findall(r"^(?:\.venv/bin/)?windowpane ([^#\n]+)", block, flags=re.MULTILINE):
-            words = line.split()
+            parts = line.split()
             command: click.Command = main
-            while isinstance(command, click.Group) and words:
-                name = words.pop(0)
-                found = command.get_command(click.Context(command), name)
-                assert found is not None, name
-                command = found
-            known = {option for parameter in command.params for option in parameter.opts}
-            assert {word.split("=")[0] for word in words if word.startswith("--")} <= known, line
+            while isinstance(command, click.Group) and parts:
+                name = parts.pop(0)
+                subcommand = command.get_command(click.Context(command), name)
+                assert subcommand is not None, name
+                command = subcommand
+            options = {option for parameter in command.params for option in parameter.opts}
+            assert {word.split("=")[0] for word in parts if word.startswith("--")} <= options, line

@@ -1,4 +1,4 @@
-"""Write everything the command line says about known input, with a fixed key, clock and source of chance.
+"""Write everything the command line prints for known input, with a fixed key, clock and source of chance.
 
 Usage: python tests/goldens/freeze.py FOLDER [--recordings RECORDINGS…]
 
@@ -43,7 +43,9 @@ def fix() -> None:
         WINDOWPANE_AUDIT_KEY="6b65792d666f722d676f6c64656e732d6f6e6c792d302d312d322d332d342d35",
     )  # fmt: skip
     for name in [
-        known for known in os.environ if known.startswith("WINDOWPANE_") and known != "WINDOWPANE_AUDIT_KEY"
+        variable
+        for variable in os.environ
+        if variable.startswith("WINDOWPANE_") and variable != "WINDOWPANE_AUDIT_KEY"
     ]:
         del os.environ[name]
     time.tzset()
@@ -63,7 +65,7 @@ class Frozen:
         path.write_text(text.replace(str(self.scratch), "SCRATCH"), encoding="utf-8")
 
     def run(self, *arguments: str | Path, name: str = "", expected: tuple[int, ...] = (0,)) -> str:
-        """What a command prints on its standard output; kept under *name* where there is one."""
+        """Return the standard output of a command; written to *name* where one is given."""
         from click.testing import CliRunner
 
         from windowpane.cli import main
@@ -92,9 +94,9 @@ def every_help(frozen: Frozen) -> None:
         context = click.Context(main)
         for part in path:
             assert isinstance(command, click.Group)
-            found = command.get_command(context, part)
-            assert found is not None
-            command = found
+            below = command.get_command(context, part)
+            assert below is not None
+            command = below
         if isinstance(command, click.Group):
             waiting += [(*path, name) for name in command.list_commands(context)]
 
@@ -107,7 +109,7 @@ def schema(store: Path) -> str:
 
 
 def stored(frozen: Frozen, store: Path, folder: str) -> None:
-    """All that a store says: heads, events, lists, reports, metrics."""
+    """Write everything that a store contains: heads, events, lists, reports, metrics."""
     at = ("--store", store)
     frozen.run("audit", "heads", "--output", frozen.scratch / "heads.jsonl", *at)
     frozen.write(f"{folder}/heads.jsonl", (frozen.scratch / "heads.jsonl").read_text(encoding="utf-8"))
@@ -129,7 +131,7 @@ def stored(frozen: Frozen, store: Path, folder: str) -> None:
 
 
 def metrics(store: Path) -> str:
-    """The text of /metrics for what is stored, without what the process says of itself."""
+    """The text of /metrics for what is stored, without the metrics of the process itself."""
     serving = subprocess.Popen(
         [sys.executable, __file__, "--serve", str(store)],
         stdout=subprocess.PIPE,
@@ -141,11 +143,11 @@ def metrics(store: Path) -> str:
         lines: list[str] = []
         for line in serving.stdout:
             lines.append(line)
-            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            if address := re.search(r"http://127\.0\.0\.1:\d+", line):
                 break
         else:
-            raise SystemExit(f"serve said no address: {lines}")
-        with urllib.request.urlopen(f"{found.group()}/metrics", timeout=60) as answer:
+            raise SystemExit(f"serve printed no address: {lines}")
+        with urllib.request.urlopen(f"{address.group()}/metrics", timeout=60) as answer:
             text = answer.read().decode()
     finally:
         serving.terminate()
@@ -173,14 +175,14 @@ def recordings(frozen: Frozen, folders: list[Path]) -> None:
     """Every recording, imported into one store."""
     for folder in folders:
         store = frozen.scratch / f"{folder.name}.db"
-        said = frozen.run(
+        output = frozen.run(
             "import", folder, "--capture", "--json", "--store", store, expected=(0, 3),
         )  # fmt: skip
-        frozen.write(f"{folder.name}/import.json", said.replace(str(folder), "RECORDINGS"))
+        frozen.write(f"{folder.name}/import.json", output.replace(str(folder), "RECORDINGS"))
         stored(frozen, store, folder.name)
 
 
-def main(folder: Path, named: list[Path]) -> None:
+def main(folder: Path, folders: list[Path]) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="goldens-") as temporary:
@@ -190,8 +192,8 @@ def main(folder: Path, named: list[Path]) -> None:
         )
         os.chdir(scratch)
         frozen = Frozen(folder, scratch)
-        if named:
-            recordings(frozen, named)
+        if folders:
+            recordings(frozen, folders)
             return
         every_help(frozen)
         frozen.run("rules", "export", name="rules/rules.yml")
