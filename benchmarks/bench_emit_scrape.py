@@ -85,7 +85,9 @@ def live_state(sessions: int) -> MetricState:
     for index in range(sessions):
         context = EventContext(f"s{index}", f"agent-{index % 10}", "gpt-5", 1, 1, "live", f"s{index}")
         used = 1_000 + index
-        pressure = PressureMeasured("final", used, {"message_history": used}, "usage", 128_000, utilization=0.1)
+        pressure = PressureMeasured(
+            used, {"message_history": used}, "usage", 128_000, utilization=0.1, phase="final"
+        )
         state.write([Event(context, 0, time.time(), SessionStarted()), Event(context, 1, time.time(), pressure)])
     return state
 

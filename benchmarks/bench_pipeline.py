@@ -48,8 +48,8 @@ def turns(count: int) -> list[list[Event]]:
 def pressure(turn: int) -> PressureMeasured:
     used = 1_000 * (turn % 120)
     return PressureMeasured(
-        "final", used, dict.fromkeys(COMPONENTS, 0), "usage", limit_tokens=128_000, utilization=used / 128_000,
-        zone="green", red_tokens=115_200,
+        used, dict.fromkeys(COMPONENTS, 0), "usage", limit_tokens=128_000, utilization=used / 128_000,
+        zone="green", red_tokens=115_200, phase="final",
     )  # fmt: skip
 
 

@@ -47,10 +47,11 @@ def session(index: int, label_sets: int) -> list[Event]:
     )
     used = 1_000 + 37 * index % 90_000
     pressure = PressureMeasured(
-        "final", used, {"message_history": used // 2, "tool_results": used - used // 2}, "usage", 128_000,
+        used, {"message_history": used // 2, "tool_results": used - used // 2}, "usage", 128_000,
         "catalogue", 115_000, used / 128_000, used / 115_000, "green", 110_000, 500,
         {"message_history": 200, "tool_results": 300}, 450.0, 30.0, 20.0, 45.0, 430.0, 60.0,
         {"message_history": 0.4, "tool_results": 0.9}, 0.5, 0.05, 0.2, 100, 300, 0.4, -0.03, 0.8, 40,
+        phase="final",
     )  # fmt: skip
     payloads = (
         SessionStarted(128_000, "catalogue"),

@@ -193,7 +193,7 @@ class TestEnvelope:
 
     def test_infinity_is_written_as_a_word(self) -> None:
         """JSON has no infinity; a flat forecast is the string `inf`."""
-        measured = PressureMeasured("final", 1, {}, "usage", turns_until_red=math.inf, velocity=0.0)
+        measured = PressureMeasured(1, {}, "usage", turns_until_red=math.inf, velocity=0.0, phase="final")
         document = json.loads(encode(Event(CONTEXT, 0, None, measured)))
 
         assert document["data"]["turns_until_red"] == "inf"

@@ -30,7 +30,7 @@ from windowpane.serve.http_server import Routes, start_http_server
 
 def pressure(used: int) -> PressureMeasured:
     return PressureMeasured(
-        "final", used, {"message_history": used}, "usage", limit_tokens=10_000, utilization=used / 10_000
+        used, {"message_history": used}, "usage", 10_000, utilization=used / 10_000, phase="final"
     )
 
 

@@ -47,7 +47,9 @@ _decoder: Final = msgspec.json.Decoder(dict[str, Any])
 def _reader(
     cls: type, *, without: tuple[str, ...] = ()
 ) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    names = tuple(field.name for field in fields(cls) if field.name not in without)
+    # Keyword-only fields, such as the phase of a measurement, are written before the fields that they extend.
+    ordered = sorted(fields(cls), key=lambda field: not field.kw_only)
+    names = tuple(field.name for field in ordered if field.name not in without)
     if len(names) < 2:
         return names, lambda value: tuple(getattr(value, name) for name in names)
     return names, attrgetter(*names)

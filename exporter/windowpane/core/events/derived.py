@@ -10,57 +10,74 @@ from windowpane.core.vocabulary import Component, CountSource, LimitSource, Phas
 
 
 @record
-class PressureMeasured:
-    """Every gauge of the window at one moment. None is unknown, never zero and never healthy."""
+class Pressure:
+    """Fill, composition, growth and forecast of a context window at one moment.
 
-    type: ClassVar[str] = "pressure.measured"
-    phase: Phase
+    The one declaration of these values: the event `PressureMeasured` is a `Pressure` with a phase; statuses and
+    rows of the store refer to it. None is unknown, never zero and never healthy.
+    """
+
     used_tokens: int
-    """What the next call would send; at `final` the provider's input total."""
+    """Tokens that the next call would send; at phase `final` the provider's input total."""
     used_by_component: dict[Component, int]
     """Sums to `used_tokens`."""
     count_source: CountSource
     limit_tokens: int | None = None
     limit_source: LimitSource | None = None
     usable_tokens: int | None = None
-    """Limit minus reserve minus safety margin."""
+    """Limit minus output reserve minus safety margin."""
     utilization: float | None = None
     """used / limit."""
     usable_utilization: float | None = None
     """used / usable."""
     zone: Zone | None = None
     red_tokens: int | None = None
-    """Where red begins."""
+    """Used tokens from which on the window is in zone red."""
     added_tokens: int = 0
-    """Added in this turn so far, before any reduction."""
+    """Tokens added in this turn so far, before any reduction."""
     added_by_component: dict[Component, int] = field(default_factory=dict)
     velocity: float | None = None
-    """Tokens a turn, mean of the last 5; None before the second turn."""
+    """Tokens per turn, mean of the last 5 turns; None before the second turn."""
     turns_until_red: float | None = None
-    """Median forecast; 0 in red, infinite when flat, None when unknown."""
+    """Median forecast; 0 in red, infinite when the window does not grow."""
     turns_until_red_p10: float | None = None
     """Early end of the 10–90 band."""
     turns_until_red_p90: float | None = None
     """Late end of the 10–90 band."""
     burn_rate: float | None = None
-    """Tokens a turn, mean of the last 20."""
+    """Tokens per turn, mean of the last 20 turns."""
     turns_until_exhausted: float | None = None
-    """Turns until used reaches limit minus reserve at the burn rate."""
+    """Turns until used reaches limit minus output reserve at the burn rate."""
     budget_utilization: dict[Component, float] = field(default_factory=dict)
     tool_result_ratio: float | None = None
+    """Tool results / used."""
     duplicate_ratio: float | None = None
     stale_ratio: float | None = None
     duplicate_tokens: int = 0
+    """Tokens of content that the window holds more than once."""
     stale_tokens: int = 0
     """Stale and not duplicate; the rest of the used tokens is fresh."""
     eviction_rate: float = 0.0
-    """Blocks a turn over the last 5 turns."""
+    """Blocks per turn over the last 5 turns."""
     estimate_error: float | None = None
     """(estimated - reported) / reported of the last call, signed."""
     cache_hit_ratio: float | None = None
     """Cache read / input total of the last call."""
     blocks: int = 0
-    """Blocks in the window."""
+    """Number of blocks in the window."""
+
+    @property
+    def is_estimated(self) -> bool:
+        """True if the tokens were counted by a heuristic."""
+        return self.count_source == "estimate"
+
+
+@record
+class PressureMeasured(Pressure):
+    """The window was measured: before a call, after a reduction, or with the provider's count."""
+
+    type: ClassVar[str] = "pressure.measured"
+    phase: Phase = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,8 @@ def measure(tracker: Turns, reading: Reading) -> PressureMeasured:
     red = None if limits is None else limits.red_tokens
     median, early, late = _UNKNOWN if red is None else forecast(red - used, pace.growth) or _UNKNOWN
     burn = pace.burn_rate
+    # Positional, in the order of the fields: keywords cost a tenth of a hook at the start of a turn.
     return PressureMeasured(
-        reading.phase,
         used,
         parts,
         reading.count_source,
@@ -80,6 +80,7 @@ def measure(tracker: Turns, reading: Reading) -> PressureMeasured:
         reading.estimate_error,
         usage.cache_read_tokens / usage.input_total if usage and usage.input_total else None,
         len(window),
+        phase=reading.phase,
     )
 
 
