@@ -13,9 +13,9 @@ import pytest
 from message_rules import openai_faults
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionEnded
-from windowpane.manager.settings import LADDER, EngineSettings
-from windowpane.manager.steps.eviction import NOTHING
-from windowpane.manager.steps.ladder import Rung
+from windowpane.manager.settings import DEFAULT_CASCADE, EngineSettings
+from windowpane.manager.steps.cascade import Step
+from windowpane.manager.steps.eviction import NOT_DONE
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
@@ -458,18 +458,18 @@ def test_a_red_window_waits_for_no_second_summary() -> None:
 
 
 def test_a_rung_that_cannot_say_whether_it_is_due_is_passed_over() -> None:
-    """Before a call the rest of the ladder is climbed, after one the hook raises nothing."""
+    """Before a call the rest of the cascade is run, after one the hook raises nothing."""
 
     def due(engine: object, levels: object) -> bool:
         raise RuntimeError("broken")
 
     def run(engine: object, limits: object, levels: object) -> Any:
         yield from ()
-        return NOTHING
+        return NOT_DONE
 
     sink = RecordingSink()
-    broken = Rung("evict", due, run)
-    control = EngineSettings(ladder=(broken, *LADDER), after_turn=(broken,))
+    broken = Step("evict", due, run)
+    control = EngineSettings(cascade=(broken, *DEFAULT_CASCADE), after_turn=(broken,))
     with ContextWindowManager(**options(sink, None, control=control)) as window:
         for n in range(40):
             turn(window, n)

@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_key_of_the_engine_is_used(folder: Path) -> None:
-    """Levels, ladder, budgets, protection and thresholds are those of the file."""
+    """Levels, cascade, budgets, protection and thresholds are those of the file."""
     with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
         engine = window._engine
         settings, levels = engine.settings, engine.levels
@@ -57,10 +57,10 @@ def test_every_key_of_the_engine_is_used(folder: Path) -> None:
         assert levels.compact == 128_000 * 85 // 100
         assert settings.summarize_tokens == 700
         assert settings.protected_types == {"system_prompt", "memory_injection"}
-        assert [step for step in settings.ladder if isinstance(step, str)] == [
+        assert [step for step in settings.cascade if isinstance(step, str)] == [
             "eviction", "roll", "hard_eviction", "truncation", "last_eviction",
         ]  # fmt: skip
-        assert len(settings.ladder) == 5 + 4
+        assert len(settings.cascade) == 5 + 4
         assert window.status().components["message_history"].budget_tokens == int(0.65 * 128_000)
         assert window.can_add("tool_results", int(0.12 * 0.72 * 128_000)).outcome == "warned"
 

@@ -89,7 +89,7 @@ CASCADE_ONLY: dict[str, tuple[str, Read, Any]] = {
         lambda engine: engine.levels and engine.levels.compact,
         88_000,
     ),
-    "compression.cascade": ("{0.8: subagent_delegation}", lambda engine: len(engine.settings.ladder), 2 + 1 + 3),
+    "compression.cascade": ("{0.8: subagent_delegation}", lambda engine: len(engine.settings.cascade), 2 + 1 + 3),
     "compression.background": ("true", lambda engine: len(engine.settings.after_turn), 1),
 }
 FILES = ("compression.notes_file", "cross_window.state_file", "cross_window.progress_file")
@@ -164,7 +164,7 @@ def test_a_preset_given_as_an_argument_meets_the_file_in_the_same_way(preset: st
     """The file alone is fine; beside that preset its key is refused."""
     configure(document("compression.cascade", "{0.8: subagent_delegation}"))
 
-    assert engine_of("cascade").settings.ladder
+    assert engine_of("cascade").settings.cascade
     with pytest.raises(ConfigurationError, match=r"compression\.cascade"):
         engine_of(preset)
 
@@ -195,7 +195,7 @@ def test_the_cascade_takes_the_arguments() -> None:
 
     engine = engine_of("cascade", cascade=["eviction", "compaction"], background=True, embedder=embed)
 
-    assert engine.settings.ladder[:2] == ("eviction", "compaction")
+    assert engine.settings.cascade[:2] == ("eviction", "compaction")
     assert len(engine.settings.after_turn) == 1
     assert engine.settings.embed is embed
 

@@ -34,8 +34,8 @@ from windowpane.manager.drivers import ContextWindowManager as EngineManager
 from windowpane.manager.files.notes import FileNotes
 from windowpane.manager.plans.policies import TERMS
 from windowpane.manager.plans.subagent import Subtask
-from windowpane.manager.settings import LADDER, SAFETY_NET, EngineSettings
-from windowpane.manager.steps.ladder import RUNGS, cascade_ladder
+from windowpane.manager.settings import DEFAULT_CASCADE, SAFETY_NET, EngineSettings
+from windowpane.manager.steps.cascade import STEPS, cascade_from_thresholds
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
@@ -97,27 +97,27 @@ def report(assignment: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "rung", ["tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"]
+    "step", ["tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"]
 )
-def test_a_strategy_works_alone(rung: str) -> None:
+def test_a_strategy_works_alone(step: str) -> None:
     """With nothing else but the safety net, each strategy makes room and says so."""
     sink = RecordingSink()
     model = ScriptedModel(["Found value_1 in src/deep.py"])
-    dependencies = in_memory_dependencies(sink, model=model if rung == "tool_result_summarization" else None)
-    with manager(sink, dependencies=dependencies, cascade=[rung], subagent=report) as window:
+    dependencies = in_memory_dependencies(sink, model=model if step == "tool_result_summarization" else None)
+    with manager(sink, dependencies=dependencies, cascade=[step], subagent=report) as window:
         window.add_user("go")
-        if rung in ("tool_result_summarization", "progressive_summarization"):
+        if step in ("tool_result_summarization", "progressive_summarization"):
             results(window, 12, size=1_400)
         else:
             talk(window, 30)
         assert valid(window)
 
-    assert rung in strategies(sink)
-    assert set(strategies(sink)) <= {rung, "truncation", "compaction"}
+    assert step in strategies(sink)
+    assert set(strategies(sink)) <= {step, "truncation", "compaction"}
 
 
 def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
-    """What a cheap rung frees, a dear one need not: a model is not asked where masking was enough."""
+    """What a low-cost step frees, a high-cost one need not: a model is not asked where masking was enough."""
     sink = RecordingSink()
     model = ScriptedModel(["never needed"])
     with manager(sink, dependencies=in_memory_dependencies(sink, model=model), limit=32_768) as window:
@@ -126,10 +126,18 @@ def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
 
     assert sink.of(BlocksEvicted)
     assert model.asked == []
-    assert LADDER.index("eviction") < LADDER.index("note_taking") < LADDER.index("tool_result_summarization")
-    assert LADDER.index("tool_result_summarization") < LADDER.index("compaction")
-    assert LADDER.index("compaction") < LADDER.index("subagent_delegation") < LADDER.index("roll")
-    assert LADDER[-3:] == SAFETY_NET
+    assert (
+        DEFAULT_CASCADE.index("eviction")
+        < DEFAULT_CASCADE.index("note_taking")
+        < DEFAULT_CASCADE.index("tool_result_summarization")
+    )
+    assert DEFAULT_CASCADE.index("tool_result_summarization") < DEFAULT_CASCADE.index("compaction")
+    assert (
+        DEFAULT_CASCADE.index("compaction")
+        < DEFAULT_CASCADE.index("subagent_delegation")
+        < DEFAULT_CASCADE.index("roll")
+    )
+    assert DEFAULT_CASCADE[-3:] == SAFETY_NET
 
 
 def test_an_unknown_rung_is_refused() -> None:
@@ -140,8 +148,8 @@ def test_an_unknown_rung_is_refused() -> None:
 
 def test_a_ladder_from_the_file_begins_each_strategy_where_it_says() -> None:
     """A strategy is not due below its utilization, and one that is not named is not used."""
-    ladder = cascade_ladder({"tool_result_summarization": 0.80, "compaction": 0.92})
-    names = [step if isinstance(step, str) else "" for step in ladder]
+    cascade = cascade_from_thresholds({"tool_result_summarization": 0.80, "compaction": 0.92})
+    names = [step if isinstance(step, str) else "" for step in cascade]
 
     assert names == ["eviction", "", "", "roll", *SAFETY_NET]
 
@@ -622,10 +630,10 @@ def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn(monkeypatch:
         (EngineSettings(evaluate=None), {}),
         (EngineSettings(), {"archive": None}),
         (EngineSettings(), {"checkpoints": None}),
-        (EngineSettings(ladder=SAFETY_NET), {}),
+        (EngineSettings(cascade=SAFETY_NET), {}),
         (EngineSettings(references=False), {}),
         (
-            EngineSettings(policy=None, summarizer=None, evaluate=None, ladder=SAFETY_NET),
+            EngineSettings(policy=None, summarizer=None, evaluate=None, cascade=SAFETY_NET),
             {"archive": None, "checkpoints": None, "clock": None},
         ),
     ],
@@ -716,8 +724,8 @@ def test_a_summarizer_that_fails_keeps_no_task_from_ending() -> None:
 
 
 def test_every_rung_has_a_name_and_can_be_left_out() -> None:
-    """The ladder is data: any sub-sequence of it is a valid cascade."""
-    for name in RUNGS:
+    """The cascade is data: any sub-sequence of it is a valid cascade."""
+    for name in STEPS:
         with manager(RecordingSink(), cascade=[name]) as window:
             talk(window, 12)
             assert valid(window)

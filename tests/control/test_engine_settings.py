@@ -76,9 +76,9 @@ def test_the_output_that_is_asked_for_is_kept_free(configure: Configure) -> None
 
 def test_the_rungs_that_make_a_call_possible_come_last_and_once() -> None:
     """Named among others or not."""
-    ladder = engine_of(cascade=["truncation", "eviction", "hard_eviction"]).settings.ladder
+    cascade = engine_of(cascade=["truncation", "eviction", "hard_eviction"]).settings.cascade
 
-    assert ladder == ("eviction", *SAFETY_NET)
+    assert cascade == ("eviction", *SAFETY_NET)
 
 
 def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> None:

@@ -66,7 +66,7 @@ def plan(snap: Snapshot, needed: int, *, policy: str = "hybrid", grade: Grade = 
 
 
 def gone(found: Any) -> list[str]:
-    return [block.id for step in found.steps for block in step.blocks]
+    return [block.id for removal in found.removals for block in removal.blocks]
 
 
 def test_the_smallest_adequate_set_leaves() -> None:
@@ -114,7 +114,7 @@ def test_a_result_that_stands_again_later_goes_before_its_equals() -> None:
     found = plan(snapshot(items, turn=8), 1_000)
 
     assert gone(found) == [twin.block.id]
-    assert found.steps[0].reason == "stands again later"
+    assert found.removals[0].reason == "stands again later"
 
 
 def _fields(block: Block) -> dict[str, Any]:
@@ -139,15 +139,15 @@ def test_references_count_only_where_something_tracks_them() -> None:
         policy=POLICIES["hybrid"], counter=COUNTER,
     )  # fmt: skip
 
-    assert "references" not in found.steps[0].terms
-    assert "references" in tracked.steps[0].terms
+    assert "references" not in found.removals[0].terms
+    assert "references" in tracked.removals[0].terms
 
 
 def test_scenario_095_a_placeholder_that_is_not_smaller_is_not_used() -> None:
     """Tiny results stay: masking them would make the window larger."""
     found = plan(window(20, tokens=15), 10**6)
 
-    assert not [step for step in found.steps if step.form == "mask"]
+    assert not [removal for removal in found.removals if removal.form == "mask"]
 
 
 def test_fifo_drops_whole_groups_and_hybrid_leaves_talk_to_compaction() -> None:
@@ -167,7 +167,7 @@ def test_what_is_expired_is_dropped_whole_by_the_default() -> None:
     found = plan(snapshot(items, turn=40), 6_000, grade="tool_groups")
 
     assert gone(found) == ["m1", "m2"]
-    assert {step.form for step in found.steps} == {"drop"}
+    assert {removal.form for removal in found.removals} == {"drop"}
 
 
 def test_the_plan_states_its_cache_cost_and_the_next_candidates() -> None:
@@ -274,17 +274,17 @@ def test_no_plan_touches_what_is_protected_or_splits_a_group(
     assert len(set(left)) == len(left)
     assert not {by_id[name].group for name in left} & kept
     assert not any(by_id[name].pinned or by_id[name].content_type == "system_prompt" for name in left)
-    for step in found.steps:
-        assert 0 <= step.score <= 1
-        assert set(step.terms) <= set(TERMS)
-        if step.form == "mask":
-            assert [block.content_type for block in step.blocks] == ["tool_result"]
-            assert 0 < step.placeholder_tokens < step.blocks[0].tokens
+    for removal in found.removals:
+        assert 0 <= removal.score <= 1
+        assert set(removal.terms) <= set(TERMS)
+        if removal.form == "mask":
+            assert [block.content_type for block in removal.blocks] == ["tool_result"]
+            assert 0 < removal.placeholder_tokens < removal.blocks[0].tokens
         else:
-            group = step.blocks[0].group
-            assert {b.id for b in step.blocks} == {b.id for b in by_id.values() if b.group == group}
+            group = removal.blocks[0].group
+            assert {b.id for b in removal.blocks} == {b.id for b in by_id.values() if b.group == group}
     assert found.freed_tokens == sum(by_id[name].tokens for name in left) - sum(
-        step.placeholder_tokens for step in found.steps
+        removal.placeholder_tokens for removal in found.removals
     )
     assert found.shortfall_tokens == max(0, needed - found.freed_tokens)
     if needed == 0:

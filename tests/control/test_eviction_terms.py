@@ -131,7 +131,7 @@ def test_a_groups_score_weighs_its_blocks_by_their_tokens() -> None:
     taken = snapshot([item("goal", "user_message", 5, 1), *heavy, *light, *tool_items(9, 10, TURN)], turn=TURN)
     found = plan_eviction(taken, 500, policy=policy, counter=CharacterCounter(), grade="open_cycle")
 
-    assert [block.id for step in found.steps for block in step.blocks] == ["c2", "r2"]
+    assert [block.id for removal in found.removals for block in removal.blocks] == ["c2", "r2"]
 
 
 def test_the_cache_cost_counts_what_stays_behind_the_first_edit() -> None:
@@ -142,7 +142,7 @@ def test_the_cache_cost_counts_what_stays_behind_the_first_edit() -> None:
     taken = snapshot(items, turn=TURN)
     found = plan_eviction(taken, 1_500, policy=policy, counter=CharacterCounter(), grade="open_cycle")
 
-    assert [block.id for step in found.steps for block in step.blocks] == ["r0", "r1"]
+    assert [block.id for removal in found.removals for block in removal.blocks] == ["r0", "r1"]
     assert found.cache_cost_tokens == 2_040
 
 
@@ -154,7 +154,7 @@ def test_what_turns_out_not_to_be_needed_stays() -> None:
     policy = Policy("age", {"recency": 1.0})
     found = plan_eviction(taken, 900, policy=policy, counter=CharacterCounter(), grade="open_cycle")
 
-    assert [block.id for step in found.steps for block in step.blocks] == ["large"]
+    assert [block.id for removal in found.removals for block in removal.blocks] == ["large"]
     assert found.shortfall_tokens == 0
 
 
@@ -169,4 +169,4 @@ def test_a_call_without_a_result_is_not_dropped_as_expired() -> None:
     policy = Policy("age", {"recency": 1.0}, masks=False)
     found = plan_eviction(taken, 5_000, policy=policy, counter=CharacterCounter(), grade="open_cycle")
 
-    assert [block.id for step in found.steps for block in step.blocks] == ["c", "r"]
+    assert [block.id for removal in found.removals for block in removal.blocks] == ["c", "r"]

@@ -20,7 +20,7 @@ from windowpane.core.events import (
 )
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.manager.steps.ladder import RUNGS
+from windowpane.manager.steps.cascade import STEPS
 from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
@@ -223,7 +223,7 @@ def subagent(assignment: str) -> str:
 @settings(max_examples=settings.default.max_examples // 3)
 @given(
     ACTIONS,
-    st.lists(st.sampled_from(sorted(RUNGS)), unique=True, max_size=4),
+    st.lists(st.sampled_from(sorted(STEPS)), unique=True, max_size=4),
     st.sampled_from(sorted(POLICIES)),
     st.booleans(),
     st.sampled_from(["global", "component"]),
@@ -247,7 +247,7 @@ def test_any_cascade_keeps_the_promises(
 
 
 @settings(max_examples=settings.default.max_examples // 3)
-@given(ACTIONS, st.permutations(sorted(RUNGS)))
+@given(ACTIONS, st.permutations(sorted(STEPS)))
 def test_the_same_history_gives_the_same_reductions_by_any_cascade(
     actions: list[Any], cascade: list[str]
 ) -> None:
@@ -268,12 +268,12 @@ def test_the_same_history_gives_the_same_reductions_by_any_cascade(
     assert sinks[0].of(ContentCompressed) == sinks[1].of(ContentCompressed)
 
 
-@pytest.mark.parametrize("rung", sorted(RUNGS))
-def test_no_strategy_asks_a_model_without_end(rung: str) -> None:
+@pytest.mark.parametrize("step", sorted(STEPS))
+def test_no_strategy_asks_a_model_without_end(step: str) -> None:
     """A model that never gives anything of use is asked a bounded number of times a turn, and then no more."""
     model = ScriptedModel([""])
     actions = [("reply", 60, 1, [900]) for _ in range(50)]
-    run(actions, limit=8_192, policy="hybrid", model=model, cascade=[rung])
+    run(actions, limit=8_192, policy="hybrid", model=model, cascade=[step])
 
     assert len(model.asked) <= 3 * 50
 
@@ -285,7 +285,7 @@ def test_every_reduction_makes_progress_in_a_long_loop(policy: str, enforce: Any
     actions = [("reply", 60, 1, [300 + 97 * n % 1_800]) for n in range(70)]
     loop = run(
         actions, limit=8_192, policy=policy, model=scripted(True), subagent=subagent, enforce=enforce,
-        cascade=sorted(RUNGS),
+        cascade=sorted(STEPS),
     )  # fmt: skip
     compressed = loop.sink.of(ContentCompressed)
     rejected = [event for event in compressed if event.outcome != "accepted"]

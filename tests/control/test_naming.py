@@ -127,8 +127,8 @@ def test_the_plan_names_what_is_in_use() -> None:
     view = snapshot(items, limit=20_000, in_use={"result0": ["src/used.py"]})
     plan = plan_eviction(view, 1_000, policy=POLICIES["hybrid"], counter=COUNTER)
 
-    assert [step.blocks[0].id for step in plan.steps] == ["result0"]
-    assert "src/used.py" in (plan.steps[0].placeholder or "")
+    assert [removal.blocks[0].id for removal in plan.removals] == ["result0"]
+    assert "src/used.py" in (plan.removals[0].placeholder or "")
 
 
 def test_a_managed_session_keeps_the_name_it_used_when_the_result_is_summarised_away() -> None:

@@ -1,4 +1,4 @@
-"""Parts of the user's own through the public manager, or none: policy, rungs, summarizer, evaluator, stores."""
+"""Parts of the user's own through the public manager, or none: policy, steps, summarizer, evaluator, stores."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
-from windowpane.manager.steps.eviction import NOTHING
-from windowpane.manager.steps.ladder import Rung
+from windowpane.manager.steps.cascade import Step
+from windowpane.manager.steps.eviction import NOT_DONE
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
@@ -64,15 +64,15 @@ def test_a_policy_of_one_s_own_takes_no_weights_beside_it() -> None:
 
 
 def test_a_rung_of_one_s_own_is_taken_in_its_place() -> None:
-    """Asked before every call that is too full, and the next rung does what it left."""
+    """Called before every call that is too full; the next step does the rest."""
     seen: list[int] = []
 
     def run(engine: Any, limits: Any, levels: Any) -> Any:
         seen.append(engine.used())
         yield from ()
-        return NOTHING
+        return NOT_DONE
 
-    mine = Rung("evict", lambda engine, levels: engine.used() >= levels.evict, run)
+    mine = Step("evict", lambda engine, levels: engine.used() >= levels.evict, run)
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=[mine, "compaction"]) as window:
         busy(window)
@@ -149,18 +149,18 @@ def test_what_settings_of_one_s_own_say_wins_over_the_file(
         "budget: {enforce: global, soft_limit_pct: 0.6}\n"
     )
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))
-    control = EngineSettings(policy=None, ladder=SAFETY_NET, enforce="component", summarize_tokens=900)
+    control = EngineSettings(policy=None, cascade=SAFETY_NET, enforce="component", summarize_tokens=900)
 
     def settings(**options: Any) -> EngineSettings:
         return manager(RecordingSink(), **options)._engine.settings
 
     found = settings(control=control)
-    assert (found.policy, found.ladder, found.enforce) == (None, SAFETY_NET, "component")
+    assert (found.policy, found.cascade, found.enforce) == (None, SAFETY_NET, "component")
     assert (found.summarize_tokens, found.soft_ratio) == (900, 0.6)
     assert found.protected_types == {"memory_injection"}
     assert len(found.after_turn) == 1
     beside = settings(control=control, policy="fifo", cascade=["eviction"], enforce="global")
-    assert (beside.policy and beside.policy.name, beside.ladder[0], beside.enforce) == (
+    assert (beside.policy and beside.policy.name, beside.cascade[0], beside.enforce) == (
         "fifo",
         "eviction",
         "global",

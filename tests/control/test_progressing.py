@@ -1,4 +1,4 @@
-"""The progressive rung in a managed session: content says less with age, and everything stays valid."""
+"""Progressive summarization in a managed session: content says less with age, and everything stays valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windowpane.manager.session import Task
 from windowpane.manager.settings import EngineSettings
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
-LADDER = (
+DEFAULT_CASCADE = (
     "progressive_summarization",
     "eviction",
     "compaction",
@@ -37,7 +37,7 @@ def manager(
         dependencies=made,
         task=Task(),
         limits=WindowLimits.of(16_384, "given"),
-        settings=EngineSettings(ladder=LADDER),
+        settings=EngineSettings(cascade=DEFAULT_CASCADE),
     )
 
 
@@ -98,8 +98,8 @@ def test_a_model_may_write_the_shorter_form(answer: str | Exception) -> None:
 
 
 def test_the_default_ladder_leaves_ages_alone() -> None:
-    """The rung is there to be chosen; nobody gets it unasked."""
-    assert "progressive_summarization" not in EngineSettings().ladder
+    """Progressive summarization runs only where it is chosen."""
+    assert "progressive_summarization" not in EngineSettings().cascade
     sink = RecordingSink()
     with ContextWindowManager(
         SessionInfo("s", "a", "m", "live", "s/1"),

@@ -14,7 +14,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.manager.plans.progressive import (
     LEVELS,
     Aged,
-    Levelled,
+    ShortenedBlocks,
     accepts,
     level_of,
     plan_progressive,
@@ -60,7 +60,8 @@ def test_each_age_asks_for_its_share_of_the_original() -> None:
     output = block(1, "tool_result", OUTPUT, turn=1)
 
     asked = [
-        only(plan_progressive(snapshot(user(), output, turn=turn), Levelled(), 0).aged) for turn in (4, 10, 40)
+        only(plan_progressive(snapshot(user(), output, turn=turn), ShortenedBlocks(), 0).aged)
+        for turn in (4, 10, 40)
     ]
 
     assert [aged.level for aged in asked] == [1, 2, 3]
@@ -80,7 +81,7 @@ def test_what_a_person_said_and_what_is_pinned_or_current_stays() -> None:
         block(5, "assistant_response", OUTPUT, turn=30),
     )
 
-    assert plan_progressive(snapshot(*blocks, turn=30), Levelled(), 0).aged == ()
+    assert plan_progressive(snapshot(*blocks, turn=30), ShortenedBlocks(), 0).aged == ()
 
 
 def test_it_stops_at_the_target_and_reports_a_shortfall() -> None:
@@ -88,8 +89,8 @@ def test_it_stops_at_the_target_and_reports_a_shortfall() -> None:
     blocks = [user(), *(block(n, "tool_result", OUTPUT, turn=n) for n in range(1, 9))]
     state = snapshot(*blocks, turn=12)
 
-    enough = plan_progressive(state, Levelled(), state.tokens - 500)
-    everything = plan_progressive(state, Levelled(), 0)
+    enough = plan_progressive(state, ShortenedBlocks(), state.tokens - 500)
+    everything = plan_progressive(state, ShortenedBlocks(), 0)
 
     assert [aged.block.id for aged in enough.aged] == ["b1"]
     assert enough.shortfall_tokens == 0
@@ -98,7 +99,7 @@ def test_it_stops_at_the_target_and_reports_a_shortfall() -> None:
 
 def test_a_level_is_written_once_and_from_the_original() -> None:
     """A block that ages further is shortened from the text it came in with, and a text written before is kept."""
-    known = Levelled()
+    known = ShortenedBlocks()
     text = f"Decided to keep the port because 8443 is taken.\n{OUTPUT}\nvalue_of_interest: 77"
     original = block(1, "assistant_response", text, turn=1)
     first = only(plan_progressive(snapshot(user(), original, turn=3), known, 0).aged)
@@ -123,7 +124,7 @@ def test_the_facts_stay_longest() -> None:
     text = f"{OUTPUT}\nConnectionError: port 8443 refused\nDecided to retry because the proxy restarts.\n{OUTPUT}"
     aged = only(
         plan_progressive(
-            snapshot(user(), block(1, "assistant_response", text, turn=1), turn=4), Levelled(), 0
+            snapshot(user(), block(1, "assistant_response", text, turn=1), turn=4), ShortenedBlocks(), 0
         ).aged
     )
 
@@ -139,13 +140,15 @@ def test_small_blocks_are_left_alone() -> None:
     """A sentence has no shorter form that says it."""
     small = block(1, "assistant_response", "All tests pass now.", turn=1)
 
-    assert plan_progressive(snapshot(user(), small, turn=50), Levelled(), 0).aged == ()
+    assert plan_progressive(snapshot(user(), small, turn=50), ShortenedBlocks(), 0).aged == ()
 
 
 def test_a_larger_or_empty_text_is_not_accepted() -> None:
     """Whoever wrote it."""
     aged = only(
-        plan_progressive(snapshot(user(), block(1, "tool_result", OUTPUT, turn=1), turn=4), Levelled(), 0).aged
+        plan_progressive(
+            snapshot(user(), block(1, "tool_result", OUTPUT, turn=1), turn=4), ShortenedBlocks(), 0
+        ).aged
     )
 
     assert accepts(aged, OUTPUT + "more", COUNTER) == "not smaller"
@@ -156,7 +159,9 @@ def test_a_larger_or_empty_text_is_not_accepted() -> None:
 @given(st.text(min_size=300, max_size=3_000), st.integers(1, 60))
 def test_no_text_ever_grows(text: str, age: int) -> None:
     """Whatever the text and its age, the shorter form fits its level and is smaller than the block."""
-    plan = plan_progressive(snapshot(user(), block(1, "tool_result", text, turn=1), turn=1 + age), Levelled(), 0)
+    plan = plan_progressive(
+        snapshot(user(), block(1, "tool_result", text, turn=1), turn=1 + age), ShortenedBlocks(), 0
+    )
 
     for aged in plan.aged:
         short = shorten(aged, COUNTER)

@@ -1,4 +1,4 @@
-"""What holds for the ladder of progressive summarization, whatever the window and however it ages."""
+"""What holds for the levels of progressive summarization, whatever the window and however it ages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from windowpane.manager.plans.progressive import (
     AGES,
     LEVELS,
     Aged,
-    Levelled,
     ProgressivePlan,
+    ShortenedBlocks,
     accepts,
     level_of,
     plan_progressive,
@@ -59,7 +59,7 @@ WINDOWS = st.lists(
 ).map(items_of)
 
 
-def apply(state: Snapshot, plan: ProgressivePlan, known: Levelled) -> Snapshot:
+def apply(state: Snapshot, plan: ProgressivePlan, known: ShortenedBlocks) -> Snapshot:
     """The window after every block of the plan gave way to its shorter form."""
     items = list(state.items)
     for n, aged in enumerate(plan.aged):
@@ -80,7 +80,7 @@ def last_turn(items: list[Item]) -> int:
 @given(WINDOWS, st.lists(st.integers(1, 12), min_size=1, max_size=6))
 def test_a_window_that_ages_only_shrinks_and_comes_to_rest(items: list[Item], steps: list[int]) -> None:
     """Turn after turn: never larger, every block at most once a level, and nothing due twice in the same turn."""
-    known = Levelled()
+    known = ShortenedBlocks()
     turn = last_turn(items)
     state = snapshot(items, turn=turn)
     shortened: dict[str, list[int]] = {}
@@ -105,7 +105,7 @@ def test_what_is_protected_is_never_in_a_plan(items: list[Item], later: int) -> 
     state = snapshot(items, turn=last_turn(items) + later)
     protected = never_removed(state, groups_of(state.items))
 
-    for aged in plan_progressive(state, Levelled(), 0).aged:
+    for aged in plan_progressive(state, ShortenedBlocks(), 0).aged:
         assert aged.block.group not in protected
         assert aged.block.content_type in AGES
         assert not aged.block.pinned
@@ -117,7 +117,7 @@ def test_every_shorter_form_fits_its_level_and_says_which(items: list[Item], lat
     """At most the level's tokens, always fewer than the block, never empty."""
     state = snapshot(items, turn=last_turn(items) + later)
 
-    for aged in plan_progressive(state, Levelled(), 0).aged:
+    for aged in plan_progressive(state, ShortenedBlocks(), 0).aged:
         text = shorten(aged, COUNTER)
         assert 0 < COUNTER.count(text) <= aged.max_tokens < aged.block.tokens
         assert aged.original == aged.block.text
@@ -128,7 +128,7 @@ def test_no_more_is_shortened_than_the_target_asks_for(items: list[Item], later:
     """Oldest first; the last one was still needed, and what cannot be met is the shortfall."""
     state = snapshot(items, turn=last_turn(items) + later)
     target = int(share * state.tokens)
-    plan = plan_progressive(state, Levelled(), target)
+    plan = plan_progressive(state, ShortenedBlocks(), target)
     turns = [aged.block.turn for aged in plan.aged]
 
     assert turns == sorted(turns)
@@ -136,7 +136,7 @@ def test_no_more_is_shortened_than_the_target_asks_for(items: list[Item], later:
     if plan.aged:
         last = plan.aged[-1]
         assert state.tokens - (plan.expected_tokens - last.block.tokens + last.max_tokens) > target
-    assert plan.aged or state.tokens <= target or not plan_progressive(state, Levelled(), 0).aged
+    assert plan.aged or state.tokens <= target or not plan_progressive(state, ShortenedBlocks(), 0).aged
 
 
 @settings(max_examples=settings.default.max_examples // 2)
@@ -145,7 +145,7 @@ def test_the_same_window_gives_the_same_texts(items: list[Item], steps: list[int
     """Plans, levels and texts depend on nothing but the window and what was shortened before."""
 
     def aged_texts() -> list[tuple[Aged, str]]:
-        known = Levelled()
+        known = ShortenedBlocks()
         turn = last_turn(items)
         state = snapshot(items, turn=turn)
         made: list[tuple[Aged, str]] = []

@@ -44,7 +44,7 @@ class _Driven(TaskSession):
         try:
             with self._lock:
                 due = hooks.is_work_after_turn(self._engine)
-        except Exception as error:  # noqa: BLE001 (a rung may be the user's code)
+        except Exception as error:  # noqa: BLE001 (a step may be the user's code)
             self._contain("after_turn", error)
             return None
         return cancel_when(lambda: self._closed, hooks.after_turn(self._engine)) if due else None

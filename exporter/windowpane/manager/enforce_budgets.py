@@ -18,8 +18,8 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Action
-from windowpane.manager.steps.eviction import NOTHING, Outcome, evict
-from windowpane.manager.steps.ladder import Tally, compact_unless_stopped, is_left_to_turn_end
+from windowpane.manager.steps.cascade import CascadeResult, compact_unless_stopped, is_left_to_turn_end
+from windowpane.manager.steps.eviction import NOT_DONE, StepResult, evict
 from windowpane.manager.steps.tool_results import summarize_results
 
 ORDER: Final[tuple[Component, ...]] = ("tool_results", "memory_injection", "message_history")
@@ -37,14 +37,14 @@ MEMORY: Final = Policy(
 
 
 def enforce(
-    engine: Engine, limits: WindowLimits, levels: Levels, tally: Tally, components: Iterable[Component]
+    engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult, components: Iterable[Component]
 ) -> Effect[None]:
     """Reduce each of *components* that is over its budget, whatever the zone."""
     for component in components:
         if _excess(engine, component) <= 0:
             continue
         for action, outcome in (yield from _reduce(engine, limits, levels, component)):
-            tally.note(action, outcome)
+            result.add(action, outcome)
         engine.stuck.pop(component, None)
         if _excess(engine, component) > 0:
             engine.stuck[component] = Stuck(_used(engine, component), engine.tracker.turn)
@@ -84,8 +84,8 @@ def _excess(engine: Engine, component: Component) -> int:
 
 def _reduce(
     engine: Engine, limits: WindowLimits, levels: Levels, component: Component
-) -> Effect[list[tuple[Action, Outcome]]]:
-    done: list[tuple[Action, Outcome]] = []
+) -> Effect[list[tuple[Action, StepResult]]]:
+    done: list[tuple[Action, StepResult]] = []
     target = max(0, engine.used() - _excess(engine, component))
     aimed = replace(levels, target=target)
     if component == "message_history":
@@ -93,7 +93,7 @@ def _reduce(
     if component == "tool_results" and engine.settings.model and not engine.breaker.open:
         done.append(("compact", (yield from summarize_results(engine, limits, aimed))))
     excess = _excess(engine, component)
-    outcome = NOTHING
+    outcome = NOT_DONE
     if excess > 0 and engine.settings.policy is not None:
         outcome = yield from evict(
             engine,

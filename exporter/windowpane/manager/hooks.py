@@ -13,9 +13,9 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Decision, due
+from windowpane.manager.steps.cascade import CascadeResult, run_cascade, run_steps
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_room_coming
 from windowpane.manager.steps.eviction import cut_within_turn, evict
-from windowpane.manager.steps.ladder import Tally, climb, take
 from windowpane.manager.steps.new_window import checkpoint_if_due, save_checkpoint, save_milestone
 from windowpane.models.overflow_errors import classify
 from windowpane.models.replies import Reply
@@ -45,14 +45,14 @@ def turn_start(engine: Engine) -> Effect[Decision]:
     action = due(before.used_tokens, levels)
     if action in ("none", "prepare") and not over:
         return Decision("prepare", engine.status())
-    tally = Tally()
+    result = CascadeResult()
     waits = is_room_coming(engine, levels)
     if not waits:
-        yield from enforce(engine, limits, levels, tally, over)
+        yield from enforce(engine, limits, levels, result, over)
     yield from checkpoint_if_due(engine, levels, before.used_tokens)
     if engine.standing() <= levels.ceiling and not waits:
-        yield from climb(engine, limits, levels, tally)
-    return _settle(engine, levels, tally, before=before.used_tokens)
+        yield from run_cascade(engine, limits, levels, result)
+    return _settle(engine, levels, result, before=before.used_tokens)
 
 
 def turn_end(
@@ -87,7 +87,7 @@ def is_work_after_turn(engine: Engine) -> bool:
     levels = engine.levels
     if levels is None or engine.compacting:
         return False
-    return any(rung.is_due(engine, levels) for rung in engine.settings.after_turn) or bool(
+    return any(step.is_due(engine, levels) for step in engine.settings.after_turn) or bool(
         over_budget(engine, levels.above(engine.standing()), between=True)
     )
 
@@ -96,9 +96,9 @@ def after_turn(engine: Engine) -> Effect[None]:
     """What is done between two turns; the agent may go on meanwhile."""
     limits, levels = engine.limits, engine.levels
     if limits is not None and levels is not None:
-        tally, above = Tally(), levels.above(engine.standing())
-        yield from take(engine.settings.after_turn, engine, limits, levels, tally)
-        yield from enforce(engine, limits, above, tally, over_budget(engine, above, between=True))
+        result, above = CascadeResult(), levels.above(engine.standing())
+        yield from run_steps(engine.settings.after_turn, engine, limits, levels, result)
+        yield from enforce(engine, limits, above, result, over_budget(engine, above, between=True))
         engine.tracker.flush()
 
 
@@ -124,34 +124,34 @@ def overflow(engine: Engine, error: object) -> Effect[Decision]:
         return Decision("none", engine.status(), reason="the size of the window is unknown")
     before = engine.used()
     levels = levels.above(engine.standing())
-    tally = Tally()
+    result = CascadeResult()
     smaller = min(levels.target, int(RETRY_SHARE * before))
     yield from save_checkpoint(engine, "overflow")
-    yield from take(engine.settings.after_overflow, engine, limits, levels, tally)
-    yield from _shrink(engine, limits, levels, tally, target_used=smaller)
+    yield from run_steps(engine.settings.after_overflow, engine, limits, levels, result)
+    yield from _shrink(engine, limits, levels, result, target_used=smaller)
     fits = engine.used() < before and engine.used() <= levels.ceiling
     engine.retried_turn = tracker.turn
     limit = limits.limit_tokens
     tracker.record(OverflowDetected("provider", "retried" if fits else "failed", used, limit))
     engine.measured = tracker.measure("after")
-    return Decision(tally.action, engine.status(), tuple(tally.done), tally.freed, retry=fits)
+    return Decision(result.action, engine.status(), tuple(result.done), result.freed, retry=fits)
 
 
 def _shrink(
-    engine: Engine, limits: WindowLimits, levels: Levels, tally: Tally, *, target_used: int
+    engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult, *, target_used: int
 ) -> Effect[None]:
     """Get below *target_used* whatever the zone says: the provider counts more than we do."""
-    tally.note(
+    result.add(
         "evict",
         (yield from evict(engine, limits, levels, grades=GRADES, minimum_tokens=1, target_used=target_used)),
     )
     if engine.used() > target_used:
-        tally.note("compact", (yield from compact(engine, limits, levels, trigger=OVERFLOW)))
+        result.add("compact", (yield from compact(engine, limits, levels, trigger=OVERFLOW)))
     if engine.used() > target_used:
-        tally.note("evict", (yield from cut_within_turn(engine, target_used=target_used)))
+        result.add("evict", (yield from cut_within_turn(engine, target_used=target_used)))
 
 
-def _settle(engine: Engine, levels: Levels, tally: Tally, *, before: int) -> Decision:
+def _settle(engine: Engine, levels: Levels, result: CascadeResult, *, before: int) -> Decision:
     """Measure again after a reduction; raises where what must stay does not fit.
 
     An overflow is told with the size *before* it, tokens: that is what did not fit.
@@ -159,14 +159,14 @@ def _settle(engine: Engine, levels: Levels, tally: Tally, *, before: int) -> Dec
     used = engine.used()
     limits = engine.limits
     assert limits is not None, "nothing is reduced in a window of unknown size"
-    if tally.done:
+    if result.done:
         engine.measured = engine.tracker.measure("after")
     failed = used > levels.ceiling
     if before > levels.ceiling or failed:
-        outcome = "failed" if failed else "rolled" if tally.action == "roll" else "reduced"
+        outcome = "failed" if failed else "rolled" if result.action == "roll" else "reduced"
         engine.tracker.record(OverflowDetected("proactive", outcome, max(before, used), limits.limit_tokens))
     if failed:
         raise IrreducibleContextError(
             required_tokens=used, usable_tokens=limits.usable_tokens, limit_tokens=limits.limit_tokens
         )
-    return Decision(tally.action, engine.status(), tuple(tally.done), tally.freed)
+    return Decision(result.action, engine.status(), tuple(result.done), result.freed)

@@ -19,15 +19,15 @@ from windowpane.manager.plans.truncation import middle_out
 
 if TYPE_CHECKING:
     from windowpane.manager.engine import Engine
-    from windowpane.manager.steps.ladder import Rung
+    from windowpane.manager.steps.cascade import Step
 
 RESULT_TOKENS: Final = 25_000
 RESULT_RATIO: Final = 0.50
 """A single tool result is capped at the smaller of 25,000 tokens and half of usable when it comes in."""
 IMAGE_TOKENS: Final = 1_000
 SAFETY_NET: Final = ("hard_eviction", "truncation", "last_eviction")
-"""The rungs that make a call possible which otherwise is not."""
-LADDER: Final = (
+"""The steps that make a call possible that would otherwise not fit."""
+DEFAULT_CASCADE: Final = (
     "eviction",
     "note_taking",
     "tool_result_summarization",
@@ -36,7 +36,7 @@ LADDER: Final = (
     "roll",
     *SAFETY_NET,
 )
-"""The rungs of `control.cascade` in the order they are taken."""
+"""The steps before a call in the order they are run."""
 
 LimitsOf = Callable[[int, LimitSource], WindowLimits]
 """What of a window of so many tokens can be used."""
@@ -67,13 +67,13 @@ def head_and_tail(text: str, max_tokens: int, counter: TokenCounter, handle: str
 class EngineSettings:
     """How a session is managed."""
 
-    ladder: tuple[str | Rung, ...] = LADDER
-    """What is done before a call, in order: rungs by name, or a preset's own."""
-    after_turn: tuple[Rung, ...] = ()
+    cascade: tuple[str | Step, ...] = DEFAULT_CASCADE
+    """Steps before a call, in order: by name, or a preset's own."""
+    after_turn: tuple[Step, ...] = ()
     """What is done after a turn."""
     background: bool = True
     """Whether that is done off the agent's path; if not, the hook returns when it is done."""
-    after_overflow: tuple[Rung, ...] = ()
+    after_overflow: tuple[Step, ...] = ()
     """What is tried first after the provider refused a call as too large."""
     watch: Callable[[Engine], object] | None = None
     """Told of the window before every call, whatever is due; for a preset's own log."""

@@ -24,7 +24,7 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.payloads import Payload
 from windowpane.manager.plans.notes import IMPORTANCES, Note, NoteBook, NoteStore
 from windowpane.manager.plans.placeholders import handle_of
-from windowpane.manager.plans.progressive import Levelled
+from windowpane.manager.plans.progressive import ShortenedBlocks
 from windowpane.manager.plans.task_record import TaskRecord
 from windowpane.manager.preset_log import Journal
 from windowpane.manager.settings import EngineSettings
@@ -74,7 +74,7 @@ class SessionState:
     payloads: dict[str, Payload] = field(default_factory=dict)
     references: ReferenceIndex = field(default_factory=ReferenceIndex)
     journal: Journal = field(default_factory=Journal)
-    levelled: Levelled = field(default_factory=Levelled)
+    shortened: ShortenedBlocks = field(default_factory=ShortenedBlocks)
     """What content became shorter by its age."""
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     held: dict[str, OpenCall] = field(default_factory=dict)
@@ -115,8 +115,8 @@ class SessionState:
     """What a resumed window begins with, until it is put in."""
     milestone: str = ""
     """What happened that a checkpoint is still to be saved for."""
-    broken_rungs: set[str] = field(default_factory=set)
-    """Rungs that have failed and were logged."""
+    failed_steps: set[str] = field(default_factory=set)
+    """Steps that have failed and were logged."""
     _alarms: dict[Component, int] = field(default_factory=dict)
     _handles: int = 0
 
@@ -213,7 +213,7 @@ class SessionState:
         for block in blocks:
             self.payloads.pop(block.id, None)
             self.references.forget(block.id)
-        self.levelled.forget(blocks)
+        self.shortened.forget(blocks)
 
     def hand_over(self, block: Block, shorter: Block) -> None:
         """What is kept beside a block that left stays with the block that says less in its place.

@@ -16,7 +16,7 @@ from windowpane.replay.recordings import Recording
 
 UNBOUNDED_TOKENS: Final = 2**48
 _UNMANAGED: Final = EngineSettings(
-    ladder=(), archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
+    cascade=(), archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
 )
 
 

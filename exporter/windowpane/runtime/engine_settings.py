@@ -16,8 +16,8 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import shares_of
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.presets.cascade import CASCADE, CASCADE_MAP
-from windowpane.manager.settings import LADDER, SAFETY_NET, EngineSettings
-from windowpane.manager.steps.ladder import RUNGS, Rung, background_compaction, cascade_ladder
+from windowpane.manager.settings import DEFAULT_CASCADE, SAFETY_NET, EngineSettings
+from windowpane.manager.steps.cascade import STEPS, Step, background_compaction, cascade_from_thresholds
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
@@ -54,9 +54,9 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
         changes["enforce"] = config.budget.enforce
     if given is None or options.policy or options.weights or _names(config, "eviction", "policy", "weights"):
         changes["policy"] = _policy(options, config)
-    ladder = _ladder(options, config, preset, given)
-    if ladder is not None:
-        changes["ladder"] = ladder
+    cascade = _cascade(options, config, preset, given)
+    if cascade is not None:
+        changes["cascade"] = cascade
     if options.embedder is not None:
         changes["embed"] = options.embedder
     if is_set(config, COMPACT_RATIO):
@@ -86,7 +86,7 @@ def _chosen(options: Options) -> set[str]:
     options_own = {
         "enforce": options.enforce,
         "policy": options.policy or options.weights,
-        "ladder": options.cascade,
+        "cascade": options.cascade,
         "embed": options.embedder,
         "background": options.background,
         "after_turn": options.background,
@@ -161,21 +161,23 @@ def _policy(options: Options, config: Config) -> Policy:
     )
 
 
-def _ladder(
+def _cascade(
     options: Options, config: Config, preset: Preset | None, given: EngineSettings | None
-) -> tuple[str | Rung, ...] | None:
-    """The rungs as said; None for those of the settings that were given."""
+) -> tuple[str | Step, ...] | None:
+    """Return the configured steps; None to keep those of the given settings."""
     if options.cascade is not None:
         for step in options.cascade:
-            if not isinstance(step, Rung) and step not in RUNGS:
-                raise ConfigurationError("cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
+            if not isinstance(step, Step) and step not in STEPS:
+                raise ConfigurationError("cascade", f"{step!r} is not a step", expected=", ".join(STEPS))
         return (*(step for step in options.cascade if step not in SAFETY_NET), *SAFETY_NET)
     if config.compression.cascade:
-        return cascade_ladder({name: ratio for ratio, name in config.compression.cascade.items()})
+        return cascade_from_thresholds({name: ratio for ratio, name in config.compression.cascade.items()})
     if preset is not None and preset.name == CASCADE.name and is_set(config, COMPACT_RATIO):
         begins = {name: ratio for ratio, name in CASCADE_MAP.items()}
-        return cascade_ladder({**begins, "compaction": config.compression.compaction_utilization_threshold})
-    return LADDER if given is None else None
+        return cascade_from_thresholds(
+            {**begins, "compaction": config.compression.compaction_utilization_threshold}
+        )
+    return DEFAULT_CASCADE if given is None else None
 
 
 def _compacts_from(config: Config, preset: Preset | None) -> float | None:

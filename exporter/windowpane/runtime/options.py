@@ -16,7 +16,7 @@ from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.settings import EngineSettings
-from windowpane.manager.steps.ladder import Rung
+from windowpane.manager.steps.cascade import Step
 
 MINIMUM_LIMIT_TOKENS: Final = 256
 """A window smaller than this cannot hold a placeholder and a question."""
@@ -44,7 +44,7 @@ class ManagerOptions(TypedDict, total=False):
     parent_session_id: str | None
     source: str
     background: bool | None
-    cascade: Sequence[str | Rung] | None
+    cascade: Sequence[str | Step] | None
     language_model: Callable[[str, str], Any] | None
     subagent: Callable[[str], Any] | None
     embedder: Embedder | None
@@ -74,7 +74,7 @@ class Options:
     leaves no choice."""
     policy: str | Policy | None = None
     control: EngineSettings | None = None
-    """How the session is managed, for what no other option says: a summarizer, an evaluator or a ladder of your
+    """How the session is managed, for what no other option says: a summarizer, an evaluator or a cascade of your
     own, or None for one of them. Without a preset."""
     weights: Mapping[str, float] | None = None
     budget: Mapping[Component, float] | str | None = None
@@ -87,8 +87,8 @@ class Options:
     source: str = "live"
     background: bool | None = None
     """Whether the conversation is compacted after a turn, off the agent's path, before a call waits for it."""
-    cascade: Sequence[str | Rung] | None = None
-    """The rungs that are taken, in order, by name or your own; see `windowpane.manager.steps.ladder`. What makes
+    cascade: Sequence[str | Step] | None = None
+    """The steps that are run, in order, by name or your own; see `windowpane.manager.steps.cascade`. What makes
     a call possible that otherwise is not comes after them in any case."""
     language_model: Callable[[str, str], Any] | None = None
     subagent: Callable[[str], Any] | None = None

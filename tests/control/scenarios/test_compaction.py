@@ -151,8 +151,8 @@ def test_scenario_104_the_shortest_prefix_that_frees_enough_leaves(
     items = [item(f"a{n}", "assistant_response", tokens) for n, tokens in enumerate(sizes)]
     plan = plan_oldest(snapshot(items), needed)
 
-    assert len(items) - len(plan.steps) == kept
-    assert [step.blocks[0].id for step in plan.steps] == [f"a{n}" for n in range(len(sizes) - kept)]
+    assert len(items) - len(plan.removals) == kept
+    assert [removal.blocks[0].id for removal in plan.removals] == [f"a{n}" for n in range(len(sizes) - kept)]
 
 
 def test_scenario_107_after_a_compaction_the_agent_goes_on_without_another() -> None:

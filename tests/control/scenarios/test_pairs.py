@@ -188,8 +188,8 @@ def test_scenario_063_a_batch_of_calls_leaves_whole_and_batches_are_independent(
     found = plan_eviction(
         snapshot(items, goal_block="goal"), 10**6, policy=POLICIES[policy], counter=COUNTER, grade=GRADES[2]
     )
-    dropped = [{block.id for block in step.blocks} for step in found.steps if step.form == "drop"]
-    masked = {block.id for step in found.steps if step.form == "mask" for block in step.blocks}
+    dropped = [{block.id for block in removal.blocks} for removal in found.removals if removal.form == "drop"]
+    masked = {block.id for removal in found.removals if removal.form == "mask" for block in removal.blocks}
 
     assert all(blocks in ({one.block.id for one in BATCH}, {"call7", "result7"}) for blocks in dropped)
     assert masked | set().union(*dropped) >= {"result0", "result1", "result2", "result7"}

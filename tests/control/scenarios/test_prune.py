@@ -29,7 +29,7 @@ def prune(items: list[Item], pruning: Pruning = BASE, **more: Any) -> PrunePlan:
 
 
 def cleared(found: PrunePlan) -> list[str]:
-    return [] if found.plan is None else [step.blocks[0].id for step in found.plan.steps]
+    return [] if found.plan is None else [removal.blocks[0].id for removal in found.plan.removals]
 
 
 def run(*results: int, tools: dict[int, str] | None = None) -> list[Item]:

@@ -75,7 +75,7 @@ def test_scenario_083_a_window_of_unknown_size_is_never_over() -> None:
 
 
 def test_scenario_083_where_reduction_is_switched_off_none_is_made() -> None:
-    """Without a rung nothing is done for pressure, whatever the zone; the safety net is for what does not fit."""
+    """Without a step nothing is done for pressure, whatever the zone; the safety net is for what does not fit."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, cascade=[]) as window:
         for n in range(9):

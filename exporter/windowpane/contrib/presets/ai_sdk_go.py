@@ -27,8 +27,8 @@ from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
-from windowpane.manager.steps.eviction import Outcome, evict_by
-from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
+from windowpane.manager.steps.cascade import Step, compact_unless_stopped
+from windowpane.manager.steps.eviction import StepResult, evict_by
 
 MAX_TOKEN_RATIO: Final = 0.85
 WINDOW_MESSAGES: Final = 20
@@ -98,7 +98,7 @@ def ai_sdk_go(
         name="ai_sdk_go",
         window=window,
         control=EngineSettings(
-            ladder=(_rung(strategy), *SAFETY_NET),
+            cascade=(_step(strategy), *SAFETY_NET),
             levels_of=levels,
             shorten=too_large,
             result_tokens=max_response_tokens or 10**9,
@@ -194,10 +194,10 @@ def _check(strategy: Strategy) -> None:
         raise ConfigurationError("strategy.keep_system", "the system prompt never leaves", expected="true")
 
 
-def _rung(strategy: Strategy) -> Rung:
-    """The strategy as a rung that reports the status event, whatever it achieved."""
+def _step(strategy: Strategy) -> Step:
+    """The strategy as a step that always reports the status event."""
 
-    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         used = engine.used()
         outcome = yield from _act(strategy, engine, limits, levels)
         applied = "compaction applied" if outcome else "nothing could be compacted"
@@ -209,10 +209,10 @@ def _rung(strategy: Strategy) -> Rung:
         return outcome
 
     action: Any = "compact" if isinstance(strategy, Summarize) else "evict"
-    return Rung(action, lambda engine, levels: engine.used() >= levels.evict, run)
+    return Step(action, lambda engine, levels: engine.used() >= levels.evict, run)
 
 
-def _act(strategy: Strategy, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _act(strategy: Strategy, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     if isinstance(strategy, Summarize):
         shape = Shape(keeps=newest(strategy.keep), user_tokens=0, user_ratio=0.0)
         return compact_unless_stopped(engine, limits, levels, trigger="max_token_ratio", shape=shape)

@@ -25,8 +25,8 @@ from windowpane.manager.plans.truncation import middle_out
 from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Snapshot
-from windowpane.manager.steps.eviction import NOTHING, Outcome, evict_by
-from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
+from windowpane.manager.steps.cascade import Step, compact_unless_stopped
+from windowpane.manager.steps.eviction import NOT_DONE, StepResult, evict_by
 
 SUMMARY_TOKENS: Final = 4_096
 IMAGE_TOKENS: Final = 1_000
@@ -83,7 +83,7 @@ class Numbers:
         share = min(1.0, limits.limit_tokens / self.model_context_limit)
         return Pruning(int(self.prune_protect * share), int(self.prune_minimum * share), policy="baseagent.prune")
 
-    def prune(self, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+    def prune(self, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         """Clear old results, and tell about it as the source does."""
         pruning = self.pruning_of(limits)
         before = engine.used()
@@ -101,7 +101,7 @@ class Numbers:
 
         outcome = yield from evict_by(engine, limits, plan_of, lambda _plan: 1)
         if not outcome:
-            return NOTHING
+            return NOT_DONE
         after = engine.used()
         engine.journal.note(
             PREFIX,
@@ -140,7 +140,7 @@ def log_context(engine: Engine) -> None:
     )
 
 
-def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     before = engine.used()
     outcome = yield from compact_unless_stopped(engine, limits, levels, trigger="overflow", shape=SHAPE)
     if outcome:
@@ -175,7 +175,7 @@ def baseagent(
         name="baseagent",
         window=numbers.window,
         control=EngineSettings(
-            ladder=(Rung("evict", _over, numbers.prune), Rung("compact", _over, _compact), *SAFETY_NET),
+            cascade=(Step("evict", _over, numbers.prune), Step("compact", _over, _compact), *SAFETY_NET),
             levels_of=numbers.levels,
             watch=log_context,
             shorten=truncated,

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.boundaries import Message
-from windowpane.manager.plans.eviction import EvictionPlan, Step
+from windowpane.manager.plans.eviction import EvictionPlan, Removal
 from windowpane.manager.snapshot import Group, Snapshot
 
 Role = Literal["user", "assistant", "tool"]
@@ -54,17 +54,17 @@ def from_message(said: Sequence[Said], first: int) -> set[str]:
 
 def drop_plan(snapshot: Snapshot, gone: Iterable[Group], *, policy: str, reason: str) -> EvictionPlan:
     """A plan that drops these groups whole, oldest first."""
-    steps = [
-        Step("drop", tuple(item.block for item in group.items), 0.0, {}, reason)
+    removals = [
+        Removal("drop", tuple(item.block for item in group.items), 0.0, {}, reason)
         for group in sorted(gone, key=lambda group: group.position)
     ]
-    taken = {block.id for step in steps for block in step.blocks}
+    taken = {block.id for removal in removals for block in removal.blocks}
     first = next((at for at, item in enumerate(snapshot.items) if item.block.id in taken), len(snapshot.items))
     return EvictionPlan(
         version=snapshot.version,
         policy=policy,
         grade="open_cycle",
-        needed_tokens=sum(step.freed for step in steps),
-        steps=tuple(steps),
+        needed_tokens=sum(removal.freed for removal in removals),
+        removals=tuple(removals),
         cache_cost_tokens=sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken),
     )

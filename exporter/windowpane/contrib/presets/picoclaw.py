@@ -31,9 +31,9 @@ from windowpane.manager.plans.compaction import Shape
 from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
+from windowpane.manager.steps.cascade import Step, compact_unless_stopped
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import Outcome
-from windowpane.manager.steps.ladder import Rung, compact_unless_stopped
+from windowpane.manager.steps.eviction import StepResult
 
 SUMMARIZE_MESSAGES: Final = 20
 SUMMARIZE_PERCENT: Final = 75
@@ -91,8 +91,8 @@ def _said(engine: Engine, limits: WindowLimits) -> list[Said]:
     return history_of(groups_of(engine.snapshot(limits).items))
 
 
-def _forced(reason: str) -> Rung:
-    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _forced(reason: str) -> Step:
+    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         before = len(_said(engine, limits))
         outcome = yield from compact(engine, limits, levels, trigger=reason, shape=FORCED)
         if outcome:
@@ -107,7 +107,7 @@ def _forced(reason: str) -> Rung:
             )
         return outcome
 
-    return Rung("compact", (lambda _engine, _levels: True) if reason == "llm_retry" else _over, run)
+    return Step("compact", (lambda _engine, _levels: True) if reason == "llm_retry" else _over, run)
 
 
 def _over(engine: Engine, levels: Levels) -> bool:
@@ -130,7 +130,7 @@ def _summary_due(messages: int, percent: int) -> Callable[[Engine, Levels], bool
     return due
 
 
-def _summarize(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _summarize(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     before = len(_said(engine, limits))
     outcome = yield from compact_unless_stopped(engine, limits, levels, trigger="summarize", shape=SUMMARY)
     if outcome:
@@ -164,8 +164,8 @@ def picoclaw(
         name="picoclaw",
         window=window,
         control=EngineSettings(
-            ladder=(_forced("proactive_budget"), *SAFETY_NET),
-            after_turn=(Rung("compact", due, _summarize),),
+            cascade=(_forced("proactive_budget"), *SAFETY_NET),
+            after_turn=(Step("compact", due, _summarize),),
             after_overflow=(_forced("llm_retry"),),
             levels_of=levels,
             image_tokens=MEDIA_TOKENS,

@@ -11,7 +11,7 @@ from typing import Final
 
 from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.plans.eviction import EvictionPlan, Step
+from windowpane.manager.plans.eviction import EvictionPlan, Removal
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import Item, Snapshot, groups_of
@@ -64,7 +64,7 @@ def plan_prune(
     """
     kept = never_removed(snapshot, groups_of(snapshot.items))
     scanned = seen = prunable = 0
-    steps: list[Step] = []
+    removals: list[Removal] = []
     for item in reversed(_scanned(snapshot, pruning)):
         block = item.block
         if block.content_type == "placeholder" and (block.text or "").startswith(CLEARED):
@@ -76,13 +76,13 @@ def plan_prune(
         if scanned <= pruning.protect_tokens or seen <= pruning.keep_results or block.group in kept:
             continue
         prunable += block.tokens
-        step = _cleared(item, counter, handles=handles)
-        if step is not None:
-            steps.append(step)
+        removal = _cleared(item, counter, handles=handles)
+        if removal is not None:
+            removals.append(removal)
     plan = None
-    if prunable > pruning.minimum_tokens and steps:
-        plan = _plan(snapshot, pruning.policy, steps[::-1])
-    return PrunePlan(scanned, prunable, len(steps), plan)
+    if prunable > pruning.minimum_tokens and removals:
+        plan = _plan(snapshot, pruning.policy, removals[::-1])
+    return PrunePlan(scanned, prunable, len(removals), plan)
 
 
 def _scanned(snapshot: Snapshot, pruning: Pruning) -> tuple[Item, ...]:
@@ -95,7 +95,7 @@ def _scanned(snapshot: Snapshot, pruning: Pruning) -> tuple[Item, ...]:
     return snapshot.items[: users[-pruning.skipped_user_turns]]
 
 
-def _cleared(item: Item, counter: TokenCounter, *, handles: bool) -> Step | None:
+def _cleared(item: Item, counter: TokenCounter, *, handles: bool) -> Removal | None:
     """The marker in the place of a result; None where it would not be smaller."""
     block = item.block
     handle = (block.handle or handle_of(block.id)) if handles else None
@@ -103,17 +103,17 @@ def _cleared(item: Item, counter: TokenCounter, *, handles: bool) -> Step | None
     tokens = counter.count(text)
     if tokens >= block.tokens:
         return None
-    return Step("mask", (block,), 0.0, {}, "beyond the protected results", text, tokens)
+    return Removal("mask", (block,), 0.0, {}, "beyond the protected results", text, tokens)
 
 
-def _plan(snapshot: Snapshot, policy: str, steps: list[Step]) -> EvictionPlan:
-    taken = {step.blocks[0].id for step in steps}
+def _plan(snapshot: Snapshot, policy: str, removals: list[Removal]) -> EvictionPlan:
+    taken = {removal.blocks[0].id for removal in removals}
     first = next(at for at, item in enumerate(snapshot.items) if item.block.id in taken)
     return EvictionPlan(
         version=snapshot.version,
         policy=policy,
         grade="open_cycle",
-        needed_tokens=sum(step.freed for step in steps),
-        steps=tuple(steps),
+        needed_tokens=sum(removal.freed for removal in removals),
+        removals=tuple(removals),
         cache_cost_tokens=sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken),
     )

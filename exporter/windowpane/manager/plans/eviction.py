@@ -23,7 +23,7 @@ LISTED_CANDIDATES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Removal:
     """One thing that leaves: a tool result behind a placeholder, or a whole group."""
 
     form: Literal["mask", "drop"]
@@ -48,7 +48,7 @@ class EvictionPlan:
     policy: str
     grade: Grade
     needed_tokens: int
-    steps: tuple[Step, ...] = ()
+    removals: tuple[Removal, ...] = ()
     cache_cost_tokens: int = 0
     """Tokens behind the first edited block, which the prompt cache would no longer serve."""
     candidates: tuple[Candidate, ...] = ()
@@ -56,7 +56,7 @@ class EvictionPlan:
     @property
     def freed_tokens(self) -> int:
         """Tokens freed, net of placeholders."""
-        return sum(step.freed for step in self.steps)
+        return sum(removal.freed for removal in self.removals)
 
     @property
     def shortfall_tokens(self) -> int:
@@ -132,30 +132,30 @@ def plan_eviction(
     ranking = _Ranking([item for group in free for item in group.items], snapshot, policy)
     if policy.only is not None:
         free = [group for group in free if all(item.block.content_type in policy.only for item in group.items)]
-    steps: list[Step] = []
+    removals: list[Removal] = []
     freed = 0
     if needed_tokens > 0 and policy.masks:
-        for step in _masks(ranking, snapshot, counter, handles=handles):
-            steps.append(step)
-            freed += step.freed
+        for removal in _masks(ranking, snapshot, counter, handles=handles):
+            removals.append(removal)
+            freed += removal.freed
             if freed >= needed_tokens:
                 break
     if freed < needed_tokens:
-        steps = _drop(steps, needed_tokens, free=free, ranking=ranking, snapshot=snapshot, policy=policy)
-    steps = _without_surplus(steps, needed_tokens)
-    taken = {block.id for step in steps for block in step.blocks}
+        removals = _drop(removals, needed_tokens, free=free, ranking=ranking, snapshot=snapshot, policy=policy)
+    removals = _without_surplus(removals, needed_tokens)
+    taken = {block.id for removal in removals for block in removal.blocks}
     return EvictionPlan(
         version=snapshot.version,
         policy=policy.name,
         grade=grade,
         needed_tokens=needed_tokens,
-        steps=tuple(steps),
+        removals=tuple(removals),
         cache_cost_tokens=_behind(snapshot, taken),
         candidates=_candidates(ranking, taken, listed, masks=policy.masks),
     )
 
 
-def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, handles: bool) -> Iterator[Step]:
+def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, handles: bool) -> Iterator[Removal]:
     """Masks in order of score, each worked out only when it is asked for; none that would not save anything."""
     for row in ranking.order:
         item = ranking.items[row]
@@ -169,18 +169,18 @@ def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, hand
         tokens = counter.count(text)
         if tokens < block.tokens:
             terms = ranking.terms(row)
-            yield Step("mask", (block,), ranking.scores[row], terms, _why(item, terms), text, tokens)
+            yield Removal("mask", (block,), ranking.scores[row], terms, _why(item, terms), text, tokens)
 
 
 def _drop(
-    steps: list[Step],
+    removals: list[Removal],
     needed_tokens: int,
     *,
     free: Sequence[Group],
     ranking: _Ranking,
     snapshot: Snapshot,
     policy: Policy,
-) -> list[Step]:
+) -> list[Removal]:
     """The steps with whole groups dropped on top, least worth keeping first, until enough is freed."""
     later = {item.block.digest: item.block.id for item in snapshot.items if item.block.digest}
     droppable = [
@@ -189,18 +189,18 @@ def _drop(
         if policy.drops == "any" or _spent(group, later, snapshot)
     ]
     droppable.sort(key=lambda pair: (pair[0], pair[1].position))
-    freed = sum(step.freed for step in steps)
+    freed = sum(removal.freed for removal in removals)
     for score, group in droppable:
         if freed >= needed_tokens:
             break
         members = {item.block.id for item in group.items}
-        freed -= sum(step.freed for step in steps if step.blocks[0].id in members)
-        steps = [step for step in steps if step.blocks[0].id not in members]
+        freed -= sum(removal.freed for removal in removals if removal.blocks[0].id in members)
+        removals = [removal for removal in removals if removal.blocks[0].id not in members]
         terms = ranking.terms(ranking.row(group.items[0].block.id))
         reason = "oldest and least used" if policy.drops == "any" else "expired"
-        steps.append(Step("drop", tuple(item.block for item in group.items), score, terms, reason))
+        removals.append(Removal("drop", tuple(item.block for item in group.items), score, terms, reason))
         freed += group.tokens
-    return steps
+    return removals
 
 
 def _group_score(group: Group, ranking: _Ranking) -> float:
@@ -236,14 +236,14 @@ def _why(item: Item, terms: Mapping[str, float]) -> str:
     return "least worth keeping"
 
 
-def _without_surplus(steps: Sequence[Step], needed_tokens: int) -> list[Step]:
+def _without_surplus(removals: Sequence[Removal], needed_tokens: int) -> list[Removal]:
     """The steps without those that turn out not to be needed, most worth keeping first."""
-    surplus = sum(step.freed for step in steps) - needed_tokens
-    kept = list(steps)
-    for step in sorted(steps, key=lambda step: -step.score):
-        if 0 < step.freed <= surplus:
-            kept.remove(step)
-            surplus -= step.freed
+    surplus = sum(removal.freed for removal in removals) - needed_tokens
+    kept = list(removals)
+    for removal in sorted(removals, key=lambda removal: -removal.score):
+        if 0 < removal.freed <= surplus:
+            kept.remove(removal)
+            surplus -= removal.freed
     return kept
 
 

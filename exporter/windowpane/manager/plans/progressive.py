@@ -91,7 +91,7 @@ class _Root(NamedTuple):
 
 
 @dataclass(slots=True)
-class Levelled:
+class ShortenedBlocks:
     """What is known of the blocks that were shortened: their originals, their level, the texts of each level."""
 
     _roots: dict[str, _Root] = field(default_factory=dict)
@@ -141,7 +141,7 @@ def level_of(age_turns: int, levels: Sequence[Level] = LEVELS) -> int:
 
 
 def plan_progressive(
-    snapshot: Snapshot, known: Levelled, target_tokens: int, *, levels: Sequence[Level] = LEVELS
+    snapshot: Snapshot, known: ShortenedBlocks, target_tokens: int, *, levels: Sequence[Level] = LEVELS
 ) -> ProgressivePlan:
     """The blocks whose age takes them further than their level, oldest first, until the target can be met."""
     fixed = never_removed(snapshot, groups_of(snapshot.items))

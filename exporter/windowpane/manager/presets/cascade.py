@@ -16,7 +16,7 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import HYBRID_WEIGHTS, Policy
 from windowpane.manager.presets.preset import Preset
 from windowpane.manager.settings import EngineSettings
-from windowpane.manager.steps.ladder import cascade_ladder
+from windowpane.manager.steps.cascade import cascade_from_thresholds
 
 YELLOW: Final = 0.50
 ORANGE: Final = 0.75
@@ -86,7 +86,7 @@ CASCADE: Final = Preset(
     name="cascade",
     window=window,
     control=EngineSettings(
-        ladder=cascade_ladder({name: ratio for ratio, name in CASCADE_MAP.items()}),
+        cascade=cascade_from_thresholds({name: ratio for ratio, name in CASCADE_MAP.items()}),
         levels_of=levels,
         policy=Policy("hybrid", HYBRID_WEIGHTS),
         checkpoint_ratio=CHECKPOINT,

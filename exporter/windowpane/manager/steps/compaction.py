@@ -22,7 +22,7 @@ from windowpane.manager.plans.acceptance import reject
 from windowpane.manager.plans.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.truncation import middle_out
-from windowpane.manager.steps.eviction import NOTHING, REPLANS, Outcome
+from windowpane.manager.steps.eviction import NOT_DONE, REPLANS, StepResult
 from windowpane.manager.steps.summary import COMPACTOR, Draft, Stretch, Writer, offer
 
 OVERFLOW: Final = "overflow"
@@ -54,7 +54,7 @@ def compact(
     trigger: str,
     shape: Shape = ENGINE_SHAPE,
     writer: Writer = COMPACTOR,
-) -> Effect[Outcome]:
+) -> Effect[StepResult]:
     """Replace the older conversation by a summary; reports acceptance, rejection and fidelity.
 
     Where the window changed while the summary was written, the plan is made again; the summary is used if that
@@ -62,7 +62,7 @@ def compact(
     written no other is begun, unless the window is about to overflow or did.
     """
     if trigger != OVERFLOW and is_room_coming(engine, levels):
-        return NOTHING
+        return NOT_DONE
     engine.compacting += 1
     try:
         return (yield from _compact(engine, limits, levels, trigger=trigger, shape=shape, writer=writer))
@@ -72,24 +72,24 @@ def compact(
 
 def _compact(
     engine: Engine, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape, writer: Writer
-) -> Effect[Outcome]:
+) -> Effect[StepResult]:
     started = engine.timer()
     made: _Made | None = None
     for _ in range(REPLANS):
         target = engine.raw(levels.target)
         plan = plan_compaction(engine.snapshot(limits), target, shape)
         if plan is None:
-            return NOTHING
+            return NOT_DONE
         if made is None or not made.ids <= {block.id for block in plan.removed}:
             if made is not None and engine.used() <= levels.target:
-                return Outcome()
+                return StepResult()
             if made is None and not (yield from _is_wanted(engine, plan, trigger, writer)):
-                return NOTHING
+                return NOT_DONE
             made = yield from _make(engine, plan, target, shape=shape, writer=writer)
             if engine.tracker.window.version != plan.version:
                 continue
         return _apply(engine, made, trigger=trigger, writer=writer, started=started)
-    return NOTHING
+    return NOT_DONE
 
 
 def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: Writer) -> Effect[bool]:
@@ -133,7 +133,7 @@ def _originals(blocks: Sequence[Block]) -> list[tuple[str, str]]:
     ]
 
 
-def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started: float) -> Outcome:
+def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started: float) -> StepResult:
     stretch, draft = made.stretch, made.draft
     plan, handle, target = stretch.plan, stretch.handle, stretch.target_tokens
     tracker = engine.tracker
@@ -164,7 +164,7 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started
     if reason:
         if writer.required and engine.breaker.failed():
             tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
-        return NOTHING
+        return NOT_DONE
     engine.forget(plan.removed)
     engine.breaker.succeeded(tracker.turn)
     engine.compacted_turn = tracker.turn
@@ -173,7 +173,7 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started
     )
     freed = plan.removed_tokens - after
     done = f"compacted {len(plan.removed)} blocks into a summary ({draft.method}), {freed:,} tokens freed"
-    return Outcome(done, freed, engine.raw(engine.used()) > target)
+    return StepResult(done, freed, engine.raw(engine.used()) > target)
 
 
 def _results(engine: Engine, plan: CompactionPlan, text: str, handle: str | None) -> list[Block]:

@@ -17,7 +17,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveOriginals, Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels, cache_break_even
-from windowpane.manager.plans.eviction import EvictionPlan, Step, plan_eviction
+from windowpane.manager.plans.eviction import EvictionPlan, Removal, plan_eviction
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import Grade
@@ -37,7 +37,7 @@ CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepResult:
     """What a reduction did."""
 
     done: str = ""
@@ -50,7 +50,7 @@ class Outcome:
         return bool(self.done)
 
 
-NOTHING: Final = Outcome(shortfall=True)
+NOT_DONE: Final = StepResult(shortfall=True)
 
 PlanOf = Callable[[Snapshot, bool], EvictionPlan | None]
 """What to evict from a snapshot; the flag says whether placeholders may promise originals. None for nothing."""
@@ -65,19 +65,19 @@ def evict(
     minimum_tokens: int,
     target_used: int | None = None,
     policy: Policy | None = None,
-) -> Effect[Outcome]:
+) -> Effect[StepResult]:
     """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
     target = levels.target if target_used is None else target_used
     chosen = policy or engine.settings.policy
     if chosen is None:
-        return NOTHING
+        return NOT_DONE
 
     def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: FBT001 (the protocol's shape)
         needed = engine.raw(max(0, engine.used() - target))
         return _best_plan(engine, snapshot, needed, policy=chosen, grades=grades, handles=handles)
 
     if engine.used() <= target:
-        return Outcome()
+        return StepResult()
     return (
         yield from evict_by(engine, limits, plan_of, lambda plan: _worth(engine, levels, plan, minimum_tokens))
     )
@@ -85,16 +85,16 @@ def evict(
 
 def evict_by(
     engine: Engine, limits: WindowLimits, plan_of: PlanOf, worth: Callable[[EvictionPlan], int]
-) -> Effect[Outcome]:
+) -> Effect[StepResult]:
     """Apply what *plan_of* plans, unless it frees less than *worth* says it has to."""
     handles = engine.settings.archive
     for _ in range(REPLANS):
         plan = plan_of(engine.snapshot(limits), handles)
         if plan is None or not plan.needed_tokens:
-            return Outcome()
+            return StepResult()
         if plan.freed_tokens < worth(plan):
             engine.fruitless_used = engine.used()
-            return NOTHING
+            return NOT_DONE
         if handles:
             answer = yield ArchiveOriginals(_originals(plan))
             if answer.failed:
@@ -103,10 +103,10 @@ def evict_by(
             if engine.tracker.window.version != plan.version:
                 continue
         _apply_eviction(engine, plan, handles=handles)
-        count = sum(len(step.blocks) for step in plan.steps)
+        count = sum(len(removal.blocks) for removal in plan.removals)
         done = f"evicted {count} blocks by {plan.policy}, {plan.freed_tokens:,} tokens freed"
-        return Outcome(done, plan.freed_tokens, plan.shortfall_tokens > 0)
-    return NOTHING
+        return StepResult(done, plan.freed_tokens, plan.shortfall_tokens > 0)
+    return NOT_DONE
 
 
 def _best_plan(
@@ -136,8 +136,8 @@ def _worth(engine: Engine, levels: Levels, plan: EvictionPlan, minimum_tokens: i
 def _originals(plan: EvictionPlan) -> tuple[tuple[str, str], ...]:
     return tuple(
         (handle_of(block.id), block.text)
-        for step in plan.steps
-        for block in step.blocks
+        for removal in plan.removals
+        for block in removal.blocks
         if block.text and block.handle is None
     )
 
@@ -146,11 +146,11 @@ def _apply_eviction(engine: Engine, plan: EvictionPlan, *, handles: bool) -> Non
     tracker = engine.tracker
     evicted: list[EvictedBlock] = []
     stand_ins: list[Block] = []
-    for step in plan.steps:
-        stand_in = _stand_in(engine, step, handles=handles)
+    for removal in plan.removals:
+        stand_in = _stand_in(engine, removal, handles=handles)
         if stand_in is not None:
             stand_ins.append(stand_in)
-        evicted.extend(_evicted(step, block, stand_in, handles=handles) for block in step.blocks)
+        evicted.extend(_evicted(removal, block, stand_in, handles=handles) for block in removal.blocks)
     tracker.evict(
         BlocksEvicted(
             policy=plan.policy,
@@ -164,41 +164,41 @@ def _apply_eviction(engine: Engine, plan: EvictionPlan, *, handles: bool) -> Non
         ),
         stand_ins,
     )
-    engine.forget([block for step in plan.steps for block in step.blocks])
+    engine.forget([block for removal in plan.removals for block in removal.blocks])
 
 
-def _stand_in(engine: Engine, step: Step, *, handles: bool) -> Block | None:
-    if step.placeholder is None:
+def _stand_in(engine: Engine, removal: Removal, *, handles: bool) -> Block | None:
+    if removal.placeholder is None:
         return None
-    block = step.blocks[0]
+    block = removal.blocks[0]
     return engine.tracker.stand_in(
         "placeholder",
-        step.placeholder,
-        step.placeholder_tokens,
+        removal.placeholder,
+        removal.placeholder_tokens,
         replaces=block.id,
         count_source=engine.counter.source,
         handle=(block.handle or handle_of(block.id)) if handles else None,
     )
 
 
-def _evicted(step: Step, block: Block, stand_in: Block | None, *, handles: bool) -> EvictedBlock:
+def _evicted(removal: Removal, block: Block, stand_in: Block | None, *, handles: bool) -> EvictedBlock:
     return EvictedBlock(
         block_id=block.id,
         content_type=block.content_type,
         tokens=block.tokens,
-        form=step.form,
-        reason=step.reason,
-        score=round(step.score, 4),
-        terms={name: round(value, 4) for name, value in step.terms.items()},
+        form=removal.form,
+        reason=removal.reason,
+        score=round(removal.score, 4),
+        terms={name: round(value, 4) for name, value in removal.terms.items()},
         replacement=None if stand_in is None else stand_in.id,
-        replacement_tokens=step.placeholder_tokens,
+        replacement_tokens=removal.placeholder_tokens,
         handle=(block.handle or handle_of(block.id)) if handles and block.text else None,
         turn_added=block.turn,
         tool_name=block.tool_name,
     )
 
 
-def cut_within_turn(engine: Engine, *, target_used: int) -> Effect[Outcome]:
+def cut_within_turn(engine: Engine, *, target_used: int) -> Effect[StepResult]:
     """Shorten what is longest, middle-out: tool results, then the model's own words, calls and user messages.
 
     The last resort, until *target_used* is reached: what may not leave stays, but not in full. Originals go to
@@ -219,8 +219,8 @@ def cut_within_turn(engine: Engine, *, target_used: int) -> Effect[Outcome]:
             if block.tokens > level:
                 freed += yield from _shorten(engine, block, level)
     if not freed:
-        return NOTHING
-    return Outcome(
+        return NOT_DONE
+    return StepResult(
         f"shortened the turn's own content, {freed:,} tokens freed", freed, engine.used() > target_used
     )
 

@@ -26,7 +26,7 @@ from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.prompts import MERGE
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import Snapshot, groups_of
-from windowpane.manager.steps.eviction import NOTHING, Outcome
+from windowpane.manager.steps.eviction import NOT_DONE, StepResult
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def merge_texts(texts: Sequence[str]) -> str:
     return "\n".join([newest, "[also, from earlier ones like it:]", *extra]) if extra else newest
 
 
-def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Merge what is alike until the target is reached."""
     freed = count = 0
     for cluster in clusters(engine.snapshot(limits), _likeness(engine))[:MERGES_A_TURN]:
@@ -98,8 +98,8 @@ def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effec
         freed += saved
         count += len(cluster.blocks) if saved else 0
     if not freed:
-        return NOTHING
-    return Outcome(
+        return NOT_DONE
+    return StepResult(
         f"merged {count} blocks that were alike, {freed:,} tokens freed", freed, engine.used() > levels.target
     )
 

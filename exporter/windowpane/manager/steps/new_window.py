@@ -15,26 +15,26 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.checkpoint import checkpoint_of
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import NOTHING, Outcome
+from windowpane.manager.steps.eviction import NOT_DONE, StepResult
 
 CHECKPOINT_TURNS: Final = 5
 """Turns between checkpoints while the window stays above their level."""
 
 
-def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Compact, save a checkpoint, and go on in a new window with what is left."""
     tracker = engine.tracker
     before = engine.used()
     if engine.breaker.open and engine.breaker.reason == NO_PROGRESS:
-        return NOTHING
+        return NOT_DONE
     outcome = yield from compact(engine, limits, levels, trigger="roll")
     if not outcome:
-        return NOTHING
+        return NOT_DONE
     yield from save_checkpoint(engine, "roll")
     _carry_on(engine, "checkpoint", [block for block in tracker.window if block.content_type != "unattributed"])
     engine.breaker.reset()
     freed = before - engine.used()
-    return Outcome(f"{outcome.done}; window {tracker.window_id} opened from a checkpoint", freed)
+    return StepResult(f"{outcome.done}; window {tracker.window_id} opened from a checkpoint", freed)
 
 
 def clear(engine: Engine) -> None:

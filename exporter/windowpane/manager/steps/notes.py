@@ -13,20 +13,20 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import Outcome
+from windowpane.manager.steps.eviction import StepResult
 from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
 
 METHOD: Final = "notes"
 
 
-def may_note(engine: Engine, levels: Levels) -> bool:
+def can_carry_notes(engine: Engine, levels: Levels) -> bool:
     """Whether there are notes that have not been found wanting."""
     return (
         bool(engine.notes.notes) and engine.wanting_notes != engine.notes.notes and engine.used() >= levels.evict
     )
 
 
-def carry_notes(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def carry_notes(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Replace the older conversation by the notes, if they say enough."""
     outcome = yield from compact(engine, limits, levels, trigger="pressure", writer=NOTES)
     if outcome:

@@ -20,7 +20,7 @@ from windowpane.manager.plans.progressive import (
     plan_progressive,
     shorten,
 )
-from windowpane.manager.steps.eviction import NOTHING, Outcome, keep_original
+from windowpane.manager.steps.eviction import NOT_DONE, StepResult, keep_original
 
 BLOCKS_A_TURN: Final = 12
 """Shortened before one call of the agent, at most."""
@@ -37,10 +37,10 @@ class _Draft:
     model_calls: int = 0
 
 
-def let_age(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Shorten content by its age, oldest first, until the target is reached; a text is written once a level."""
     freed = count = asked = 0
-    plan = plan_progressive(engine.snapshot(limits), engine.levelled, engine.raw(levels.target))
+    plan = plan_progressive(engine.snapshot(limits), engine.shortened, engine.raw(levels.target))
     for aged in plan.aged[:BLOCKS_A_TURN]:
         may_ask = asked < MODEL_BLOCKS_A_TURN and not engine.breaker.open
         draft = yield from _draft(engine, aged, may_ask=may_ask)
@@ -49,13 +49,13 @@ def let_age(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outc
         freed += saved
         count += saved > 0
     if not freed:
-        return NOTHING
+        return NOT_DONE
     done = f"shortened {count} older blocks by their age, {freed:,} tokens freed"
-    return Outcome(done, freed, engine.used() > levels.target)
+    return StepResult(done, freed, engine.used() > levels.target)
 
 
 def _draft(engine: Engine, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
-    known = engine.levelled.text(aged)
+    known = engine.shortened.text(aged)
     if known is not None:
         return _Draft(known, "cached")
     calls = 0
@@ -67,10 +67,10 @@ def _draft(engine: Engine, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
         if answer.failed and engine.breaker.failed():
             engine.tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
         if text and engine.counter.count(text) <= aged.max_tokens:
-            engine.levelled.write(aged, text)
+            engine.shortened.write(aged, text)
             return _Draft(text, engine.settings.model, calls)
     text = shorten(aged, engine.counter)
-    engine.levelled.write(aged, text)
+    engine.shortened.write(aged, text)
     return _Draft(text, "extractive", calls)
 
 
@@ -106,7 +106,7 @@ def _replace(engine: Engine, aged: Aged, draft: _Draft) -> Effect[int]:
     )
     if reason:
         return 0
-    engine.levelled.replaced(aged, stand_in)
+    engine.shortened.replaced(aged, stand_in)
     engine.hand_over(block, stand_in)
     engine.assess([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
     return block.tokens - stand_in.tokens

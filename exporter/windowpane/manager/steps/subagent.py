@@ -17,7 +17,7 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import COMPACTION, transcript
 from windowpane.manager.plans.subagent import Returned, Subtask, plan_delegation, returned
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import Outcome
+from windowpane.manager.steps.eviction import StepResult
 from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
 
 METHOD: Final = "subagent"
@@ -37,12 +37,12 @@ def delegate(engine: Engine, subtask: Subtask) -> Effect[Returned | None]:
     return back
 
 
-def may_delegate(engine: Engine, levels: Levels) -> bool:
+def can_delegate(engine: Engine, levels: Levels) -> bool:
     """Whether a sub-agent may be asked to look through the older conversation."""
     return engine.settings.subagent and levels.evict <= engine.used() and not engine.breaker.open
 
 
-def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Replace the older conversation by what a sub-agent with a clean window reports of it."""
     return compact(engine, limits, levels, trigger="pressure", writer=SUBAGENT)
 

@@ -14,7 +14,7 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
-from windowpane.manager.steps.eviction import NOTHING, Outcome, keep_original
+from windowpane.manager.steps.eviction import NOT_DONE, StepResult, keep_original
 
 RESULTS_A_TURN: Final = 3
 """Calls of the model before one call of the agent, at most."""
@@ -23,7 +23,7 @@ SHARE: Final = 0.25
 SHOWN_CHARACTERS: Final = 80_000
 
 
-def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Replace the largest tool results by what a model says they found, until the target is reached.
 
     Results that never leave, and those that were shortened before, stay as they are. A model that fails is not
@@ -38,8 +38,8 @@ def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> E
         freed += saved
         count += saved > 0
     if not freed:
-        return NOTHING
-    return Outcome(
+        return NOT_DONE
+    return StepResult(
         f"summarised {count} tool results, {freed:,} tokens freed", freed, engine.used() > levels.target
     )
 

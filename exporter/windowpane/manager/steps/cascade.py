@@ -1,7 +1,6 @@
-"""The cascade: an ordered ladder of reductions, cheap ones first, each taken only while the window is too full.
+"""The cascade: steps that reduce the window, low-cost ones first, each run only while the window is too full.
 
-The rungs are data. A session climbs those its settings name, in that order; another strategy joins by registering
-a rung.
+Steps are data. A session runs those that its settings name, in that order; register a step to add a strategy.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.settings import SAFETY_NET
 from windowpane.manager.status import Action
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import NOTHING, Outcome, cut_within_turn, evict
+from windowpane.manager.steps.eviction import NOT_DONE, StepResult, cut_within_turn, evict
 from windowpane.manager.steps.merging import merge_similar
 from windowpane.manager.steps.new_window import roll
-from windowpane.manager.steps.notes import carry_notes, may_note
-from windowpane.manager.steps.progressive import let_age
-from windowpane.manager.steps.subagent import delegate_history, may_delegate
+from windowpane.manager.steps.notes import can_carry_notes, carry_notes
+from windowpane.manager.steps.progressive import summarize_progressively
+from windowpane.manager.steps.subagent import can_delegate, delegate_history
 from windowpane.manager.steps.tool_results import summarize_results
 
 _log = logging.getLogger(__name__)
 
 
-class Tally:
-    """What a hook has done so far."""
+class CascadeResult:
+    """What the steps of one hook call have done so far."""
 
     def __init__(self) -> None:
         self.action: Action = "none"
         self.done: list[str] = []
         self.freed = 0
 
-    def note(self, action: Action, outcome: Outcome) -> None:
+    def add(self, action: Action, outcome: StepResult) -> None:
         """Add what a reduction did, if it did anything."""
         if outcome:
             self.action = action
@@ -50,48 +49,48 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
-    """One reduction, and when it is due."""
+class Step:
+    """One reduction, and the condition under which it is due."""
 
     action: Action
     due: Callable[[Engine, Levels], bool]
-    """Asked when the ladder reaches it, with what the rungs before have freed."""
-    run: Callable[[Engine, WindowLimits, Levels], Effect[Outcome]]
-    until_roll: bool = False
-    """Whether it is left out where a new window begins: what it would do, that does too."""
+    """Evaluated when the cascade reaches the step, after the steps before it have run."""
+    run: Callable[[Engine, WindowLimits, Levels], Effect[StepResult]]
+    skipped_before_rollover: bool = False
+    """Skip the step from the rollover level on: a rollover compacts too."""
 
     def is_due(self, engine: Engine, levels: Levels) -> bool:
-        """Whether to take it now."""
-        return not (self.until_roll and engine.used() >= levels.roll) and self.due(engine, levels)
+        """Return whether to run the step now."""
+        return not (self.skipped_before_rollover and engine.used() >= levels.roll) and self.due(engine, levels)
 
 
-def climb(engine: Engine, limits: WindowLimits, levels: Levels, tally: Tally) -> Effect[None]:
-    """Take each rung that is due, in the order of the session's settings."""
-    yield from take(engine.settings.ladder, engine, limits, levels, tally)
+def run_cascade(engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult) -> Effect[None]:
+    """Run each step that is due, in the order of the session's settings."""
+    yield from run_steps(engine.settings.cascade, engine, limits, levels, result)
 
 
-def take(
-    ladder: Sequence[str | Rung], engine: Engine, limits: WindowLimits, levels: Levels, tally: Tally
+def run_steps(
+    steps: Sequence[str | Step], engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult
 ) -> Effect[None]:
-    """Take each rung of *ladder* that is due, in order; one that fails is passed over, and logged once."""
-    for step in ladder:
-        rung = RUNGS.get(step) if isinstance(step, str) else step
-        if rung is None:
-            raise ConfigurationError("compression.cascade", f"{step!r} is no rung", expected=", ".join(RUNGS))
+    """Run each of *steps* that is due, in order; one that fails is skipped, and logged once."""
+    for entry in steps:
+        step = STEPS.get(entry) if isinstance(entry, str) else entry
+        if step is None:
+            raise ConfigurationError("compression.cascade", f"{entry!r} is not a step", expected=", ".join(STEPS))
         try:
-            if rung.is_due(engine, levels):
-                tally.note(rung.action, (yield from rung.run(engine, limits, levels)))
+            if step.is_due(engine, levels):
+                result.add(step.action, (yield from step.run(engine, limits, levels)))
         except Exception:  # noqa: BLE001 (a policy, summarizer or strategy may be the user's code)
-            name = step if isinstance(step, str) else rung.action
-            if name not in engine.broken_rungs:
-                engine.broken_rungs.add(name)
-                _log.exception("%s failed; what comes after it on the ladder is tried instead", name)
+            name = entry if isinstance(entry, str) else step.action
+            if name not in engine.failed_steps:
+                engine.failed_steps.add(name)
+                _log.exception("%s failed; the steps after it are tried instead", name)
 
 
-def _evict(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _evict(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Merge what is alike, where the policy does, and evict what is still too much."""
     policy = engine.settings.policy
-    merged = NOTHING
+    merged = NOT_DONE
     if policy is not None and policy.merges:
         merged = yield from merge_similar(engine, limits, levels)
     if merged and not merged.shortfall:
@@ -99,60 +98,60 @@ def _evict(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outco
     evicted = yield from evict(engine, limits, levels, grades=GRADES[:2], minimum_tokens=levels.minimum_saving)
     if not (merged and evicted):
         return merged or evicted
-    return Outcome(
+    return StepResult(
         f"{merged.done}; {evicted.done}", merged.freed_tokens + evicted.freed_tokens, evicted.shortfall
     )
 
 
-def _evict_hard(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _evict_hard(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     return evict(engine, limits, levels, grades=GRADES[2:], minimum_tokens=1)
 
 
-def _evict_anything(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _evict_anything(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Drop whatever may be dropped: nothing that can still leave may make a call impossible."""
     if engine.settings.policy is None:
-        return NOTHING
+        return NOT_DONE
     policy = replace(engine.settings.policy, drops="any")
     return (yield from evict(engine, limits, levels, grades=GRADES[2:], minimum_tokens=1, policy=policy))
 
 
-def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     return compact_unless_stopped(engine, limits, levels, trigger="pressure")
 
 
 def compact_unless_stopped(
     engine: Engine, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape = ENGINE_SHAPE
-) -> Effect[Outcome]:
+) -> Effect[StepResult]:
     """Compact, unless the breaker is open; reports when it opens now."""
     breaker = engine.breaker
     was_open = breaker.open
     if not breaker.due(engine.tracker.turn):
         if not was_open:
             engine.tracker.record(BreakerOpened(breaker.reason, breaker.attempts))
-        return NOTHING
+        return NOT_DONE
     return (yield from compact(engine, limits, levels, trigger=trigger, shape=shape))
 
 
-def cascade_ladder(begins: Mapping[str, float]) -> tuple[str | Rung, ...]:
-    """A ladder whose compression strategies begin at given utilizations; one that is not named is not used."""
+def cascade_from_thresholds(begins: Mapping[str, float]) -> tuple[str | Step, ...]:
+    """Return a cascade whose compression strategies start at given utilizations; others are not used."""
     named = [_beginning(ratio, name) for name, ratio in sorted(begins.items(), key=lambda item: item[1])]
     return ("eviction", *named, "roll", *SAFETY_NET)
 
 
-def _beginning(ratio: float, name: str) -> Rung:
-    """The engine's rung from *ratio* on; one that begins where a new window would is taken before that."""
-    rung = RUNGS[name]
+def _beginning(ratio: float, name: str) -> Step:
+    """The engine's step from *ratio* on; one that starts at the rollover level runs before the rollover."""
+    step = STEPS[name]
 
     def due(engine: Engine, levels: Levels) -> bool:
         begin = levels.evict if engine.limits is None else engine.limits.at(ratio)
         if engine.used() < begin:
             return False
-        return rung.due(engine, levels) if begin >= levels.roll else rung.is_due(engine, levels)
+        return step.due(engine, levels) if begin >= levels.roll else step.is_due(engine, levels)
 
-    return Rung(rung.action, due, rung.run)
+    return Step(step.action, due, step.run)
 
 
-def background_compaction(begin_ratio: float | None = None) -> Rung:
+def background_compaction(begin_ratio: float | None = None) -> Step:
     """After a turn: compact where a call would otherwise have to wait for it.
 
     *begin_ratio* is the utilization from which compaction was chosen; it begins there, or where checkpoints do if
@@ -168,13 +167,13 @@ def background_compaction(begin_ratio: float | None = None) -> Rung:
             return used >= levels.checkpoint or min(used, engine.sent) >= levels.evict
         return used >= max(levels.evict, min(levels.checkpoint, engine.limits.at(begin_ratio)))
 
-    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Outcome]:
+    def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         return _compact(engine, limits, levels.above(engine.standing()))
 
-    return Rung("compact", due, run)
+    return Step("compact", due, run)
 
 
-def _cut(engine: Engine, limits: WindowLimits, _levels: Levels) -> Effect[Outcome]:
+def _cut(engine: Engine, limits: WindowLimits, _levels: Levels) -> Effect[StepResult]:
     return cut_within_turn(engine, target_used=limits.usable_tokens)
 
 
@@ -192,7 +191,7 @@ def _may_compact(engine: Engine, levels: Levels) -> bool:
 
 def is_left_to_turn_end(engine: Engine, levels: Levels) -> bool:
     """Whether the conversation is compacted between turns, and this call can be made before that."""
-    between = any(rung.action == "compact" for rung in engine.settings.after_turn)
+    between = any(step.action == "compact" for step in engine.settings.after_turn)
     return between and engine.used() < max(levels.compact, levels.checkpoint)
 
 
@@ -204,28 +203,31 @@ def _worth_evicting(engine: Engine, levels: Levels) -> bool:
     return before is None or used >= levels.compact or used >= before + max(1, levels.minimum_saving // 2)
 
 
-RUNGS: Final[dict[str, Rung]] = {
-    "eviction": Rung("evict", _worth_evicting, _evict),
-    "tool_result_summarization": Rung(
+STEPS: Final[dict[str, Step]] = {
+    "eviction": Step("evict", _worth_evicting, _evict),
+    "tool_result_summarization": Step(
         "compact",
         lambda engine, levels: _may_summarize(engine) and engine.used() >= levels.evict,
         summarize_results,
-        until_roll=True,
+        skipped_before_rollover=True,
     ),
-    "progressive_summarization": Rung(
-        "compact", lambda engine, levels: engine.used() >= levels.evict, let_age, until_roll=True
-    ),
-    "compaction": Rung("compact", _may_compact, _compact, until_roll=True),
-    "note_taking": Rung("compact", may_note, carry_notes, until_roll=True),
-    "subagent_delegation": Rung(
+    "progressive_summarization": Step(
         "compact",
-        lambda engine, levels: may_delegate(engine, levels) and not is_left_to_turn_end(engine, levels),
-        delegate_history,
-        until_roll=True,
+        lambda engine, levels: engine.used() >= levels.evict,
+        summarize_progressively,
+        skipped_before_rollover=True,
     ),
-    "roll": Rung("roll", lambda engine, levels: engine.used() >= levels.roll, roll),
-    "hard_eviction": Rung("evict", lambda engine, levels: engine.used() > levels.ceiling, _evict_hard),
-    "truncation": Rung("evict", lambda engine, levels: engine.used() > levels.ceiling, _cut),
-    "last_eviction": Rung("evict", lambda engine, levels: engine.used() > levels.ceiling, _evict_anything),
+    "compaction": Step("compact", _may_compact, _compact, skipped_before_rollover=True),
+    "note_taking": Step("compact", can_carry_notes, carry_notes, skipped_before_rollover=True),
+    "subagent_delegation": Step(
+        "compact",
+        lambda engine, levels: can_delegate(engine, levels) and not is_left_to_turn_end(engine, levels),
+        delegate_history,
+        skipped_before_rollover=True,
+    ),
+    "roll": Step("roll", lambda engine, levels: engine.used() >= levels.roll, roll),
+    "hard_eviction": Step("evict", lambda engine, levels: engine.used() > levels.ceiling, _evict_hard),
+    "truncation": Step("evict", lambda engine, levels: engine.used() > levels.ceiling, _cut),
+    "last_eviction": Step("evict", lambda engine, levels: engine.used() > levels.ceiling, _evict_anything),
 }
-"""Every rung by name. The default order is that of the settings."""
+"""Every step by name. The default order is that of the settings."""
