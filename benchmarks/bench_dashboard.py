@@ -28,10 +28,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.charts import session_picture
+from windowpane_dashboard.charts.window_chart import window_chart
 from windowpane_dashboard.queries.filters import FleetFilters
-from windowpane_dashboard.queries.sessions import fleet, fleet_frame, timeline
-from windowpane_dashboard.queries.window import left_by, window_at
+from windowpane_dashboard.queries.fleet import fleet_frame, read_fleet
+from windowpane_dashboard.queries.timeline import read_timeline
+from windowpane_dashboard.queries.window import removed_blocks, window_at
 from windowpane_dashboard.server.background import serving
 from windowpane_dashboard.server.launch import APP, warm_up
 from windowpane_dashboard.style.theme import LIGHT
@@ -208,14 +209,12 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
     now, middle = time.time(), turns // 2
 
     def draw() -> None:
-        drawn = timeline(store, LONGEST)
-        session_picture(
-            drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets
-        ).to_json()
+        drawn = read_timeline(store, LONGEST)
+        window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets).to_json()
 
     def at_turn() -> None:
         window_at(store, LONGEST, middle)
-        left_by(store, LONGEST, middle)
+        removed_blocks(store, LONGEST, middle)
         store.events(EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle))
 
     def page(**asked: str) -> None:
@@ -223,8 +222,8 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         store.count_events(EventFilter(**asked))
 
     return {
-        "fleet: list, alerts, frame": lambda: fleet_frame(fleet(store, FleetFilters()), now),
-        "session: timeline read": lambda: timeline(store, LONGEST),
+        "fleet: list, alerts, frame": lambda: fleet_frame(read_fleet(store, FleetFilters()), now),
+        "session: timeline read": lambda: read_timeline(store, LONGEST),
         "session: timeline read and picture": draw,
         "turn: window, departures, events": at_turn,
         "audit: a page of all events": lambda: store.events(EventFilter(limit=101, newest_first=True)),

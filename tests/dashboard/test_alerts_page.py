@@ -17,19 +17,19 @@ from windowpane.core.events import AlertFired, AlertResolved, Event, Notificatio
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import AlertRow
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
+from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.queries.alerts import (
+    alert_bars,
     alert_frame,
-    alerts_answer,
+    alerts_headline,
     deliveries,
-    firings,
-    lane_frame,
+    delivery_state,
+    delivery_text,
+    firing_key,
     outcome_of,
-    pick_of,
-    quantity_words,
+    quantity_text,
+    read_firings,
     resolution,
-    told,
-    told_words,
 )
 from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.style.theme import DARK, LIGHT
@@ -71,7 +71,7 @@ def test_an_older_recording_that_is_imported_later_is_listed_below(
     """Firings stand in the order of their times, not of their import."""
     alert_store.append(builders.rich(start=1_700_000_000.0, session_id="last-year"))
 
-    listed = firings(alert_store, AlertFilters()).rows
+    listed = read_firings(alert_store, AlertFilters()).rows
 
     assert {row.session_id for row in listed} == {"refactor-api", "last-year"}
     assert [row.fired_at for row in listed] == sorted((row.fired_at or 0 for row in listed), reverse=True)
@@ -80,22 +80,22 @@ def test_an_older_recording_that_is_imported_later_is_listed_below(
 def test_firings_say_how_they_ended_and_who_was_told(alert_store: SqliteStore) -> None:
     """One row a firing, with its end, its length and its deliveries in words."""
     now = time.time()
-    listed = firings(alert_store, AlertFilters())
+    listed = read_firings(alert_store, AlertFilters())
 
     frame = alert_frame(listed, now).set_index("alert")
 
     assert frame.loc["Window in red", "ended"] == "at turn 15"
     assert frame.loc["Window in red", "lasted"].startswith("1 turn, ")
-    assert frame.loc["Window in red", "told"] == "failed: json; arrived: log"
+    assert frame.loc["Window in red", "delivery"] == "failed: json; delivered: log"
     assert frame.loc["Red soon", "ended"] == "fires now"
-    assert frame.loc["Red soon", "told"] == "nobody"
-    assert "1 warning" in alerts_answer(listed, now)
-    assert "1 message did not arrive" in alerts_answer(listed, now)
+    assert frame.loc["Red soon", "delivery"] == "none"
+    assert "1 warning" in alerts_headline(listed, now)
+    assert "1 message did not arrive" in alerts_headline(listed, now)
 
 
 def test_what_never_resolved_ends_with_its_session(alert_store: SqliteStore) -> None:
     """Once the session is no longer live nothing is said to fire now."""
-    listed = firings(alert_store, AlertFilters())
+    listed = read_firings(alert_store, AlertFilters())
     later = time.time() + 86_400
     row = by_name(alert_store, "red_soon")
 
@@ -103,7 +103,7 @@ def test_what_never_resolved_ends_with_its_session(alert_store: SqliteStore) -> 
 
     assert not outcome.now
     assert outcome.words == "until the recording stops"
-    assert alerts_answer(listed, later).startswith("Nothing fires now; ")
+    assert alerts_headline(listed, later).startswith("Nothing fires now; ")
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_what_never_resolved_ends_with_its_session(alert_store: SqliteStore) -> 
         (AlertFilters(severity="critical"), {"utilization"}),
         (AlertFilters(alert="red_soon"), {"red_soon"}),
         (AlertFilters(state="resolved"), {"utilization"}),
-        (AlertFilters(told="failed"), {"utilization"}),
-        (AlertFilters(told="nobody", state="firing"), {"red_soon"}),
-        (AlertFilters(told="arrived"), set()),
+        (AlertFilters(delivery="failed"), {"utilization"}),
+        (AlertFilters(delivery="none", state="firing"), {"red_soon"}),
+        (AlertFilters(delivery="delivered"), set()),
         (AlertFilters(session="quiet"), set()),
     ],
 )
 def test_filters_narrow(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
     """Each filter leaves what it names; one failed message outweighs an arrived one."""
-    found = {row.alert for row in firings(alert_store, filters).rows}
+    found = {row.alert for row in read_firings(alert_store, filters).rows}
 
     assert {name for name in found if name in ("utilization", "red_soon")} == alerts
 
@@ -135,11 +135,11 @@ def test_each_message_is_listed_with_its_fate(alert_store: SqliteStore) -> None:
         ("log", "firing", True), ("log", "resolved", True), ("json", "firing", False),
     ]  # fmt: skip
     assert sent[-1].reason == "HTTP 503"
-    assert told(row) == "failed"
-    assert "arrived: log" in told_words(row)
+    assert delivery_state(row) == "failed"
+    assert "delivered: log" in delivery_text(row)
     ended = resolution(alert_store, row)
     assert ended is not None
-    assert quantity_words("utilization", ended.value) == "41%"
+    assert quantity_text("utilization", ended.value) == "41%"
     assert resolution(alert_store, by_name(alert_store, "red_soon")) is None
 
 
@@ -169,9 +169,9 @@ def test_messages_are_found_behind_any_number_of_others(empty_store: SqliteStore
 @pytest.mark.parametrize("along", ["time", "turn"])
 def test_the_lanes_hold_every_firing(alert_store: SqliteStore, palette: Any, along: Any) -> None:
     """A mark a firing, coloured by severity, ringed where chosen; an arrow where it goes on."""
-    lanes = lane_frame(firings(alert_store, AlertFilters()), time.time())
+    lanes = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
 
-    figure = alert_lanes(lanes, palette, along=along, chosen=0)
+    figure = alert_chart(lanes, palette, along=along, chosen=0)
 
     marks = [trace for trace in figure.data if trace.customdata is not None]
     assert sorted(place for trace in marks for place in trace.customdata) == list(range(len(lanes)))
@@ -183,9 +183,9 @@ def test_the_lanes_hold_every_firing(alert_store: SqliteStore, palette: Any, alo
 
 def test_lanes_along_time_show_the_readers_clock(alert_store: SqliteStore) -> None:
     """Marks stand where the reader's clock stood, the axis names the zone, and pointing at one tells UTC."""
-    lanes = lane_frame(firings(alert_store, AlertFilters()), time.time())
+    lanes = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
     drawn = {
-        zone: alert_lanes(lanes, LIGHT, along="time", zone=ZoneInfo(zone), zone_words=zone)
+        zone: alert_chart(lanes, LIGHT, along="time", zone=ZoneInfo(zone), reader_zone_label=zone)
         for zone in ("UTC", "Asia/Kolkata")
     }
 
@@ -197,7 +197,7 @@ def test_lanes_along_time_show_the_readers_clock(alert_store: SqliteStore) -> No
 
 def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:
     """A missing time, or years between firings, chooses turns; within days it is time."""
-    lanes = lane_frame(firings(alert_store, AlertFilters()), time.time())
+    lanes = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
 
     assert natural_axis(lanes) == "time"
     assert natural_axis(lanes.assign(start=None)) == "turn"
@@ -223,7 +223,7 @@ def test_an_address_opens_one_firing(
     alert_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
 ) -> None:
     """Filters and the chosen firing come from the address."""
-    app = open_page("alerts", state="firing", pick=pick_of(by_name(alert_store, "red_soon")))
+    app = open_page("alerts", state="firing", pick=firing_key(by_name(alert_store, "red_soon")))
 
     assert not app.exception
     assert next(box for box in app.selectbox if box.label == "State").value == "firing"

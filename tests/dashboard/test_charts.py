@@ -17,15 +17,17 @@ from hypothesis.extra import numpy as hnp
 from windowpane.store.records import AlertRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane.text.labels import COMPONENT_WORDS
-from windowpane_dashboard.charts import cache_chart, cost_chart, facts_bar, session_picture, window_strip
-from windowpane_dashboard.charts.block_strip import MAXIMUM_BLOCKS, segments, ticks
-from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, kept_rows
+from windowpane_dashboard.charts.costs import cache_chart, cost_chart
+from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
+from windowpane_dashboard.charts.facts import facts_bar
 from windowpane_dashboard.charts.layout import CONFIG, plain
-from windowpane_dashboard.charts.window_chart import STACKING, natural_scale
-from windowpane_dashboard.queries import sessions as queries
-from windowpane_dashboard.queries import window as window_queries
+from windowpane_dashboard.charts.window_chart import STACKING, natural_scale, window_chart
+from windowpane_dashboard.queries.compressions import facts_frame, read_compressions, sides
 from windowpane_dashboard.queries.filters import FleetFilters
-from windowpane_dashboard.queries.sessions import Timeline
+from windowpane_dashboard.queries.fleet import Fleet, firing_now, firing_text, fleet_frame, read_fleet
+from windowpane_dashboard.queries.timeline import Timeline, read_timeline, turns_frame
+from windowpane_dashboard.queries.window import removed_blocks, window_at, window_frame
+from windowpane_dashboard.sections.block_strip import MAXIMUM_BLOCKS, segments, ticks, window_strip
 from windowpane_dashboard.sections.window import last_eviction
 from windowpane_dashboard.style.theme import DARK, LIGHT, Palette
 
@@ -33,7 +35,7 @@ from windowpane_dashboard.style.theme import DARK, LIGHT, Palette
 @pytest.fixture
 def rich(small_store: SqliteStore) -> Timeline:
     """The session in which everything happens."""
-    return queries.timeline(small_store, "refactor-api")
+    return read_timeline(small_store, "refactor-api")
 
 
 @given(
@@ -47,7 +49,7 @@ def rich(small_store: SqliteStore) -> Timeline:
 )
 def test_reduction_never_hides_a_spike(series: np.ndarray, limit: int) -> None:
     """Whatever is left out, every column keeps its extremes, both ends stay, and the order holds."""
-    kept = kept_rows(series, limit)
+    kept = downsampled_rows(series, limit)
 
     assert len(kept) <= max(limit, len(series) if len(series) <= limit else 0)
     assert (np.diff(kept) > 0).all()
@@ -62,7 +64,7 @@ def test_reduction_never_hides_a_spike(series: np.ndarray, limit: int) -> None:
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 def test_the_picture_stacks_to_what_was_used(rich: Timeline, palette: Palette) -> None:
     """At every turn the stacked components sum to the used tokens, in the colours of the palette."""
-    figure = session_picture(rich.turns, rich.spans, rich.marks, palette, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, palette, selected=5)
     stacked = [trace for trace in figure.data if trace.stackgroup == "window"]
 
     assert np.allclose(sum(np.asarray(trace.y) for trace in stacked), rich.turns["used"])
@@ -73,7 +75,7 @@ def test_the_picture_stacks_to_what_was_used(rich: Timeline, palette: Palette) -
 
 def test_the_picture_marks_every_event_with_its_letter(rich: Timeline) -> None:
     """All seven kinds happened, each has a row, and a mark stands at the turn it happened in."""
-    figure = session_picture(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
     lane = [trace for trace in figure.data if trace.yaxis == "y2"]
 
     assert [trace.text[0] for trace in lane] == list("ECSKWRA")
@@ -84,7 +86,7 @@ def test_the_picture_marks_every_event_with_its_letter(rich: Timeline) -> None:
 
 def test_the_picture_shows_limit_zones_and_reserve(rich: Timeline) -> None:
     """Four bands, the limit and red lines, the hatched reserve, and names beside them."""
-    figure = session_picture(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
     heights = {trace.name: trace.y[0] for trace in figure.data if trace.name in ("limit", "red")}
     limits = rich.spans[-1].limits
     assert limits is not None
@@ -98,8 +100,8 @@ def test_the_picture_shows_limit_zones_and_reserve(rich: Timeline) -> None:
 
 def test_an_unknown_limit_draws_no_zone(small_store: SqliteStore) -> None:
     """Tokens are drawn, limit and zones are not."""
-    timeline = queries.timeline(small_store, "unknown-limit")
-    figure = session_picture(timeline.turns, timeline.spans, timeline.marks, LIGHT, selected=6)
+    timeline = read_timeline(small_store, "unknown-limit")
+    figure = window_chart(timeline.turns, timeline.spans, timeline.marks, LIGHT, selected=6)
 
     assert [shape for shape in figure.layout.shapes if (shape.name or "").startswith("zone")] == []
     assert not any(trace.name in ("limit", "red", "forecast") for trace in figure.data)
@@ -108,7 +110,7 @@ def test_an_unknown_limit_draws_no_zone(small_store: SqliteStore) -> None:
 
 def test_the_forecast_fan_ends_at_red(rich: Timeline) -> None:
     """The fan opens at the last turn's size and never goes above red."""
-    figure = session_picture(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
     fan = next(trace for trace in figure.data if trace.name == "forecast, 10–90%")
     last = rich.turns.iloc[-1]
 
@@ -123,7 +125,7 @@ def test_a_long_session_is_drawn_with_few_points() -> None:
     turns.loc[4_321, ["used", "tool_results"]] = 99_000.0
     marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
 
-    figure = session_picture(turns, (), marks, LIGHT, selected=1)
+    figure = window_chart(turns, (), marks, LIGHT, selected=1)
 
     assert max(len(trace.x) for trace in figure.data) <= MAXIMUM_POINTS
     results = next(trace for trace in figure.data if trace.name == "tool results")
@@ -131,7 +133,7 @@ def test_a_long_session_is_drawn_with_few_points() -> None:
 
 
 def _synthetic_turns(number: int) -> pd.DataFrame:
-    turns = queries.turns_frame([])
+    turns = turns_frame([])
     turns = turns.reindex(range(number))
     turns["turn"] = np.arange(1, number + 1)
     turns["used"] = turns["tool_results"] = np.linspace(100, 900, number)
@@ -144,7 +146,7 @@ def test_a_saw_keeps_its_teeth() -> None:
     turns["used"] = turns["tool_results"] = 1_000.0 + 1_000 * (np.arange(10_000) % 60)
     marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
 
-    figure = session_picture(turns, (), marks, LIGHT, selected=None)
+    figure = window_chart(turns, (), marks, LIGHT, selected=None)
 
     results = next(trace for trace in figure.data if trace.name == "tool results")
     assert (np.asarray(results.y) == 60_000).sum() == 10_000 // 60
@@ -153,8 +155,8 @@ def test_a_saw_keeps_its_teeth() -> None:
 
 def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> None:
     """A window that is almost empty would be a flat line at the limit's scale."""
-    assert natural_scale(queries.timeline(small_store, "short").turns) == "content"
-    assert natural_scale(queries.timeline(small_store, "refactor-api").turns) == "limit"
+    assert natural_scale(read_timeline(small_store, "short").turns) == "content"
+    assert natural_scale(read_timeline(small_store, "refactor-api").turns) == "limit"
 
 
 @pytest.mark.parametrize(("first", "last", "top"), [(400, 200, 208), (200, 400, 416), (np.nan, 200, 208)])
@@ -165,7 +167,7 @@ def test_a_few_turns_of_another_window_do_not_press_down_the_rest(first: float, 
     turns["limit_tokens"] = [first, *[200.0] * 98, last]
     marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
 
-    figure = session_picture(turns, (), marks, LIGHT, selected=None)
+    figure = window_chart(turns, (), marks, LIGHT, selected=None)
 
     assert natural_scale(turns) == "limit"
     assert figure.layout.yaxis.range[1] == pytest.approx(top)
@@ -173,11 +175,11 @@ def test_a_few_turns_of_another_window_do_not_press_down_the_rest(first: float, 
 
 def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteStore) -> None:
     """Segments follow one another without gap and sum to the blocks' tokens."""
-    blocks = window_queries.window_at(small_store, "refactor-api", 12)
+    blocks = window_at(small_store, "refactor-api", 12)
     strip = window_strip(blocks, LIGHT, limit_tokens=20_000)
 
     assert sum(strip.sizes) == blocks["tokens"].sum()
-    assert strip.colours == [LIGHT.components[name] for name in blocks["component"]]
+    assert strip.colors == [LIGHT.components[name] for name in blocks["component"]]
     assert strip.end == 20_000
 
 
@@ -186,10 +188,10 @@ def test_blocks_have_the_score_of_the_last_eviction(
     small_store: SqliteStore, turn: int, evicted_turn: int | None
 ) -> None:
     """What would have been next has one from the turn of that eviction on; what was never looked at has none."""
-    marks = queries.timeline(small_store, "refactor-api").marks
+    marks = read_timeline(small_store, "refactor-api").marks
 
     last = last_eviction(marks, turn)
-    blocks = window_queries.window_at(small_store, "refactor-api", turn, evicted_turn=last)
+    blocks = window_at(small_store, "refactor-api", turn, evicted_turn=last)
     scored = blocks[blocks["score"].notna()]
     texts = window_strip(blocks, LIGHT, limit_tokens=20_000).texts
 
@@ -263,7 +265,7 @@ def test_agent_text_in_a_hover_box_is_not_markup() -> None:
 
 def test_departures_carry_reason_score_and_return(small_store: SqliteStore) -> None:
     """What a policy evicted shows its words and score, and the turn it was needed again in."""
-    left = window_queries.left_by(small_store, "refactor-api", 21)
+    left = removed_blocks(small_store, "refactor-api", 21)
     evicted = left[left["why"].str.startswith("evicted")]
 
     assert set(evicted["why"]) == {"evicted: older than 8 turns, never referenced"}
@@ -273,9 +275,9 @@ def test_departures_carry_reason_score_and_return(small_store: SqliteStore) -> N
 
 def test_what_left_names_what_stands_for_it(small_store: SqliteStore) -> None:
     """A placeholder or a summary is named with its tokens, whether it is still in the window or has left too."""
-    window = window_queries.window_at(small_store, "refactor-api", 21)
+    window = window_at(small_store, "refactor-api", 21)
 
-    left = window_queries.left_by(small_store, "refactor-api", 21, window).set_index("left")
+    left = removed_blocks(small_store, "refactor-api", 21, window).set_index("left")
 
     assert set(left.loc[17, "in its place"]) == {"placeholder, 20 tokens"}
     assert set(left.loc[14, "in its place"]) == {"summary, 640 tokens"}
@@ -285,20 +287,20 @@ def test_a_use_that_is_still_to_come_is_not_told_as_past(small_store: SqliteStor
     """Seen from a turn before its last use, a block says that it is used later."""
     block = replace(small_store.blocks_at("refactor-api", 9)[0], last_referenced=12)
 
-    words = {turn: window_queries.window_frame([block], turn)["last used"].iloc[0] for turn in (9, 12, 20)}
+    words = {turn: window_frame([block], turn)["last used"].iloc[0] for turn in (9, 12, 20)}
 
     assert words == {9: "later: 12", 12: "turn 12", 20: "turn 12"}
 
 
 def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -> None:
     """Both sides have their blocks, and the facts come worst first without a text that was not captured."""
-    found = window_queries.compressions(small_store, "refactor-api")
+    found = read_compressions(small_store, "refactor-api")
     assert len(found) == 1
-    before, after = window_queries.sides(small_store, "refactor-api", found[0])
+    before, after = sides(small_store, "refactor-api", found[0])
     fidelity = found[0].fidelity
     assert fidelity is not None
 
-    facts = window_queries.facts_frame(small_store, fidelity)
+    facts = facts_frame(small_store, fidelity)
     assert len(before.blocks) == len(found[0].data.removed)
     assert [block.content_type for block in after.blocks] == ["summary"]
     assert not before.captured
@@ -309,7 +311,7 @@ def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -
 def test_a_turn_that_was_not_measured_is_not_drawn_as_empty(empty_store: SqliteStore, builders: Any) -> None:
     """An open last turn without a measurement leaves the picture at the turn before."""
     empty_store.append(builders.plain("open", start=0.0, turns=3, limit_tokens=9_000, end=False, open_turn=True))
-    turns = queries.timeline(empty_store, "open").turns
+    turns = read_timeline(empty_store, "open").turns
 
     assert len(empty_store.turns("open")) == 4
     assert list(turns["turn"]) == [1, 2, 3]
@@ -322,24 +324,24 @@ def test_only_what_fires_now_colours_a_session() -> None:
     plain = AlertRow("s", "a", "x", "warning", 3, 4, None, None, None, 1.0, 1.0, "")
     resolved = replace(plain, severity="critical", resolved_turn=9)
 
-    assert queries.firing_now([plain, resolved]) == {"s": {"warning": 1}}
-    assert queries.firing_now([resolved]) == {}
-    both = queries.firing_now([plain, plain, replace(resolved, resolved_turn=None)])
-    assert queries.Fleet((), more=False, fired=both).firing == {"s": "critical"}
+    assert firing_now([plain, resolved]) == {"s": {"warning": 1}}
+    assert firing_now([resolved]) == {}
+    both = firing_now([plain, plain, replace(resolved, resolved_turn=None)])
+    assert Fleet((), more=False, fired=both).firing == {"s": "critical"}
 
 
 def test_a_session_tells_its_worst_alerts_apart_from_the_others() -> None:
     """The number stands with the severity it counts, what is less severe follows, and nothing is said of none."""
-    assert queries.firing_words(2, Counter(warning=2)) == "2 warning"
-    assert queries.firing_words(3, Counter(critical=1, warning=1, info=1)) == "1 critical +2"
-    assert queries.firing_words(2, None) == "2 firing"
-    assert queries.firing_words(0, None) == ""
+    assert firing_text(2, Counter(warning=2)) == "2 warning"
+    assert firing_text(3, Counter(critical=1, warning=1, info=1)) == "1 critical +2"
+    assert firing_text(2, None) == "2 firing"
+    assert firing_text(0, None) == ""
 
 
 def test_the_fleet_table_knows_live_from_recorded(small_store: SqliteStore) -> None:
     """A forecast is given for live sessions only, and unknown figures stay empty."""
-    listed = queries.fleet(small_store, FleetFilters())
-    frame = queries.fleet_frame(listed, time.time()).set_index("agent")
+    listed = read_fleet(small_store, FleetFilters())
+    frame = fleet_frame(listed, time.time()).set_index("agent")
 
     assert frame.loc["reviewer", "red in"] not in ("not live", "–")
     assert set(frame.loc["writer", "red in"]) == {"not live"}

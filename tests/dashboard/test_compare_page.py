@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.charts import session_picture
-from windowpane_dashboard.charts.window_chart import Frame
-from windowpane_dashboard.queries.comparison import Side, compare_answer, differences
-from windowpane_dashboard.queries.sessions import timeline
+from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
+from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
+from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.style.theme import LIGHT
 
 
-def side(store: SqliteStore, session_id: str) -> Side:
+def side(store: SqliteStore, session_id: str) -> ComparedSession:
     row = store.session(session_id)
     assert row is not None
-    return Side(row, timeline(store, session_id), tuple(store.alerts(session_id=session_id)))
+    return ComparedSession(row, read_timeline(store, session_id), tuple(store.alerts(session_id=session_id)))
 
 
 def test_differences_name_the_better_side(small_store: SqliteStore) -> None:
@@ -43,24 +42,24 @@ def test_a_session_differs_in_nothing_from_itself(small_store: SqliteStore) -> N
     frame = differences(both, both)
 
     assert set(frame["B against A"]) <= {"same", "–"}
-    assert compare_answer(frame, ["x", "y"]).endswith("alike.")
+    assert compare_headline(frame, ["x", "y"]).endswith("alike.")
 
 
 def test_the_answer_counts_who_is_better(small_store: SqliteStore) -> None:
     """Whichever side is A, the same session is ahead."""
     one, other = side(small_store, "refactor-api"), side(small_store, "short")
 
-    assert compare_answer(differences(one, other), ["refactor-api", "short"]).startswith("B (short) is better")
-    assert compare_answer(differences(other, one), ["short", "refactor-api"]).startswith("A (short) is better")
+    assert compare_headline(differences(one, other), ["refactor-api", "short"]).startswith("B (short) is better")
+    assert compare_headline(differences(other, one), ["short", "refactor-api"]).startswith("A (short) is better")
 
 
 def test_both_pictures_have_the_same_axes(small_store: SqliteStore) -> None:
     """The frame holds the longer and the fuller of the two."""
-    both = [timeline(small_store, name) for name in ("refactor-api", "unknown-limit")]
-    frame = Frame.around(*(one.turns for one in both))
+    both = [read_timeline(small_store, name) for name in ("refactor-api", "unknown-limit")]
+    frame = SharedAxes.around(*(one.turns for one in both))
 
     drawn = [
-        session_picture(one.turns, one.spans, one.marks, LIGHT, selected=None, frame=frame).layout for one in both
+        window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, frame=frame).layout for one in both
     ]
 
     assert drawn[0].yaxis.range == drawn[1].yaxis.range

@@ -23,7 +23,7 @@ from windowpane.store.export import ExportRow
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.page import downloads
-from windowpane_dashboard.queries.exports import FORMS, csv_lines
+from windowpane_dashboard.page.downloads import EXPORT_FORMATS, csv_lines
 from windowpane_dashboard.queries.filters import AuditFilters
 
 FILTERS = (
@@ -52,7 +52,7 @@ def numbers(body: bytes, form: str) -> list[int]:
     return list(parquet.read_table(io.BytesIO(body)).column("seq").to_pylist())
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EXPORT_FORMATS)
 @pytest.mark.parametrize("filters", FILTERS, ids=lambda filters: urlencode(filters.to_query()) or "all")
 def test_a_download_holds_exactly_what_matches(
     small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, filters: AuditFilters, form: str
@@ -92,7 +92,7 @@ def test_no_cell_is_a_formula(empty_store: SqliteStore, builders: Any, start: st
     assert not [cell for row in rows for cell in row.values() if cell.startswith(start)]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EXPORT_FORMATS)
 def test_a_damaged_event_does_not_cut_a_download_short(small_store: SqliteStore, form: str) -> None:
     """What cannot be read is one row that says so; whatever follows is there."""
     wanted = [one.seq for one in small_store.events(EventFilter(limit=100_000))]
@@ -143,7 +143,7 @@ def test_a_store_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "gone.db" in response.text
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EXPORT_FORMATS)
 def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> None:
     """Thirty times as many events are written from the same memory."""
     events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
@@ -160,7 +160,7 @@ def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> Non
     def peak(number: int) -> int:
         tracemalloc.start()
         try:
-            assert sum(len(chunk) for chunk in FORMS[form].write(batches(number)))
+            assert sum(len(chunk) for chunk in EXPORT_FORMATS[form].write(batches(number)))
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

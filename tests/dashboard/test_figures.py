@@ -13,14 +13,15 @@ import pytest
 from windowpane.core.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, TurnRow
 from windowpane.store.replays import ReplayRunRow
-from windowpane_dashboard.charts.downsample import kept_rows
+from windowpane_dashboard.charts.downsample import downsampled_rows
 from windowpane_dashboard.charts.zone_bands import _towards, forecast_turns
 from windowpane_dashboard.queries.alerts import outcome_of
-from windowpane_dashboard.queries.comparison import Side, differences
-from windowpane_dashboard.queries.replays import best_cells, results_frame, results_of, winner
-from windowpane_dashboard.queries.sessions import Fleet, Timeline, marks_frame, regrets_frame, turns_frame
-from windowpane_dashboard.queries.window import pair_compressions
-from windowpane_dashboard.sections.cost import carried_sentence
+from windowpane_dashboard.queries.comparison import ComparedSession, differences
+from windowpane_dashboard.queries.compressions import pair_compressions
+from windowpane_dashboard.queries.fleet import Fleet
+from windowpane_dashboard.queries.replays import best_cells, best_setup, results_by_setup, results_frame
+from windowpane_dashboard.queries.timeline import Timeline, marks_frame, regrets_frame, turns_frame
+from windowpane_dashboard.sections.cost import resent_summary
 
 TURN = TurnRow(
     turn=1, window_id=1, at=None, model="m", used_before=900, used_after=700, used_final=800,
@@ -81,7 +82,7 @@ class TestTurns:
         """A tenth of a call's tokens is a tenth of its price; a call without a price adds none."""
         turns = turns_frame([TURN, replace(TURN, turn=2, used_final=1_000, cost_dollars=None)])
 
-        assert carried_sentence(turns) == (
+        assert resent_summary(turns) == (
             "Of 1,800 tokens that all calls sent, 160 (9%) were stale and 80 (4%) duplicates, "
             "about $0.01 of the cost by its share of the tokens."
         )
@@ -101,8 +102,8 @@ class TestFleet:
 class TestCompare:
     def test_shares_changes_and_who_is_better(self) -> None:
         """Each measure is compared with A as the measure of the change."""
-        one = Side(SESSION, timeline(TURN, replace(TURN, turn=2, stale_tokens=0)), ())
-        other = Side(
+        one = ComparedSession(SESSION, timeline(TURN, replace(TURN, turn=2, stale_tokens=0)), ())
+        other = ComparedSession(
             replace(SESSION, cost_dollars=1.5, cache_read_tokens=60),
             timeline(replace(TURN, used_final=2_000)),
             (),
@@ -155,7 +156,7 @@ def replayed(setup: str, session: str = "s1", **measures: float | None) -> Repla
 class TestReplays:
     def test_among_equals_the_better_fidelity_wins(self) -> None:
         """Overflows and cost come first; where both are the same, what is still known decides."""
-        best = winner(results_of([replayed("worse", fidelity=0.5), replayed("better", fidelity=0.9)]))
+        best = best_setup(results_by_setup([replayed("worse", fidelity=0.5), replayed("better", fidelity=0.9)]))
 
         assert best is not None
         assert best.setup == "better"
@@ -163,7 +164,7 @@ class TestReplays:
     def test_a_setup_that_some_session_could_not_go_through_does_not_win(self) -> None:
         """Fewer sessions cost less, which is no merit."""
         runs = [replayed("whole"), replayed("whole", "s2"), replayed("half", cost_tokens=1.0)]
-        best = winner(results_of(runs))
+        best = best_setup(results_by_setup(runs))
 
         assert best is not None
         assert best.setup == "whole"
@@ -171,7 +172,7 @@ class TestReplays:
     def test_dollars_need_a_price_for_every_session(self) -> None:
         """A sum of some is not the cost of all."""
         frame = results_frame(
-            results_of([
+            results_by_setup([
                 replayed("a"), replayed("a", "s2", cost_dollars=None), replayed("b"), replayed("b", "s2"),
             ])
         ).set_index("under")  # fmt: skip
@@ -183,7 +184,7 @@ class TestReplays:
         """Less cost is better, more fidelity is better."""
         best = best_cells(
             results_frame(
-                results_of([replayed("a", fidelity=0.9), replayed("b", cost_tokens=200.0, fidelity=0.2)])
+                results_by_setup([replayed("a", fidelity=0.9), replayed("b", cost_tokens=200.0, fidelity=0.2)])
             )
         )
 
@@ -236,4 +237,4 @@ class TestPicture:
         series = np.full((10_000, 1), 5.0)
         series[7_777], series[1_234] = 9.0, 1.0
 
-        assert {1_234, 7_777} <= set(kept_rows(series, 100).tolist())
+        assert {1_234, 7_777} <= set(downsampled_rows(series, 100).tolist())

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from windowpane.core.events import PAYLOADS
 from windowpane.core.vocabulary import ZONES
-from windowpane_dashboard.queries.filters import SEVERITIES, AuditFilters, FleetFilters, ReplayPlace, SessionPlace
+from windowpane_dashboard.queries.filters import (
+    SEVERITIES,
+    AuditFilters,
+    FleetFilters,
+    ReplayAddress,
+    SessionAddress,
+)
 
 WORDS = st.none() | st.text(min_size=1, max_size=40).map(str.strip).filter(bool)
 TURNS = st.none() | st.integers(0, 10**6)
@@ -43,27 +49,27 @@ def test_audit_filters_survive_the_address(filters: AuditFilters) -> None:
 @given(session=WORDS, turn=TURNS)
 def test_a_place_survives_being_quoted_in_a_link(session: str | None, turn: int | None) -> None:
     """The link of the fleet table leads to the same session and turn, whatever the id contains."""
-    place = SessionPlace(session, turn)
-    query = dict(parse_qsl(place.address().removeprefix("session?"), errors="surrogatepass"))
+    place = SessionAddress(session, turn)
+    query = dict(parse_qsl(place.url().removeprefix("session?"), errors="surrogatepass"))
 
-    assert SessionPlace.from_query(query) == place
+    assert SessionAddress.from_query(query) == place
 
 
 @given(
     st.builds(
-        SessionPlace, session=WORDS, turn=TURNS, compression=TURNS,
+        SessionAddress, session=WORDS, turn=TURNS, compression=TURNS,
         scale=st.sampled_from([None, "limit", "content"]), events=st.sampled_from([None, "noteworthy"]),
     )
 )  # fmt: skip
-def test_a_way_of_looking_at_a_session_survives_the_address(place: SessionPlace) -> None:
+def test_a_way_of_looking_at_a_session_survives_the_address(place: SessionAddress) -> None:
     """Turn, compression, scale and events come back from their own query parameters."""
-    assert SessionPlace.from_query(place.to_query()) == place
+    assert SessionAddress.from_query(place.to_query()) == place
 
 
-@given(st.builds(ReplayPlace, id=WORDS, session=WORDS, setup=WORDS))
-def test_a_replay_survives_the_address(place: ReplayPlace) -> None:
+@given(st.builds(ReplayAddress, id=WORDS, session=WORDS, setup=WORDS))
+def test_a_replay_survives_the_address(place: ReplayAddress) -> None:
     """Replay, session and setup come back from their own query parameters."""
-    assert ReplayPlace.from_query(place.to_query()) == place
+    assert ReplayAddress.from_query(place.to_query()) == place
 
 
 @given(st.dictionaries(st.sampled_from(["zone", "severity", "turn", "types", "after", "turn_from"]), st.text()))
@@ -74,4 +80,4 @@ def test_nonsense_in_an_address_is_ignored(query: dict[str, str]) -> None:
     assert fleet.zone in (None, *ZONES)
     assert set(audit.types) <= set(PAYLOADS)
     assert audit.after >= 0
-    assert SessionPlace.from_query(query).session is None
+    assert SessionAddress.from_query(query).session is None

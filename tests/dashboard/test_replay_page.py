@@ -16,15 +16,15 @@ from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.queries.replays import (
     best_cells,
-    replay_answer,
+    best_setup,
+    replay_headline,
+    results_by_setup,
     results_frame,
-    results_of,
     timelines_frame,
-    winner,
 )
 from windowpane_dashboard.replay import jobs as replay_jobs
-from windowpane_dashboard.replay.jobs import begin
-from windowpane_dashboard.replay.worker import Request
+from windowpane_dashboard.replay.jobs import start_simulation
+from windowpane_dashboard.replay.worker import SimulationRequest
 from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
@@ -56,7 +56,7 @@ def choice(app: Any, label: str) -> Any:
 
 def test_results_add_up_over_sessions() -> None:
     """Sums of what was sent and removed, means of ratios, one row a setup."""
-    frame = results_frame(results_of(RUNS)).set_index("under")
+    frame = results_frame(results_by_setup(RUNS)).set_index("under")
 
     assert frame.loc["hybrid", "cost tokens"] == 1_200
     assert frame.loc["hybrid", "fidelity"] == pytest.approx(0.8)
@@ -66,7 +66,7 @@ def test_results_add_up_over_sessions() -> None:
 
 def test_the_best_of_a_column_is_known_and_a_tie_of_all_is_none() -> None:
     """Less is better for overflows and cost, more for fidelity; columns without a difference mark nothing."""
-    frame = results_frame(results_of(RUNS))
+    frame = results_frame(results_by_setup(RUNS))
 
     best = best_cells(frame)
 
@@ -92,7 +92,7 @@ def test_figures_that_look_the_same_are_equally_good() -> None:
     """A difference that the table does not show is not marked."""
     runs = (run("a", fidelity=0.801, cost_tokens=1_390_000.0), run("b", fidelity=0.799, cost_tokens=1_410_000.0))
 
-    best = best_cells(results_frame(results_of(runs)))
+    best = best_cells(results_frame(results_by_setup(runs)))
 
     assert "fidelity" not in best
     assert "cost tokens" not in best
@@ -102,7 +102,9 @@ def test_the_configuration_is_accepted_when_it_is_saved(
     small_store: SqliteStore, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
     """What the page shows to be copied is read back as the same policy, window and thresholds."""
-    job = begin(Request(str(small_store.path), ("refactor-api",), ("fifo",), (), ("8k",), "0.5/0.7/0.9"))
+    job = start_simulation(
+        SimulationRequest(str(small_store.path), ("refactor-api",), ("fifo",), (), ("8k",), "0.5/0.7/0.9")
+    )
     job.wait(60)
     assert job.error == ""
     app = open_page("replay", id=job.replay)
@@ -133,11 +135,11 @@ def test_the_address_chooses_session_and_setup(
 
 def test_the_winner_overflows_least_and_is_no_baseline() -> None:
     """Fewest overflows come before cost; a setup that some session could not go through does not win."""
-    assert winner(results_of(RUNS)).setup == "hybrid"  # type: ignore[union-attr]
-    assert replay_answer(results_of(RUNS)).startswith("hybrid comes out best: no call overflows")
+    assert best_setup(results_by_setup(RUNS)).setup == "hybrid"  # type: ignore[union-attr]
+    assert replay_headline(results_by_setup(RUNS)).startswith("hybrid comes out best: no call overflows")
     partly = (*RUNS, run("greedy", cost_tokens=1.0))
-    assert winner(results_of(partly)).setup == "hybrid"  # type: ignore[union-attr]
-    assert replay_answer(()) == "Nothing could be replayed."
+    assert best_setup(results_by_setup(partly)).setup == "hybrid"  # type: ignore[union-attr]
+    assert replay_headline(()) == "Nothing could be replayed."
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
@@ -169,22 +171,26 @@ def test_a_request_that_cannot_be_is_refused_before_it_runs(wrong: dict[str, Any
     }  # fmt: skip
 
     with pytest.raises(ConfigurationError, match=said):
-        Request(**{**given, **wrong}).setups()
+        SimulationRequest(**{**given, **wrong}).setups()
 
 
 def test_a_request_survives_the_way_to_its_process() -> None:
     """What was asked for arrives as it was."""
-    request = Request("a b.db", ("s'1", "ü"), ("fifo",), (), ("8k", "32k"), "0.7", baselines=True, name="n")
+    request = SimulationRequest(
+        "a b.db", ("s'1", "ü"), ("fifo",), (), ("8k", "32k"), "0.7", baselines=True, name="n"
+    )
 
-    assert Request.from_json(request.to_json()) == request
+    assert SimulationRequest.from_json(request.to_json()) == request
 
 
 def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteStore) -> None:
     """Its progress is told, its result is in the store, sessions and events are untouched."""
     before = small_store.size().events
-    request = Request(str(small_store.path), ("refactor-api",), ("fifo", "lru"), (), ("8k",), baselines=True)
+    request = SimulationRequest(
+        str(small_store.path), ("refactor-api",), ("fifo", "lru"), (), ("8k",), baselines=True
+    )
 
-    job = begin(request)
+    job = start_simulation(request)
     job.wait(60)
 
     assert job.error == ""
@@ -197,7 +203,7 @@ def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteS
 
 def test_a_simulation_that_cannot_start_says_why(small_store: SqliteStore) -> None:
     """A session that is not there gives a reason, not a traceback."""
-    job = begin(Request(str(small_store.path), ("nobody",), ("fifo",), (), ("8k",)))
+    job = start_simulation(SimulationRequest(str(small_store.path), ("nobody",), ("fifo",), (), ("8k",)))
     job.wait(60)
 
     assert job.replay == ""
@@ -212,7 +218,7 @@ def test_what_a_library_prints_does_not_hold_a_simulation_up(monkeypatch: pytest
     )
     monkeypatch.setattr(replay_jobs, "WORKER", (sys.executable, "-c", printed))
 
-    job = begin(Request("store", ("s",), ("fifo",), (), ("8k",)))
+    job = start_simulation(SimulationRequest("store", ("s",), ("fifo",), (), ("8k",)))
     job.wait(30)
 
     assert (job.replay, job.error, job.done, job.total) == ("abc", "", 1, 2)
@@ -220,7 +226,9 @@ def test_what_a_library_prints_does_not_hold_a_simulation_up(monkeypatch: pytest
 
 def test_a_simulation_can_be_stopped(small_store: SqliteStore) -> None:
     """Nothing of it is stored."""
-    job = begin(Request(str(small_store.path), ("refactor-api",), ("all",), (), ("8k", "16k", "32k")))
+    job = start_simulation(
+        SimulationRequest(str(small_store.path), ("refactor-api",), ("all",), (), ("8k", "16k", "32k"))
+    )
 
     job.stop()
     job.wait(60)

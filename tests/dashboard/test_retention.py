@@ -10,7 +10,7 @@ import pytest
 
 from windowpane.store.sqlite import SqliteStore
 from windowpane.text.formats import size
-from windowpane_dashboard.queries.retention import Retention, bytes_on_disk, configured_retention, retention_words
+from windowpane_dashboard.queries.fleet import Retention, bytes_on_disk, configured_retention, retention_text
 
 
 def test_the_size_is_that_of_the_files(small_store: SqliteStore) -> None:
@@ -42,7 +42,7 @@ def test_the_size_is_that_of_the_files(small_store: SqliteStore) -> None:
 )
 def test_a_limit_says_where_it_comes_from(kept: Retention, words: str) -> None:
     """Days and size, each the default or configured."""
-    assert retention_words(kept) == words
+    assert retention_text(kept) == words
 
 
 def test_the_file_and_the_environment_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,35 +17,37 @@ from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.sqlite import SqliteStore
-from windowpane_dashboard.charts import carried_chart, session_picture
+from windowpane_dashboard.charts.costs import resent_chart
+from windowpane_dashboard.charts.window_chart import window_chart
 from windowpane_dashboard.queries.filters import FleetFilters
-from windowpane_dashboard.queries.sessions import fleet, fleet_frame, timeline
-from windowpane_dashboard.queries.window import children_frame, needed_again
-from windowpane_dashboard.sections.cost import carried_sentence
+from windowpane_dashboard.queries.fleet import fleet_frame, read_fleet
+from windowpane_dashboard.queries.timeline import read_timeline
+from windowpane_dashboard.queries.window import children_frame, regretted_blocks
+from windowpane_dashboard.sections.cost import resent_summary
 from windowpane_dashboard.sections.fleet_table import fleet_styled
-from windowpane_dashboard.sections.regrets import regrets_sentence
+from windowpane_dashboard.sections.regrets import regrets_summary
 from windowpane_dashboard.style.theme import LIGHT
 
 
 def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None:
     """What came back, when and why it had left, how many tokens that took and its share of the call's cost."""
-    turns = timeline(small_store, "refactor-api").turns
+    turns = read_timeline(small_store, "refactor-api").turns
 
-    frame = needed_again(small_store, "refactor-api", turns)
+    frame = regretted_blocks(small_store, "refactor-api", turns)
 
     row = frame.iloc[0]
     assert (row["what"], row["left"], row["again"]) == ("tool result of read", 17, 20)
     assert row["why"] == "evicted: older than 8 turns, never referenced"
     call = turns[turns["turn"] == 20].iloc[0]
     assert row["dollars"] == pytest.approx(1_100 * call["cost_dollars"] / call["input_tokens"])
-    assert "1,100 tokens paid again, about $" in regrets_sentence(frame)
+    assert "1,100 tokens paid again, about $" in regrets_summary(frame)
 
 
 def test_a_thread_leads_from_the_regret_to_the_eviction(small_store: SqliteStore) -> None:
     """From the turn it left to the turn it came back, between the rows of the lane."""
-    drawn = timeline(small_store, "refactor-api")
+    drawn = read_timeline(small_store, "refactor-api")
 
-    figure = session_picture(drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets)
+    figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets)
 
     thread = next(trace for trace in figure.data if trace.name == "needed again")
     rows = dict(zip(figure.layout.yaxis2.ticktext, figure.layout.yaxis2.tickvals, strict=True))
@@ -55,15 +57,15 @@ def test_a_thread_leads_from_the_regret_to_the_eviction(small_store: SqliteStore
 
 def test_what_was_paid_again_adds_up(small_store: SqliteStore) -> None:
     """Fresh, stale and duplicate stack to what each call sent; the sentence gives shares and about the cost."""
-    turns = timeline(small_store, "refactor-api").turns.copy()
+    turns = read_timeline(small_store, "refactor-api").turns.copy()
     turns["stale_tokens"], turns["duplicate_tokens"] = turns["used"] * 0.2, turns["used"] * 0.05
 
-    figure = carried_chart(turns, LIGHT)
+    figure = resent_chart(turns, LIGHT)
 
     assert figure is not None
     bars = [np.array(trace.y) for trace in figure.data if trace.type == "bar"]
     assert np.allclose(sum(bars), turns["used"])
-    sentence = carried_sentence(turns)
+    sentence = resent_summary(turns)
     assert "(20%) were stale" in sentence
     assert "(5%) duplicates" in sentence
     paid = 0.25 * turns["cost_dollars"].sum()
@@ -72,10 +74,10 @@ def test_what_was_paid_again_adds_up(small_store: SqliteStore) -> None:
 
 def test_nothing_paid_again_draws_nothing(small_store: SqliteStore) -> None:
     """No figure, and a sentence that says so."""
-    turns = timeline(small_store, "refactor-api").turns.assign(stale_tokens=0.0, duplicate_tokens=0.0)
+    turns = read_timeline(small_store, "refactor-api").turns.assign(stale_tokens=0.0, duplicate_tokens=0.0)
 
-    assert carried_chart(turns, LIGHT) is None
-    assert carried_sentence(turns) == "No call paid again for stale or duplicate content."
+    assert resent_chart(turns, LIGHT) is None
+    assert resent_summary(turns) == "No call paid again for stale or duplicate content."
 
 
 @pytest.fixture
@@ -120,7 +122,7 @@ def test_parent_and_child_link_to_each_other(
 
 def test_the_fleet_marks_estimated_sizes(small_store: SqliteStore) -> None:
     """An estimate carries its sign in the table, and still sorts as a number."""
-    listed = fleet(small_store, FleetFilters())
+    listed = read_fleet(small_store, FleetFilters())
     rows: list[SessionRow] = [replace(listed.rows[0], count_source="estimate"), *listed.rows[1:]]
     frame = fleet_frame(replace(listed, rows=tuple(rows)), time.time())
 
@@ -135,7 +137,7 @@ def test_the_fleet_colours_alerts_by_their_severity(
     small_store: SqliteStore, worst: Severity, zone: Zone | None
 ) -> None:
     """The cell of the session with the alert has the colour, however its words are put, and no other has it."""
-    listed = fleet(small_store, FleetFilters())
+    listed = read_fleet(small_store, FleetFilters())
     rows = [replace(row, zone=None, worst_zone=None, firing=0) for row in listed.rows]
     rows[1] = replace(rows[1], firing=3)
     fired = {rows[1].session_id: Counter({worst: 1, "info": 2})}
@@ -145,8 +147,8 @@ def test_the_fleet_colours_alerts_by_their_severity(
     html = fleet_styled(frame, LIGHT).to_html()
 
     column = list(frame.columns).index("alerts")
-    coloured = {
+    colored = {
         name: set(re.findall(rf"_row(\d+)_col{column}\b[^{{]*\{{\s*color: {LIGHT.zone_text[name]}", html))
         for name in ("red", "orange")
     }
-    assert coloured == {name: {"1"} if name == zone else set() for name in ("red", "orange")}
+    assert colored == {name: {"1"} if name == zone else set() for name in ("red", "orange")}

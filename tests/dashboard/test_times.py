@@ -36,8 +36,8 @@ def test_a_moment_is_told_by_the_browsers_clock(
 
     assert times.local(AT) == f"2026-03-02 {clock}"
     assert times.local_and_utc(AT) == f"2026-03-02 {clock} (2026-03-02 11:04:05 UTC)"
-    assert times.zone_words() == words
-    shown = times.shown_in_zone(pd.Series(pd.to_datetime([AT], unit="s", utc=True)))
+    assert times.reader_zone_label() == words
+    shown = times.in_reader_zone(pd.Series(pd.to_datetime([AT], unit="s", utc=True)))
     assert f"{shown.iloc[0]:%H:%M:%S}" == clock
 
 
@@ -54,8 +54,8 @@ def test_a_zone_west_of_greenwich_has_a_minus() -> None:
     """The offset at that moment, with summer time."""
     summer = datetime(2026, 7, 1, tzinfo=UTC)
 
-    assert times.offset_words(ZoneInfo("America/New_York"), summer) == "UTC−04:00"
-    assert times.offset_words(timezone(timedelta(hours=-3, minutes=-30)), summer) == "UTC−03:30"
+    assert times.offset_label(ZoneInfo("America/New_York"), summer) == "UTC−04:00"
+    assert times.offset_label(timezone(timedelta(hours=-3, minutes=-30)), summer) == "UTC−03:30"
 
 
 def test_an_unknown_moment_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from windowpane.core.vocabulary import Severity
 from windowpane.text.labels import severity_label
-from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, plain
 from windowpane_dashboard.queries.filters import Along
 from windowpane_dashboard.style.theme import Palette
 
@@ -38,16 +38,16 @@ def natural_axis(lanes: pd.DataFrame) -> Along:
     return "time" if span <= READABLE_SPAN_SECONDS else "turn"
 
 
-def alert_lanes(
+def alert_chart(
     lanes: pd.DataFrame,
     palette: Palette,
     *,
     along: Along,
     chosen: int | None = None,
     zone: tzinfo = UTC,
-    zone_words: str = "UTC",
+    reader_zone_label: str = "UTC",
 ) -> go.Figure:
-    """The lanes of `lane_frame`; *chosen* is the place of the firing that is ringed, *zone* that of the times.
+    """The lanes of `alert_bars`; *chosen* is the place of the firing that is ringed, *zone* that of the times.
 
     The customdata of each mark is its firing's place in the list.
     """
@@ -68,15 +68,15 @@ def alert_lanes(
                 chosen=chosen,
             )
     rows = len(sessions)
-    styled(
+    apply_layout(
         figure, palette, height=LANE_PIXELS * rows + 78, showlegend=True, hovermode="closest",
         margin={"l": 170, "r": 16, "t": 30, "b": 40}, clickmode="event+select",
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11}},
     )  # fmt: skip
-    words = "turn of the session" if along == "turn" else f"time ({zone_words})"
+    words = "turn of the session" if along == "turn" else f"time ({reader_zone_label})"
     figure.update_layout(
         xaxis=axis(
-            palette, title=titled(words, palette), fixedrange=False,
+            palette, title=axis_title(words, palette), fixedrange=False,
             **({"type": "date"} if along == "time" else {"tickformat": ",d", "rangemode": "tozero"}),
         ),
         yaxis=axis(
@@ -105,20 +105,20 @@ def _add_severity(
         [len(sessions) - 1 - sessions.index(name) + _HEIGHTS[severity] for name in of_severity["session"]]
     )
     start, end = ends
-    colour = palette.severities[severity]
+    color = palette.severities[severity]
     gap = np.full(len(start), np.nan)
     heights = np.column_stack([height, height, gap]).ravel()
     between = np.column_stack([start, end, end]).ravel()
     figure.add_scatter(
         x=between, y=heights, mode="lines", hoverinfo="skip", showlegend=False, legendgroup=severity,
-        line={"width": 7, "color": colour}, opacity=0.55,
+        line={"width": 7, "color": color}, opacity=0.55,
     )  # fmt: skip
     ringed = [place == chosen for place in of_severity["place"]]
     figure.add_scatter(
         x=start, y=height, mode="markers", name=severity_label(severity), legendgroup=severity,
         customdata=of_severity["place"].to_numpy(),
         marker={
-            "size": [15 if ring else 10 for ring in ringed], "color": colour,
+            "size": [15 if ring else 10 for ring in ringed], "color": color,
             "line": {"color": [palette.text if ring else palette.background for ring in ringed],
                      "width": [2.2 if ring else 1 for ring in ringed]},
         },
@@ -129,7 +129,7 @@ def _add_severity(
     if still.any():
         figure.add_scatter(
             x=end[still], y=height[still], mode="markers", showlegend=False, hoverinfo="skip",
-            marker={"size": 10, "symbol": "triangle-right", "color": colour}, legendgroup=severity,
+            marker={"size": 10, "symbol": "triangle-right", "color": color}, legendgroup=severity,
         )  # fmt: skip
 
 

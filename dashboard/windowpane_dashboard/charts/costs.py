@@ -9,8 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from windowpane.text.formats import dollars, percent, tokens
-from windowpane_dashboard.charts.downsample import kept_rows
-from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.charts.downsample import downsampled_rows
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, plain
 from windowpane_dashboard.style.theme import Palette, translucent
 
 _PARTS: Final = (
@@ -33,7 +33,7 @@ def cache_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     known = turns[turns["input_tokens"].notna()]
     if known.empty:
         return None
-    shown = known.iloc[kept_rows(known[names].to_numpy(dtype=float), SMALL_POINTS)]
+    shown = known.iloc[downsampled_rows(known[names].to_numpy(dtype=float), SMALL_POINTS)]
     figure = go.Figure()
     for name, word, opacity in _PARTS:
         values = np.nan_to_num(shown[name].to_numpy(dtype=float))
@@ -55,7 +55,7 @@ def cost_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     known = turns[turns["cost_dollars"].notna()]
     if known.empty or not known["cost_dollars"].any():
         return None
-    shown = known.iloc[kept_rows(known[["cost_dollars"]].to_numpy(dtype=float), SMALL_POINTS)]
+    shown = known.iloc[downsampled_rows(known[["cost_dollars"]].to_numpy(dtype=float), SMALL_POINTS)]
     figure = go.Figure()
     values = shown["cost_dollars"].to_numpy(dtype=float)
     _add_area(figure, shown["turn"], values, "cost", translucent(palette.accent, 0.75), stacked=False)
@@ -64,22 +64,22 @@ def cost_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     return _finished(figure, palette, "dollars a call", legend=False, tickprefix="$")
 
 
-def carried_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
+def resent_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     """What each call sent again that was stale or there twice; None where nothing was."""
     if not turns[["stale_tokens", "duplicate_tokens"]].to_numpy().any():
         return None
     columns = ["used", "stale_tokens", "duplicate_tokens"]
-    shown = turns.iloc[kept_rows(turns[columns].to_numpy(dtype=float), SMALL_POINTS)]
+    shown = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float), SMALL_POINTS)]
     stale, twice = (shown[name].to_numpy(dtype=float) for name in columns[1:])
     rest = np.clip(shown["used"].to_numpy(dtype=float) - stale - twice, 0, None)
     figure = go.Figure()
-    for word, values, colour in (
+    for word, values, color in (
         ("duplicate", twice, palette.zones["orange"]),
         ("stale", stale, translucent(palette.zones["yellow"], 0.8)),
         ("fresh", rest, translucent(palette.accent, 0.25)),
     ):
         if values.any():
-            _add_area(figure, shown["turn"], values, word, colour, stacked=True)
+            _add_area(figure, shown["turn"], values, word, color, stacked=True)
     texts = [
         plain(f"turn {turn}: {tokens(size)} tokens\n{tokens(old)} stale, {tokens(double)} duplicate")
         for turn, size, old, double in zip(shown["turn"], shown["used"], stale, twice, strict=True)
@@ -89,15 +89,15 @@ def carried_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
 
 
 def _add_area(
-    figure: go.Figure, turn: pd.Series, values: np.ndarray, word: str, colour: str, *, stacked: bool
+    figure: go.Figure, turn: pd.Series, values: np.ndarray, word: str, color: str, *, stacked: bool
 ) -> None:
     if turn.iloc[-1] - turn.iloc[0] < MAXIMUM_BARS:
-        figure.add_bar(x=turn.to_numpy(), y=values, name=word, hoverinfo="skip", marker={"color": colour})
+        figure.add_bar(x=turn.to_numpy(), y=values, name=word, hoverinfo="skip", marker={"color": color})
         return
     figure.add_scatter(
         x=turn.to_numpy(), y=values, name=word, hoverinfo="skip",
-        mode="lines", line={"width": 0, "color": colour, "shape": "hvh"},
-        fillcolor=colour, **({"stackgroup": "one"} if stacked else {"fill": "tozeroy"}),
+        mode="lines", line={"width": 0, "color": color, "shape": "hvh"},
+        fillcolor=color, **({"stackgroup": "one"} if stacked else {"fill": "tozeroy"}),
     )  # fmt: skip
 
 
@@ -111,15 +111,17 @@ def _add_touch(figure: go.Figure, turn: pd.Series, heights: pd.Series, texts: li
 def _finished(
     figure: go.Figure, palette: Palette, title: str, *, legend: bool, tickprefix: str = ""
 ) -> go.Figure:
-    styled(
+    apply_layout(
         figure, palette, height=230, barmode="stack", bargap=0.08, showlegend=legend,
         margin={"l": 60, "r": 12, "t": 30, "b": 34},
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
     )  # fmt: skip
     figure.update_layout(
-        xaxis=axis(palette, title=titled("turn", palette), showgrid=False, tickformat=",d", range=_range(figure)),
+        xaxis=axis(
+            palette, title=axis_title("turn", palette), showgrid=False, tickformat=",d", range=_range(figure)
+        ),
         yaxis=axis(
-            palette, title=titled(title, palette), rangemode="tozero", tickprefix=tickprefix,
+            palette, title=axis_title(title, palette), rangemode="tozero", tickprefix=tickprefix,
             tickformat="" if tickprefix else "~s",
         ),
     )  # fmt: skip

@@ -11,7 +11,7 @@ MAXIMUM_POINTS: Final = 2_000
 """Points a trace; SVG stays quick below this."""
 
 
-def kept_rows(series: NDArray[np.float64], limit: int = MAXIMUM_POINTS) -> NDArray[np.intp]:
+def downsampled_rows(series: NDArray[np.float64], limit: int = MAXIMUM_POINTS) -> NDArray[np.intp]:
     """Rows of *series* (points × columns) that at most *limit* points should keep, ascending.
 
     The rows are cut into buckets; of each, the row with the smallest and the row with the largest value of

@@ -21,13 +21,13 @@ MAXIMUM_THREADS: Final = 300
 """Threads from a regret to its cause; the largest ones."""
 
 
-def lanes_of(marks: pd.DataFrame) -> tuple[Mark, ...]:
+def event_kinds(marks: pd.DataFrame) -> tuple[Mark, ...]:
     """The kinds of events that occurred, in the order of the lane."""
     found = set(marks["letter"])
     return tuple(mark for letter, mark in MARKS.items() if letter in found)
 
 
-def add_lane(
+def add_event_track(
     figure: go.Figure,
     marks: pd.DataFrame,
     lanes: tuple[Mark, ...],
@@ -80,7 +80,7 @@ def _at_most(of_kind: pd.DataFrame) -> pd.DataFrame:
 
 def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, palette: Palette) -> None:
     lettered = len(of_kind) <= LETTERED
-    colours = [_colour(severity, palette) for severity in of_kind["severity"]]
+    colors = [_color(severity, palette) for severity in of_kind["severity"]]
     seen = {"marker": {"opacity": 1}}
     rim = {"color": palette.background, "width": 1}  # marks that overlap stay apart
     figure.add_scatter(
@@ -90,7 +90,7 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, pal
         name=mark.word,
         showlegend=False,
         mode="markers+text" if lettered else "markers",
-        marker={"size": 17 if lettered else 8, "color": colours, "symbol": "circle", "opacity": 1, "line": rim},
+        marker={"size": 17 if lettered else 8, "color": colors, "symbol": "circle", "opacity": 1, "line": rim},
         text=[mark.letter] * len(of_kind) if lettered else None,
         textfont={"color": palette.on_event, "size": 10, "weight": 700},
         selected={**seen, "textfont": {"color": palette.on_event}},
@@ -103,6 +103,6 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, pal
     )
 
 
-def _colour(severity: str, palette: Palette) -> str:
+def _color(severity: str, palette: Palette) -> str:
     known: dict[str, Severity] = {"info": "info", "warning": "warning", "critical": "critical"}
     return palette.severities[known[severity]] if severity in known else palette.event

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from windowpane.core.vocabulary import Fate
 from windowpane.text.formats import count
-from windowpane_dashboard.charts.layout import axis, styled
+from windowpane_dashboard.charts.layout import apply_layout, axis
 from windowpane_dashboard.style.theme import Palette
 
 
@@ -21,7 +21,7 @@ def facts_bar(counts: dict[Fate, int], palette: Palette) -> go.Figure:
                 marker={"color": palette.facts[outcome], "line": {"color": palette.background, "width": 1}},
                 hovertemplate=f"{count(number, 'fact')} {outcome}<extra></extra>",
             )  # fmt: skip
-    styled(
+    apply_layout(
         figure, palette, height=84, barmode="stack", hovermode="closest", showlegend=True, bargap=0.1,
         margin={"l": 4, "r": 4, "t": 30, "b": 4},
         legend={"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom", "traceorder": "normal"},

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from windowpane_dashboard.style.sanitize import inert
+from windowpane_dashboard.style.sanitize import sanitized
 from windowpane_dashboard.style.theme import FONT, Palette
 
 CONFIG: Final[dict[str, Any]] = {
@@ -22,7 +22,9 @@ CONFIG: Final[dict[str, Any]] = {
 
 def plain(text: str, *, width: int = 90) -> str:
     """Text for a label or a hover box: nothing in it is markup, long lines are wrapped."""
-    return "<br>".join(html.escape(part) for line in inert(text).split("\n") for part in _wrapped(line, width))
+    return "<br>".join(
+        html.escape(part) for line in sanitized(text).split("\n") for part in _wrapped(line, width)
+    )
 
 
 def _wrapped(line: str, width: int) -> list[str]:
@@ -31,7 +33,7 @@ def _wrapped(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width) or [""]
 
 
-def styled(figure: go.Figure, palette: Palette, *, height: int, **layout: Any) -> go.Figure:
+def apply_layout(figure: go.Figure, palette: Palette, *, height: int, **layout: Any) -> go.Figure:
     """Give *figure* the look that all share.
 
     Without Plotly's template: all that it would set is set here, it is half of a small figure's size, and its
@@ -75,6 +77,6 @@ def axis(palette: Palette, **options: Any) -> dict[str, Any]:
     }
 
 
-def titled(text: str, palette: Palette) -> dict[str, Any]:
+def axis_title(text: str, palette: Palette) -> dict[str, Any]:
     """An axis title in the shared look."""
     return {"text": text, "font": {"color": palette.muted, "size": 11}}

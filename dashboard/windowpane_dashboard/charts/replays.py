@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from windowpane.store.replays import ReplayRunRow
 from windowpane.text.formats import tokens, tokens_short
-from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, plain
 from windowpane_dashboard.style.theme import Palette, translucent
 
 PANE_PIXELS: Final = 120
@@ -27,7 +27,9 @@ def replay_panes(runs: Sequence[ReplayRunRow], palette: Palette) -> go.Figure:
     figure = go.Figure()
     for place, run in enumerate(shown):
         _add_pane(figure, run, place, palette)
-    styled(figure, palette, height=inner + 48, hovermode="closest", margin={"l": 64, "r": 16, "t": 8, "b": 40})
+    apply_layout(
+        figure, palette, height=inner + 48, hovermode="closest", margin={"l": 64, "r": 16, "t": 8, "b": 40}
+    )
     layout = {}
     for place, run in enumerate(shown):
         high = 1 - (place * (PANE_PIXELS + GAP_PIXELS) + GAP_PIXELS) / inner
@@ -37,7 +39,7 @@ def replay_panes(runs: Sequence[ReplayRunRow], palette: Palette) -> go.Figure:
             domain=(high - PANE_PIXELS / inner, high),
             range=(0, top),
             tickformat="~s",
-            title=titled("tokens", palette),
+            title=axis_title("tokens", palette),
             anchor="x",
             nticks=4,
         )
@@ -52,7 +54,7 @@ def replay_panes(runs: Sequence[ReplayRunRow], palette: Palette) -> go.Figure:
         )  # fmt: skip
     bottom = f"y{len(shown)}" if len(shown) > 1 else "y"
     layout["xaxis"] = axis(
-        palette, range=(0.5, last + 0.5), title=titled("call", palette), showgrid=False, anchor=bottom,
+        palette, range=(0.5, last + 0.5), title=axis_title("call", palette), showgrid=False, anchor=bottom,
         tickformat=",d", fixedrange=False,
     )  # fmt: skip
     figure.update_layout(**layout)
@@ -66,12 +68,12 @@ def _calls(run: ReplayRunRow) -> int:
 def _add_pane(figure: go.Figure, run: ReplayRunRow, place: int, palette: Palette) -> None:
     calls = _calls(run)
     turn = np.linspace(1, max(calls, 1), len(run.timeline))
-    colour = palette.components["message_history"]
+    color = palette.components["message_history"]
     limit = run.limit_tokens
     pane = {"yaxis": "y" if place == 0 else f"y{place + 1}", "showlegend": False}
     figure.add_scatter(
         x=turn, y=np.array(run.timeline), mode="lines", name=run.setup, fill="tozeroy", **pane,
-        line={"width": 0.8, "color": colour}, fillcolor=translucent(colour, 0.6),
+        line={"width": 0.8, "color": color}, fillcolor=translucent(color, 0.6),
         hovertext=[plain(f"{run.setup}\ncall {round(at)}: {tokens(size)} of {tokens(limit)} tokens")
                    for at, size in zip(turn, run.timeline, strict=True)],
         hovertemplate="%{hovertext}<extra></extra>",

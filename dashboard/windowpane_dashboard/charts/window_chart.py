@@ -18,12 +18,12 @@ import plotly.graph_objects as go
 from windowpane.core.vocabulary import Component
 from windowpane.text.formats import percent, tokens
 from windowpane.text.labels import COMPONENT_WORDS, zone_label
-from windowpane_dashboard.charts.downsample import kept_rows
-from windowpane_dashboard.charts.event_track import LANE_PIXELS, add_lane, lanes_of
-from windowpane_dashboard.charts.layout import axis, plain, styled, titled
+from windowpane_dashboard.charts.downsample import downsampled_rows
+from windowpane_dashboard.charts.event_track import LANE_PIXELS, add_event_track, event_kinds
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, plain
 from windowpane_dashboard.charts.zone_bands import add_forecast, add_limits, forecast_turns
 from windowpane_dashboard.queries.filters import Scale
-from windowpane_dashboard.queries.sessions import LimitSpan
+from windowpane_dashboard.queries.timeline import LimitSpan
 from windowpane_dashboard.style.theme import Palette, translucent
 
 STACKING: Final[tuple[Component, ...]] = (
@@ -40,7 +40,7 @@ TOUCH_POINTS: Final = 800
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SharedAxes:
     """The axes that several pictures share: turns and tokens."""
 
     first: int
@@ -48,7 +48,7 @@ class Frame:
     top: float
 
     @classmethod
-    def around(cls, *several: pd.DataFrame) -> Frame:
+    def around(cls, *several: pd.DataFrame) -> SharedAxes:
         """The frame in which all of the turns fit, at the scale of the one that is fullest."""
         shown = [turns for turns in several if len(turns)]
         content = any(natural_scale(turns) == "limit" for turns in shown)
@@ -65,7 +65,7 @@ def natural_scale(turns: pd.DataFrame) -> Scale:
     return "limit" if np.isnan(limit) or peak >= SMALL_SHARE * limit else "content"
 
 
-def session_picture(
+def window_chart(
     turns: pd.DataFrame,
     spans: Sequence[LimitSpan],
     marks: pd.DataFrame,
@@ -73,7 +73,7 @@ def session_picture(
     *,
     selected: int | None,
     scale: Scale = "limit",
-    frame: Frame | None = None,
+    frame: SharedAxes | None = None,
     regrets: pd.DataFrame | None = None,
 ) -> go.Figure:
     """The picture of one session; *turns* has at least one row, *selected* is the turn marked by a line.
@@ -81,7 +81,7 @@ def session_picture(
     A *frame* gives several pictures the same axes.
     """
     columns = ["used", "used_before", "limit_tokens", *STACKING]
-    shown = turns.iloc[kept_rows(turns[columns].to_numpy(dtype=float))]
+    shown = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float))]
     last = int(turns["turn"].iloc[-1])
     ahead = forecast_turns(turns)
     x_range = (int(turns["turn"].iloc[0]) - 0.5, last + ahead + 0.5)
@@ -94,9 +94,9 @@ def session_picture(
     _add_drops(figure, turns, palette)
     add_forecast(figure, turns.iloc[-1], palette, turns_ahead=ahead)
     _add_touch(figure, shown, palette)
-    lanes = lanes_of(marks)
+    lanes = event_kinds(marks)
     if lanes:
-        add_lane(figure, marks, lanes, palette, regrets)
+        add_event_track(figure, marks, lanes, palette, regrets)
     if selected is not None:
         _add_selected(figure, selected, palette, ground=_ground(len(lanes)))
     return _arranged(figure, palette, lanes=len(lanes), x_range=x_range, top=top)
@@ -134,11 +134,11 @@ def _add_components(figure: go.Figure, shown: pd.DataFrame, palette: Palette) ->
         values = shown[component].to_numpy()
         if not values.any():
             continue
-        colour = palette.components[component]
+        color = palette.components[component]
         figure.add_scatter(
             x=x, y=values, name=COMPONENT_WORDS[component], stackgroup="window", hoverinfo="skip",
-            mode="lines" if len(x) > 2 else "lines+markers", line={"width": 0.6, "color": colour},
-            fillcolor=translucent(colour, 0.82), legendgroup=component,
+            mode="lines" if len(x) > 2 else "lines+markers", line={"width": 0.6, "color": color},
+            fillcolor=translucent(color, 0.82), legendgroup=component,
         )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def _add_drops(figure: go.Figure, turns: pd.DataFrame, palette: Palette) -> None
 def _add_touch(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
     """The points that carry the hover text and take the clicks of the upper pane; one alone is an element."""
     unseen = {"marker": {"opacity": 0}}
-    shown = shown.iloc[kept_rows(shown[["used"]].to_numpy(dtype=float), TOUCH_POINTS)]
+    shown = shown.iloc[downsampled_rows(shown[["used"]].to_numpy(dtype=float), TOUCH_POINTS)]
     figure.add_scatter(
         x=shown["turn"].to_numpy(), y=shown["used"].to_numpy(), mode="markers", name="turn", showlegend=False,
         marker={"size": 9, "opacity": 0, "color": palette.text, "maxdisplayed": 1},
@@ -208,7 +208,7 @@ def _arranged(
 ) -> go.Figure:
     margin_top, margin_bottom = 42, 36
     inner, ground = _inner_pixels(lanes), _ground(lanes)
-    styled(
+    apply_layout(
         figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
         margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
         legend={"orientation": "h", "x": 0, "y": 1.05, "yanchor": "bottom", "font": {"size": 11}},
@@ -216,11 +216,11 @@ def _arranged(
     )  # fmt: skip
     figure.update_layout(
         xaxis=axis(
-            palette, range=x_range, fixedrange=False, title=titled("turn", palette), showgrid=False,
+            palette, range=x_range, fixedrange=False, title=axis_title("turn", palette), showgrid=False,
             anchor="y2" if lanes else "y", tickformat=",d", minallowed=x_range[0], maxallowed=x_range[1],
         ),
         yaxis=axis(
-            palette, range=(0, top), domain=(ground, 1.0), title=titled("tokens", palette), tickformat="~s"
+            palette, range=(0, top), domain=(ground, 1.0), title=axis_title("tokens", palette), tickformat="~s"
         ),
     )  # fmt: skip
     if x_range[1] - x_range[0] < 12:

@@ -13,7 +13,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import Zone
 from windowpane.text.formats import tokens_short
 from windowpane.text.labels import ZONE_SHAPES
-from windowpane_dashboard.queries.sessions import LimitSpan
+from windowpane_dashboard.queries.timeline import LimitSpan
 from windowpane_dashboard.style.theme import Palette, translucent
 
 MAXIMUM_SPANS: Final = 100
@@ -62,11 +62,11 @@ def _add_span(
         ("limit", limits.limit_tokens, palette.outline, "solid", 1.6),
         ("red", thresholds(limits)["red"], palette.zones["red"], "dot", 1.4),
     )
-    for name, height, colour, dash, width in lines:
+    for name, height, color, dash, width in lines:
         if height <= top:
             figure.add_scatter(
                 x=np.array([start, stop]), y=np.array([height, height]), mode="lines", name=name,
-                showlegend=False, hoverinfo="skip", line={"color": colour, "dash": dash, "width": width},
+                showlegend=False, hoverinfo="skip", line={"color": color, "dash": dash, "width": width},
             )  # fmt: skip
     if limits.usable_tokens < top:
         _add_reserve(figure, limits, palette, start=start, stop=stop)
@@ -96,12 +96,12 @@ def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, to
         text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(begins[zone])}"
         wanted.append((begins[zone], text, palette.zone_text[zone]))
     taken: list[float] = []
-    for height, text, colour in wanted:
+    for height, text, color in wanted:
         if height <= top and all(abs(height - other) >= LABEL_SHARE * top for other in taken):
             taken.append(height)
             figure.add_annotation(
                 x=1, y=height, xref="paper", yref="y", text=text, showarrow=False, xanchor="left", xshift=6,
-                font={"size": 11, "color": colour},
+                font={"size": 11, "color": color},
             )  # fmt: skip
 
 
@@ -124,19 +124,19 @@ def add_forecast(figure: go.Figure, last: pd.Series, palette: Palette, *, turns_
     here, size, red = float(last["turn"]), float(last["used"]), float(last["red_tokens"])
     early = _towards(size, red, last["turns_until_red_p10"], turns_ahead)
     late = _towards(size, red, last["turns_until_red_p90"], turns_ahead)
-    colour = palette.outline
+    color = palette.outline
     figure.add_scatter(
         x=np.array([here, *(here + early[0]), *(here + late[0][::-1]), here]),
         y=np.array([size, *early[1], *late[1][::-1], size]),
-        mode="lines", fill="toself", line={"width": 0.8, "color": colour, "dash": "dot"},
-        fillcolor=translucent(colour, 0.22), name="forecast, 10–90%", hoverinfo="skip",
+        mode="lines", fill="toself", line={"width": 0.8, "color": color, "dash": "dot"},
+        fillcolor=translucent(color, 0.22), name="forecast, 10–90%", hoverinfo="skip",
     )  # fmt: skip
     median = last["turns_until_red"]
     if np.isfinite(median) and median > 0:
         ahead, heights = _towards(size, red, median, turns_ahead)
         figure.add_scatter(
             x=np.array([here, *(here + ahead)]), y=np.array([size, *heights]), mode="lines", showlegend=False,
-            hoverinfo="skip", line={"width": 1.4, "color": colour, "dash": "dash"}, name="forecast",
+            hoverinfo="skip", line={"width": 1.4, "color": color, "dash": "dash"}, name="forecast",
         )  # fmt: skip
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import streamlit as st
 
-from windowpane_dashboard.page import widget_state as moved
+from windowpane_dashboard.page import widget_state
 from windowpane_dashboard.queries.filters import Query
 
 
-def arrived(page: str) -> bool:
+def changed_elsewhere(page: str) -> bool:
     """Whether the address was changed by anything but this page, so that its widgets must be set from it."""
     return bool(st.session_state.get(_key(page)) != st.query_params.to_dict())
 
 
-def last(page: str) -> Query:
+def last_written(page: str) -> Query:
     """The address that the page had when it was left."""
     return dict(st.session_state.get(_key(page), {}))
 
@@ -31,7 +31,7 @@ def write(page: str, query: Query) -> None:
         st.query_params.from_dict(query)
 
 
-def change(page: str, **parts: str | None) -> None:
+def update(page: str, **parts: str | None) -> None:
     """Change parts of the address; None takes one out.
 
     Begins with what the page wrote last: the browser may not have seen it yet.
@@ -41,19 +41,19 @@ def change(page: str, **parts: str | None) -> None:
     write(page, {**kept, **{name: value for name, value in parts.items() if value is not None}})
 
 
-def part(page: str, name: str, value: object, *, lets_go: tuple[str, ...] = ()) -> dict[str, Any]:
+def bound_widget(page: str, name: str, value: object, *, clears: tuple[str, ...] = ()) -> dict[str, Any]:
     """The key and the callback of the control for a part of the address, at its *value* there.
 
-    Only somebody's choice in it changes the address, and of that only this part and those that it *lets_go*: what
+    Only somebody's choice in it changes the address, and of that only this part and those that it *clears*: what
     comes late of the other controls changes nothing.
     """
     control = f"{page}_{name}"
-    key = moved.fresh_key(control, value)
+    key = widget_state.fresh_key(control, value)
 
     def take(chosen: object) -> None:
-        change(page, **dict.fromkeys(lets_go), **{name: _words(chosen)})
+        update(page, **dict.fromkeys(clears), **{name: _words(chosen)})
 
-    return {"key": key, "on_change": lambda: moved.take(control, key, take)}
+    return {"key": key, "on_change": lambda: widget_state.apply(control, key, take)}
 
 
 def _words(chosen: object) -> str | None:

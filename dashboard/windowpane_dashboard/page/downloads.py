@@ -1,18 +1,22 @@
-"""Downloads of filtered events: an address of the dashboard's own server that streams the file.
+"""Downloads of filtered events as JSON Lines, CSV or Parquet, streamed from the dashboard's own server.
 
-Streamlit's own downloads are held in memory whole; these are sent while they are read. The pages are protected by
-Streamlit's check of where a connection comes from, which does not look at other addresses. So each address here
-carries a signature that only a page of this process can give.
+Streamlit holds its own downloads in memory; these are written while they are read, one batch at a time. JSON
+Lines and Parquet have the shape that `windowpane audit export` gives, with the exact bytes that were hashed.
+
+The pages are protected by Streamlit's check of where a connection comes from, which does not look at other
+addresses. So each address here carries a signature that only a page of this process can give.
 """
 
 from __future__ import annotations
 
+import csv
 import hmac
+import io
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -20,16 +24,99 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from windowpane.config.paths import default_store
-from windowpane.exceptions import WindowpaneError
+from windowpane.core.codec import decode
+from windowpane.exceptions import EventFormatError, WindowpaneError
+from windowpane.store.export import ExportRow, json_line, parquet_writer
 from windowpane.store.interface import EventFilter
 from windowpane.store.reads import SqliteReader
-from windowpane_dashboard.queries.exports import FORMS, Form
+from windowpane.text.events import describe, describe_damage
+from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AuditFilters, Query
+
+Batches = Iterator[list[ExportRow]]
 
 PATH: Final = "export-events"
 SIGNATURE: Final = "signature"
 _KEY: Final = secrets.token_bytes(32)
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
+CSV_COLUMNS: Final = ("seq", "at", "session", "revision", "turn", "event", "what", "hash")
+_SPREADSHEET_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+class ExportFormat(NamedTuple):
+    """One kind of file."""
+
+    label: str
+    media_type: str
+    write: Callable[[Batches], Iterator[bytes]]
+
+
+def json_lines(batches: Batches) -> Iterator[bytes]:
+    """One JSON object a line: `seq`, `revision`, `hash` and the exact `event`."""
+    for batch in batches:
+        yield b"".join(map(json_line, batch))
+
+
+def csv_lines(batches: Batches) -> Iterator[bytes]:
+    """The rows of the audit page with their whole hash; no cell is anything that a spreadsheet would run."""
+    yield _csv([CSV_COLUMNS])
+    for batch in batches:
+        at = utc_times([row.at for row in batch]).dt.strftime("%Y-%m-%dT%H:%M:%S.%fZ").fillna("")
+        yield _csv(
+            [row.seq, when, _inert(row.session_id), row.revision, row.turn, row.type, _said(row), row.hash.hex()]
+            for row, when in zip(batch, at, strict=True)
+        )
+
+
+def _csv(rows: Iterator[list[object]] | list[tuple[str, ...]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode(errors="replace")
+
+
+def _said(row: ExportRow) -> str:
+    try:
+        return _inert(describe(decode(row.body)))
+    except EventFormatError as error:
+        return _inert(describe_damage(error))
+
+
+def _inert(cell: str) -> str:
+    """A cell that a spreadsheet would take for a formula gets a leading quote."""
+    return f"'{cell}" if cell.startswith(_SPREADSHEET_FORMULA) else cell
+
+
+def parquet(batches: Batches) -> Iterator[bytes]:
+    """The record's columns and the body as text. Raises `StoreError` where pyarrow is missing."""
+    passed = _Passing()
+    with parquet_writer(passed) as write:
+        for batch in batches:
+            write(batch)
+            yield passed.taken()
+    yield passed.taken()
+
+
+class _Passing(io.BytesIO):
+    """A file that is only written, and gives up what was written."""
+
+    def taken(self) -> bytes:
+        written = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return written
+
+    def close(self) -> None:
+        """Stays open: its last bytes are taken after the writer has closed."""
+
+
+EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
+    "jsonl": ExportFormat("JSON Lines", "application/jsonl", json_lines),
+    "csv": ExportFormat("CSV", "text/csv; charset=utf-8", csv_lines),
+    "parquet": ExportFormat("Parquet", "application/vnd.apache.parquet", parquet),
+}
+
+
+# -- addresses --------------------------------------------------------------------------------------------------
 
 
 def address(filters: AuditFilters, form: str) -> str:
@@ -50,7 +137,7 @@ def send(request: Request) -> Response:
     """The file that a signed address names."""
     query = dict(request.query_params)
     given = query.pop(SIGNATURE, "")
-    form = FORMS.get(query.get("form", ""))
+    form = EXPORT_FORMATS.get(query.get("form", ""))
     if form is None or not hmac.compare_digest(given.encode(), _signature(query).encode()):
         return PlainTextResponse(
             "This address is from another run of the dashboard. Open the audit page and download from there.", 403
@@ -72,7 +159,7 @@ def send(request: Request) -> Response:
     )
 
 
-def _file(reader: SqliteReader, query: EventFilter, form: Form) -> Iterator[bytes]:
+def _file(reader: SqliteReader, query: EventFilter, form: ExportFormat) -> Iterator[bytes]:
     with closing(reader):
         yield from form.write(reader.export_batches(query))
 

@@ -38,7 +38,7 @@ def local_and_utc(at: float | None) -> str:
     return formats.UNKNOWN if at is None else f"{local(at)} ({formats.utc(at)})"
 
 
-def offset_words(zone: tzinfo, at: datetime) -> str:
+def offset_label(zone: tzinfo, at: datetime) -> str:
     """A zone as its distance from UTC: `UTC+05:30`; `UTC` where there is none."""
     passed = at.astimezone(zone).utcoffset() or timedelta()
     minutes = round(passed.total_seconds() / 60)
@@ -47,19 +47,21 @@ def offset_words(zone: tzinfo, at: datetime) -> str:
     return f"UTC{'+' if minutes > 0 else '−'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
 
 
-def zone_words() -> str:
+def reader_zone_label() -> str:
     """The reader's zone: `America/New_York, UTC−05:00`."""
     zone = reader_zone()
-    offset = offset_words(zone, datetime.now(UTC))
+    offset = offset_label(zone, datetime.now(UTC))
     return f"{zone.key}, {offset}" if isinstance(zone, ZoneInfo) and zone.key != "UTC" else offset
 
 
-def shown_in_zone(at: pd.Series) -> pd.Series:
+def in_reader_zone(at: pd.Series) -> pd.Series:
     """Moments in UTC as a table shows them: in the reader's zone."""
     shown: pd.Series = at.dt.tz_convert(reader_zone())
     return shown
 
 
-def moment_column(label: str, *, width: int, form: str = FORMAT) -> Any:
-    """A table's column of moments from `shown_in_zone`; pointing at its head tells how far UTC is."""
-    return st.column_config.DatetimeColumn(label, format=form, width=width, help=f"Your time: {zone_words()}.")
+def time_column(label: str, *, width: int, form: str = FORMAT) -> Any:
+    """A table's column of moments from `in_reader_zone`; pointing at its head tells how far UTC is."""
+    return st.column_config.DatetimeColumn(
+        label, format=form, width=width, help=f"Your time: {reader_zone_label()}."
+    )

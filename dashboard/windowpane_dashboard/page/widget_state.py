@@ -19,29 +19,29 @@ def fresh_key(control: str, value: object, *, of: Hashable = None) -> str:
 
     *of* is what else makes it another control, such as the bounds of a slider.
     """
-    number, drawn_of = st.session_state.get(_place(control), (0, of))
+    number, drawn_of = st.session_state.get(_state_key(control), (0, of))
     moved = drawn_of != of or st.session_state.get(_key(control), value) != value
-    st.session_state[_place(control)] = (number + moved, of)
+    st.session_state[_state_key(control)] = (number + moved, of)
     key = _key(control)
     if key not in st.session_state:
         st.session_state[key] = value
     return key
 
 
-def let_go(*controls: str) -> None:
+def discard_late_values(*controls: str) -> None:
     """What still comes of these controls, as they were drawn until now, is late."""
     for control in controls:
-        number, of = st.session_state.get(_place(control), (0, None))
-        st.session_state[_place(control)] = (number + 1, of)
+        number, of = st.session_state.get(_state_key(control), (0, None))
+        st.session_state[_state_key(control)] = (number + 1, of)
 
 
-def take(control: str, key: str, act: Callable[[Any], None]) -> None:
+def apply(control: str, key: str, act: Callable[[Any], None]) -> None:
     """Do *act* with the value of *control*, in a callback of it, unless another key has taken its place."""
     if key == _key(control):
         act(st.session_state[key])
 
 
-def follow(control: str, value: object) -> None:
+def set_value(control: str, value: object) -> None:
     """Let *control* show *value* under the key it has, so that what somebody is typing into it stays."""
     key = _key(control)
     if st.session_state.get(key, value) != value:
@@ -50,9 +50,9 @@ def follow(control: str, value: object) -> None:
 
 def _key(control: str) -> str:
     """The key that *control* has now."""
-    number, _ = st.session_state.get(_place(control), (0, None))
+    number, _ = st.session_state.get(_state_key(control), (0, None))
     return f"{control}_{number}"
 
 
-def _place(control: str) -> str:
+def _state_key(control: str) -> str:
     return f"drawn_{control}"

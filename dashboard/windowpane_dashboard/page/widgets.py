@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -12,24 +11,13 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from windowpane_dashboard.charts.layout import CONFIG
-from windowpane_dashboard.style.sanitize import inert
+from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
 
-_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@^=/])")
 
-_AUTOLINK: Final = re.compile(r"(https?|ftp|www|mailto|xmpp)(?=[:.])", re.IGNORECASE)
-"""What Markdown makes a link of without any sign, even after backslashes; a word joiner breaks it."""
-
-
-def escaped(text: str) -> str:
-    """Text that Streamlit's Markdown shows letter by letter: no link, markup, colour, formula or `:name:`."""
-    joined = _AUTOLINK.sub("\\1\u2060", " ".join(inert(text).split())).replace("@", "\u2060@")
-    return _MARKDOWN.sub(r"\\\1", joined)
-
-
-def said(text: str) -> None:
+def show_text(text: str) -> None:
     """A text that holds words of an agent, letter by letter."""
-    st.text(inert(text))
+    st.text(sanitized(text))
 
 
 def current_palette() -> Palette:
@@ -37,12 +25,12 @@ def current_palette() -> Palette:
     return palette(st.context.theme.type)
 
 
-def answer(text: str) -> None:
+def headline(text: str) -> None:
     """The page's one-sentence answer."""
-    st.subheader(escaped(text), anchor=False)
+    st.subheader(escape_markdown(text), anchor=False)
 
 
-def chart(
+def chart_with_table(
     figure: go.Figure,
     *,
     key: str,
@@ -64,7 +52,7 @@ def folded_table(title: str, data: Callable[[], pd.DataFrame], *, key: str, alt:
             table(data(), key=key, alt=alt)
 
 
-def picture(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
+def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
     """A small figure without buttons, whose data stands beside it already."""
     config = {**CONFIG, "displayModeBar": False}
     selecting: dict[str, Any] = {}
@@ -73,7 +61,7 @@ def picture(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], No
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
 
 
-def choice(
+def filter_select(
     place: st.delta_generator.DeltaGenerator,
     label: str,
     options: Sequence[str],

@@ -17,16 +17,16 @@ from windowpane.store.interface import EventFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count, seconds, utc
 from windowpane.text.labels import severity_label
-from windowpane_dashboard.queries.filters import AlertFilters, SessionPlace, Told
-from windowpane_dashboard.queries.sessions import moments
+from windowpane_dashboard.queries.events import utc_times
+from windowpane_dashboard.queries.filters import AlertFilters, DeliveryState, SessionAddress
 
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
-LOOKED_THROUGH: Final = 5_000
+SCANNED_FIRINGS: Final = 5_000
 """Latest firings looked through where delivery is asked for, which the store does not order by."""
-TOLD: Final = 2_000
+MESSAGES: Final = 2_000
 """Messages of one turn looked through for those of one firing."""
-LANE_SESSIONS: Final = 14
+CHART_SESSIONS: Final = 14
 """Sessions with a lane of their own."""
 
 
@@ -45,7 +45,7 @@ class Firings:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FiringOutcome:
     """How a firing ended, in words and figures."""
 
     words: str
@@ -58,12 +58,12 @@ class Outcome:
     seconds: float | None
 
 
-def firings(reader: EventReader, filters: AlertFilters) -> Firings:
+def read_firings(reader: EventReader, filters: AlertFilters) -> Firings:
     """The firings that match: the last that were recorded, in the order of their times.
 
     Recordings are imported one after another; their times are not.
     """
-    limit = ALERT_ROWS + 1 if filters.told is None else LOOKED_THROUGH
+    limit = ALERT_ROWS + 1 if filters.delivery is None else SCANNED_FIRINGS
     found = reader.alerts(
         session_id=filters.session,
         alert=filters.alert,
@@ -71,7 +71,7 @@ def firings(reader: EventReader, filters: AlertFilters) -> Firings:
         firing=None if filters.state is None else filters.state == "firing",
         limit=limit,
     )
-    wanted = [row for row in found if filters.told is None or told(row) == filters.told]
+    wanted = [row for row in found if filters.delivery is None or delivery_state(row) == filters.delivery]
     rows = tuple(sorted(wanted[:ALERT_ROWS], key=lambda row: row.fired_at or 0.0, reverse=True))
     named = dict.fromkeys(row.session_id for row in rows)
     recent = {row.session_id: row for row in reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))}
@@ -79,57 +79,59 @@ def firings(reader: EventReader, filters: AlertFilters) -> Firings:
     return Firings(rows, len(wanted) > ALERT_ROWS, sessions)
 
 
-def told(row: AlertRow) -> Told:
+def delivery_state(row: AlertRow) -> DeliveryState:
     """Whether anybody was told, and whether it arrived; one failure outweighs what arrived elsewhere."""
     if row.failed:
         return "failed"
-    return "arrived" if row.delivered else "nobody"
+    return "delivered" if row.delivered else "none"
 
 
-def told_words(row: AlertRow) -> str:
-    """Who was told: `arrived: log, json; failed: mailto`."""
+def delivery_text(row: AlertRow) -> str:
+    """Who was told: `delivered: log, json; failed: mailto`."""
     parts = [
         f"{word}: {', '.join(channels)}"
-        for word, channels in (("failed", row.failed), ("arrived", row.delivered))
+        for word, channels in (("failed", row.failed), ("delivered", row.delivered))
         if channels
     ]
-    return "; ".join(parts) or "nobody"
+    return "; ".join(parts) or "none"
 
 
-def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> Outcome:
+def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> FiringOutcome:
     """How a firing ended: resolved, with its session, or not yet."""
     if row.resolved_turn is not None:
         lasted = _passed(row.fired_at, row.resolved_at)
         turns = row.resolved_turn - row.fired_turn
         at = f"at turn {row.resolved_turn}"
-        return Outcome(f"resolved {at}", short=at, now=False, turns=turns, seconds=lasted)
+        return FiringOutcome(f"resolved {at}", short=at, now=False, turns=turns, seconds=lasted)
     last = row.fired_turn if session is None else max(session.turns, row.fired_turn)
     turns = last - row.fired_turn
     if session is not None and is_live(session, now):
         passed = _passed(row.fired_at, now)
-        return Outcome("fires now", short="fires now", now=True, turns=turns, seconds=passed)
+        return FiringOutcome("fires now", short="fires now", now=True, turns=turns, seconds=passed)
     passed = _passed(row.fired_at, None if session is None else session.last_at)
     if session is not None and session.ended:
-        return Outcome("until the session ended", short="session end", now=False, turns=turns, seconds=passed)
-    return Outcome("until the recording stops", short="never", now=False, turns=turns, seconds=passed)
+        return FiringOutcome(
+            "until the session ended", short="session end", now=False, turns=turns, seconds=passed
+        )
+    return FiringOutcome("until the recording stops", short="never", now=False, turns=turns, seconds=passed)
 
 
 def _passed(start: float | None, end: float | None) -> float | None:
     return None if start is None or end is None else max(0.0, end - start)
 
 
-def lasted_words(outcome: Outcome) -> str:
+def duration_text(outcome: FiringOutcome) -> str:
     """How long a firing lasted: `3 turns, 2 min 5 s`."""
     turns = count(outcome.turns, "turn") if outcome.turns else "within the turn"
     return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
 
 
-def pick_of(row: AlertRow) -> str:
+def firing_key(row: AlertRow) -> str:
     """What names a firing in an address."""
     return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
 
 
-def title_of(alert: str) -> str:
+def alert_title(alert: str) -> str:
     """An alert's name for people."""
     rule = RULES_BY_NAME.get(alert)
     return rule.title if rule is not None else alert
@@ -138,7 +140,7 @@ def title_of(alert: str) -> str:
 _NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "warning", "info": "notice"}
 
 
-def alerts_answer(listed: Firings, now: float) -> str:
+def alerts_headline(listed: Firings, now: float) -> str:
     """What fires now, else what fired, and what did not arrive, in one sentence."""
     current = listed.firing_now(now)
     failed = sum(bool(row.failed) for row in listed.rows)
@@ -163,21 +165,21 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "severity": [severity_label(row.severity) for row in rows],
-            "alert": [title_of(row.alert) for row in rows],
-            "session": [SessionPlace(row.session_id, row.fired_turn).address() for row in rows],
+            "alert": [alert_title(row.alert) for row in rows],
+            "session": [SessionAddress(row.session_id, row.fired_turn).url() for row in rows],
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
-            "fired": moments([row.fired_at for row in rows]),
-            "lasted": [lasted_words(outcome) for outcome in outcomes],
+            "fired": utc_times([row.fired_at for row in rows]),
+            "lasted": [duration_text(outcome) for outcome in outcomes],
             "ended": [outcome.short for outcome in outcomes],
-            "told": [told_words(row) for row in rows],
+            "delivery": [delivery_text(row) for row in rows],
             "what": [row.summary for row in rows],
         }
     )
 
 
-def lane_frame(listed: Firings, now: float) -> pd.DataFrame:
+def alert_bars(listed: Firings, now: float) -> pd.DataFrame:
     """One row a firing of the sessions with a lane: where it begins and ends, and its words."""
-    shown = list(dict.fromkeys(row.session_id for row in listed.rows))[:LANE_SESSIONS]
+    shown = list(dict.fromkeys(row.session_id for row in listed.rows))[:CHART_SESSIONS]
     records = [
         _lane_record(place, row, outcome_of(row, listed.sessions.get(row.session_id), now))
         for place, row in enumerate(listed.rows)
@@ -189,12 +191,12 @@ def lane_frame(listed: Firings, now: float) -> pd.DataFrame:
     return pd.DataFrame(records, columns=columns)
 
 
-def _lane_record(place: int, row: AlertRow, outcome: Outcome) -> tuple[object, ...]:
+def _lane_record(place: int, row: AlertRow, outcome: FiringOutcome) -> tuple[object, ...]:
     end = None if row.fired_at is None else row.fired_at + (outcome.seconds or 0.0)
     text = (
-        f"{severity_label(row.severity)}, {title_of(row.alert)}: {row.summary}\n"
-        f"fired at turn {row.fired_turn}{_moment(row.fired_at)}, {outcome.words} ({lasted_words(outcome)})\n"
-        f"told: {told_words(row)}"
+        f"{severity_label(row.severity)}, {alert_title(row.alert)}: {row.summary}\n"
+        f"fired at turn {row.fired_turn}{_moment(row.fired_at)}, {outcome.words} ({duration_text(outcome)})\n"
+        f"delivery: {delivery_text(row)}"
     )
     return (
         place, row.session_id, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at, end,
@@ -207,7 +209,7 @@ def _moment(at: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class MessageDelivery:
     """One message about a firing."""
 
     channel: str
@@ -219,7 +221,7 @@ class Delivery:
     reason: str
 
 
-def deliveries(reader: EventReader, row: AlertRow) -> tuple[Delivery, ...]:
+def deliveries(reader: EventReader, row: AlertRow) -> tuple[MessageDelivery, ...]:
     """Every message about one firing and its resolution, in the order they were sent.
 
     A message belongs to the turn of what it tells, however late it is sent.
@@ -238,12 +240,12 @@ def deliveries(reader: EventReader, row: AlertRow) -> tuple[Delivery, ...]:
         ):
             reason = data.reason if isinstance(data, NotificationFailed) else ""
             arrived = isinstance(data, NotificationDelivered)
-            found.append(Delivery(data.channel, data.state, arrived, data.attempts, event.at, reason))
+            found.append(MessageDelivery(data.channel, data.state, arrived, data.attempts, event.at, reason))
     return tuple(found)
 
 
 def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[StoredEvent]:
-    query = EventFilter(session_id=row.session_id, types=types, turn_from=turn, turn_to=turn, limit=TOLD)
+    query = EventFilter(session_id=row.session_id, types=types, turn_from=turn, turn_to=turn, limit=MESSAGES)
     return intact_events(reader.events_or_damage(query))
 
 
@@ -262,7 +264,7 @@ def resolution(reader: EventReader, row: AlertRow) -> AlertResolved | None:
     return None
 
 
-def quantity_words(alert: str, value: float | None) -> str:
+def quantity_text(alert: str, value: float | None) -> str:
     """A value in the unit of its alert: `93%`, `18,600 tokens`, `2.5`."""
     if value is None:
         return UNKNOWN
@@ -270,9 +272,9 @@ def quantity_words(alert: str, value: float | None) -> str:
     return f"{value:,.2f}" if rule is None else quantity(value, rule.unit)
 
 
-def picked(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:
+def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:
     """The firing an address names, else the latest of the worst severity."""
-    named = next((row for row in rows if pick_of(row) == pick), None)
+    named = next((row for row in rows if firing_key(row) == pick), None)
     if named is not None or not rows:
         return named
     return max(rows, key=lambda row: ("info", "warning", "critical").index(row.severity))

@@ -12,11 +12,11 @@ from windowpane.core.vocabulary import ZONES
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, ratio, tokens
 from windowpane.text.labels import zone_label
-from windowpane_dashboard.queries.sessions import Timeline
+from windowpane_dashboard.queries.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSession:
     """One of the sessions."""
 
     row: SessionRow
@@ -24,7 +24,7 @@ class Side:
     alerts: tuple[AlertRow, ...]
 
 
-Figure = float | None
+MeasureValue = float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +32,24 @@ class Measure:
     """One line of the table: how the figure is found and written; *lower* says whether less is better."""
 
     name: str
-    figure: Callable[[Side], Figure]
-    words: Callable[[Figure], str]
+    figure: Callable[[ComparedSession], MeasureValue]
+    words: Callable[[MeasureValue], str]
     lower: bool | None = None
     """None where neither is better."""
 
 
-def _sum(column: str) -> Callable[[Side], Figure]:
-    def total(side: Side) -> Figure:
+def _sum(column: str) -> Callable[[ComparedSession], MeasureValue]:
+    def total(side: ComparedSession) -> MeasureValue:
         known = side.timeline.turns[column].dropna()
         return float(known.sum()) if len(known) else None
 
     return total
 
 
-def _share(column: str) -> Callable[[Side], Figure]:
+def _share(column: str) -> Callable[[ComparedSession], MeasureValue]:
     """Share of all tokens that the calls sent."""
 
-    def share(side: Side) -> Figure:
+    def share(side: ComparedSession) -> MeasureValue:
         turns = side.timeline.turns
         sent = float(turns["used"].sum())
         return float(turns[column].sum()) / sent if sent else None
@@ -57,31 +57,31 @@ def _share(column: str) -> Callable[[Side], Figure]:
     return share
 
 
-def _zone(side: Side) -> Figure:
+def _zone(side: ComparedSession) -> MeasureValue:
     return None if side.row.worst_zone is None else float(ZONES.index(side.row.worst_zone))
 
 
-def _zone_words(value: Figure) -> str:
+def _zone_words(value: MeasureValue) -> str:
     return UNKNOWN if value is None else zone_label(ZONES[int(value)])
 
 
-def _plain(value: Figure) -> str:
+def _plain(value: MeasureValue) -> str:
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
-def _facts(outcomes: tuple[str, ...]) -> Callable[[Side], Figure]:
-    def number(side: Side) -> Figure:
+def _facts(outcomes: tuple[str, ...]) -> Callable[[ComparedSession], MeasureValue]:
+    def number(side: ComparedSession) -> MeasureValue:
         facts = side.timeline.facts
         return None if facts is None else float(sum(getattr(facts, name) for name in outcomes))
 
     return number
 
 
-def _firings(severity: str) -> Callable[[Side], Figure]:
+def _firings(severity: str) -> Callable[[ComparedSession], MeasureValue]:
     return lambda side: float(sum(alert.severity == severity for alert in side.alerts))
 
 
-def _cache(side: Side) -> Figure:
+def _cache(side: ComparedSession) -> MeasureValue:
     row = side.row
     return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
 
@@ -110,13 +110,13 @@ MEASURES: Final[tuple[Measure, ...]] = (
 )
 
 
-def differences(one: Side, other: Side) -> pd.DataFrame:
+def differences(one: ComparedSession, other: ComparedSession) -> pd.DataFrame:
     """One row a measure: both sides in words, the difference, and which is better where one can be."""
     records = [(measure.name, *_compared(measure, one, other)) for measure in MEASURES]
     return pd.DataFrame(records, columns=["measure", "A", "B", "B against A", "better"])
 
 
-def _compared(measure: Measure, one: Side, other: Side) -> tuple[str, str, str, str]:
+def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) -> tuple[str, str, str, str]:
     first, second = measure.figure(one), measure.figure(other)
     words = measure.words(first), measure.words(second)
     if first is None or second is None:
@@ -136,7 +136,7 @@ def _compared(measure: Measure, one: Side, other: Side) -> tuple[str, str, str, 
     return (*words, change, better)
 
 
-def compare_answer(frame: pd.DataFrame, names: Sequence[str]) -> str:
+def compare_headline(frame: pd.DataFrame, names: Sequence[str]) -> str:
     """Which side is better in how much, in one sentence."""
     ahead = [int((frame["better"] == letter).sum()) for letter in ("A", "B")]
     equal = int((frame["B against A"] == "same").sum())

@@ -12,19 +12,19 @@ import pandas as pd
 from windowpane.store.replays import ReplayRow, ReplayRunRow
 from windowpane.text.formats import count, dollars, percent, tokens_short
 
-FIGURES: Final = {
+LOWER_IS_BETTER: Final = {
     "overflows": True, "tokens sent": True, "cost tokens": True, "dollars": True, "cached": False,
     "evicted": None, "compressions": None, "fidelity": False, "regrets": True, "regret share": True, "peak": True,
 }  # fmt: skip
 """Columns, and whether less is better; None where neither is."""
-SHOWN_DIGITS: Final = {"dollars": 2, "cached": 0, "fidelity": 2, "regret share": 1, "peak": 0}
+DECIMALS: Final = {"dollars": 2, "cached": 0, "fidelity": 2, "regret share": 1, "peak": 0}
 """Decimals of a figure that are shown: what looks the same is equally good."""
-SHOWN_FIGURES: Final = {"tokens sent": 2, "cost tokens": 2}
+SIGNIFICANT_DIGITS: Final = {"tokens sent": 2, "cost tokens": 2}
 """Significant figures, where a column is shown as `8.3M`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SetupResult:
     """One setup over all its sessions."""
 
     setup: str
@@ -49,23 +49,23 @@ class Result:
         return None if None in known else float(sum(value for value in known if value is not None))
 
 
-def results_of(runs: Sequence[ReplayRunRow]) -> tuple[Result, ...]:
+def results_by_setup(runs: Sequence[ReplayRunRow]) -> tuple[SetupResult, ...]:
     """One result a setup, in the order they were asked for."""
     by_setup: dict[str, list[ReplayRunRow]] = {}
     for run in runs:
         by_setup.setdefault(run.setup, []).append(run)
     return tuple(
-        Result(setup, own[0].kind, own[0].limit_tokens, own[0].config, tuple(own))
+        SetupResult(setup, own[0].kind, own[0].limit_tokens, own[0].config, tuple(own))
         for setup, own in by_setup.items()
     )
 
 
-def results_frame(results: Sequence[Result]) -> pd.DataFrame:
+def results_frame(results: Sequence[SetupResult]) -> pd.DataFrame:
     """One row a setup; figures are sums over its sessions, ratios means."""
     return pd.DataFrame([_record(result) for result in results])
 
 
-def _record(result: Result) -> dict[str, Any]:
+def _record(result: SetupResult) -> dict[str, Any]:
     sent = result.total("tokens_sent")
     fidelity, regret = result.mean("fidelity"), result.mean("regret_ratio")
     return {
@@ -88,7 +88,7 @@ def _record(result: Result) -> dict[str, Any]:
 def best_cells(frame: pd.DataFrame) -> dict[str, set[int]]:
     """Rows that are best in a column; none where all are equal."""
     found: dict[str, set[int]] = {}
-    for name, lower in FIGURES.items():
+    for name, lower in LOWER_IS_BETTER.items():
         values = pd.to_numeric(frame[name], errors="coerce").map(lambda value, name=name: _as_shown(value, name))
         if lower is None or values.nunique(dropna=True) < 2:
             continue
@@ -98,12 +98,12 @@ def best_cells(frame: pd.DataFrame) -> dict[str, set[int]]:
 
 
 def _as_shown(value: float, name: str) -> float:
-    if name in SHOWN_FIGURES and value > 0:
-        return float(f"{value:.{SHOWN_FIGURES[name]}g}")
-    return round(value, SHOWN_DIGITS.get(name, 0)) if value == value else value  # noqa: PLR0124  # NaN stays
+    if name in SIGNIFICANT_DIGITS and value > 0:
+        return float(f"{value:.{SIGNIFICANT_DIGITS[name]}g}")
+    return round(value, DECIMALS.get(name, 0)) if value == value else value  # noqa: PLR0124  # NaN stays
 
 
-def winner(results: Sequence[Result]) -> Result | None:
+def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
     """The managed setup with the fewest overflows; among those the least cost, then the best fidelity.
 
     Only setups that every session went through are compared.
@@ -114,13 +114,13 @@ def winner(results: Sequence[Result]) -> Result | None:
     return min(managed, key=_rank, default=None)
 
 
-def _rank(result: Result) -> tuple[float, float, float]:
+def _rank(result: SetupResult) -> tuple[float, float, float]:
     return result.total("overflows"), result.total("cost_tokens"), -(result.mean("fidelity") or 0.0)
 
 
-def replay_answer(results: Sequence[Result]) -> str:
+def replay_headline(results: Sequence[SetupResult]) -> str:
     """Which setup wins and by what, in one sentence."""
-    best = winner(results)
+    best = best_setup(results)
     if best is None:
         return "Nothing could be replayed."
     overflows = int(best.total("overflows"))
@@ -140,12 +140,12 @@ def replay_label(row: ReplayRow, when: str) -> str:
     return f"{row.name}  ·  {count(row.sessions, 'session')}, {count(row.runs, 'run')}  ·  {when}"
 
 
-def sessions_of(results: Sequence[Result]) -> list[str]:
+def sessions_of(results: Sequence[SetupResult]) -> list[str]:
     """Every session that was replayed."""
     return list(dict.fromkeys(run.session for result in results for run in result.runs))
 
 
-def timelines_of(results: Sequence[Result], session: str) -> list[ReplayRunRow]:
+def timelines_of(results: Sequence[SetupResult], session: str) -> list[ReplayRunRow]:
     """The runs of one session, in the order of the setups."""
     return [run for result in results for run in result.runs if run.session == session]
 
@@ -161,7 +161,7 @@ def timelines_frame(runs: Sequence[ReplayRunRow]) -> pd.DataFrame:
     return pd.DataFrame({"call": calls, **columns})
 
 
-def run_words(run: ReplayRunRow) -> str:
+def run_summary(run: ReplayRunRow) -> str:
     """One run's course in words."""
     peak = run.measures.get("peak_utilization")
     share = "" if peak is None else f", at most {percent(float(peak))} of the window"

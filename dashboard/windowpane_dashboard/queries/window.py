@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
 
 from windowpane.core.events import (
     BlocksEvicted,
-    ContentCompressed,
-    FidelityEvaluated,
     SubagentDelegated,
     SubagentReturned,
 )
-from windowpane.core.vocabulary import COMPONENT_OF, FATES, Fate
+from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.store.interface import EventFilter, EventReader
-from windowpane.store.records import BlockRow, SessionRow, StoredEvent, intact_events
+from windowpane.store.records import BlockRow, SessionRow, intact_events
 from windowpane.text.formats import UNKNOWN, count
 from windowpane.text.labels import CONTENT_WORDS
-from windowpane_dashboard.queries.filters import SessionPlace
+from windowpane_dashboard.queries.filters import SessionAddress
 
-LEFT_ROWS: Final = 200
+REMOVED_ROWS: Final = 200
 """Departed blocks shown at most."""
+REGRET_ROWS: Final = 200
+"""Regrets listed at most."""
 EVICTIONS: Final = 8
 """Evictions of one turn whose candidates are looked at."""
-COMPRESSIONS: Final = 500
-"""Compressions of one session offered at most."""
+DELEGATIONS: Final = 500
+"""Delegations and returns of one session that are read at most."""
 
 
 def window_at(
@@ -82,12 +81,14 @@ def _last_used(row: BlockRow, turn: int) -> str:
     return f"turn {row.last_referenced}" if row.last_referenced <= turn else f"later: {row.last_referenced}"
 
 
-def left_by(reader: EventReader, session_id: str, turn: int, window: pd.DataFrame | None = None) -> pd.DataFrame:
+def removed_blocks(
+    reader: EventReader, session_id: str, turn: int, window: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """What had left the window by the call of *turn*, latest departure first, and why.
 
     The `window_frame` of the same turn gives names to what stands for them there.
     """
-    return left_frame(reader.removed_blocks(session_id, turn, limit=LEFT_ROWS), window)
+    return removed_frame(reader.removed_blocks(session_id, turn, limit=REMOVED_ROWS), window)
 
 
 _CAUSES: Final = {
@@ -98,7 +99,7 @@ _CAUSES: Final = {
 }
 
 
-def left_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) -> pd.DataFrame:
+def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) -> pd.DataFrame:
     """Departed blocks with the reason in the policy's words, what replaced them and whether they came back."""
     names = {row.block_id: _sized(_named(row), row.tokens) for row in rows}
     if window is not None:
@@ -140,136 +141,7 @@ def _again(row: BlockRow) -> str:
     return f"turn {row.regretted_turn} ({row.tokens:,} tokens)"
 
 
-# -- compressions ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Compression:
-    """One compression, with its evaluation where there was one."""
-
-    seq: int
-    turn: int
-    data: ContentCompressed
-    fidelity: FidelityEvaluated | None
-
-
-@dataclass(frozen=True, slots=True)
-class ContentSide:
-    """One side of a compression: its blocks, and their texts as far as they were captured."""
-
-    blocks: tuple[BlockRow, ...]
-    texts: tuple[str | None, ...]
-
-    @property
-    def captured(self) -> bool:
-        """Whether any text is there to show."""
-        return any(text is not None for text in self.texts)
-
-
-def compressions(reader: EventReader, session_id: str) -> tuple[Compression, ...]:
-    """Every compression of a session, oldest first."""
-    record = reader.events_or_damage(
-        EventFilter(
-            session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
-        )
-    )
-    return pair_compressions(intact_events(record))
-
-
-def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[Compression, ...]:
-    """Compressions with their evaluation: the one that names it, else the next within the turn.
-
-    A name that no compression has counts as none: ids are made anew where a recording is played with other times.
-    """
-    places = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
-    evaluated: dict[int, FidelityEvaluated] = {}
-    latest: dict[int, int] = {}
-    for one in stored:
-        data, turn = one.event.data, one.event.context.turn
-        if isinstance(data, ContentCompressed):
-            latest[turn] = one.seq
-        elif isinstance(data, FidelityEvaluated):
-            place = places.get(data.of or "", latest.get(turn))
-            if place is not None:
-                evaluated.setdefault(place, data)
-    return tuple(
-        Compression(one.seq, one.event.context.turn, data, evaluated.get(one.seq))
-        for one in stored
-        if isinstance(data := one.event.data, ContentCompressed)
-    )
-
-
-def compression_label(compression: Compression) -> str:
-    """A compression by turn and strategy: `turn 37: compaction, accepted`."""
-    data = compression.data
-    return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}, {data.outcome}"
-
-
-def sides(reader: EventReader, session_id: str, compression: Compression) -> tuple[ContentSide, ContentSide]:
-    """The blocks before and after a compression, with what was captured of their texts."""
-    removed, results = set(compression.data.removed), set(compression.data.results)
-    left = reader.removed_blocks(session_id, compression.turn + 1, limit=len(removed | results) + LEFT_ROWS)
-    before = tuple(sorted((row for row in left if row.block_id in removed), key=lambda row: row.position))
-    here = [*reader.blocks_at(session_id, compression.turn), *reader.blocks_at(session_id, compression.turn + 1)]
-    after = tuple({row.block_id: row for row in (*here, *left) if row.block_id in results}.values())
-    return _side(reader, before), _side(reader, after)
-
-
-def _side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentSide:
-    return ContentSide(blocks, tuple(reader.content(row.digest) if row.digest else None for row in blocks))
-
-
-def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
-    """Facts of a compression, the worst first; `text` is None where content was not captured."""
-    order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
-    facts = sorted(fidelity.facts, key=lambda fact: (order[fact.outcome], fact.kind))
-    return pd.DataFrame(
-        {
-            "outcome": [fact.outcome for fact in facts],
-            "kind": [fact.kind.replace("_", " ") for fact in facts],
-            "text": [reader.content(fact.digest) if fact.digest else None for fact in facts],
-            "digest": [fact.digest[:12] for fact in facts],
-        }
-    )
-
-
-def fact_texts(reader: EventReader, fidelity: FidelityEvaluated | None) -> dict[str, str]:
-    """Captured texts of facts with what became of each; the worst outcome where facts share a text."""
-    known: dict[str, str] = {}
-    for fact in () if fidelity is None else fidelity.facts:
-        text = reader.content(fact.digest) if fact.digest else None
-        if text and text.strip():
-            known[text] = max(known.get(text, fact.outcome), fact.outcome, key=FATES.index)
-    return known
-
-
-def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
-    """How many facts had each outcome."""
-    return {
-        "kept": fidelity.facts_kept,
-        "recoverable": fidelity.facts_recoverable,
-        "lost": fidelity.facts_lost,
-        "contradicted": fidelity.facts_contradicted,
-    }
-
-
-def facts_sentence(fidelity: FidelityEvaluated) -> str:
-    """What a compression kept and lost, in words."""
-    if not fidelity.facts_total:
-        why = f": {fidelity.reason}" if fidelity.reason else ""
-        return f"What it kept is unknown{why}."
-    counts = fact_counts(fidelity)
-    parts = [f"{number:,} {outcome}" for outcome, number in counts.items() if number]
-    return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."
-
-
-# -- needed again, and sub-agents -----------------------------------------------------------------------------
-
-REGRET_ROWS: Final = 200
-"""Regrets listed at most."""
-
-
-def needed_again(reader: EventReader, session_id: str, turns: pd.DataFrame) -> pd.DataFrame:
+def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) -> pd.DataFrame:
     """Blocks that had left and were needed again, with what that cost, the dearest first.
 
     `dollars` is the block's share, by tokens, of the input of the call that read it again.
@@ -307,7 +179,7 @@ def children_frame(reader: EventReader, session_id: str, children: Sequence[Sess
     given: dict[str, int] = {}
     back: dict[str, tuple[int, int]] = {}
     query = EventFilter(
-        session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=COMPRESSIONS
+        session_id=session_id, types=("subagent.delegated", "subagent.returned"), limit=DELEGATIONS
     )
     for stored in intact_events(reader.events_or_damage(query)):
         data, turn = stored.event.data, stored.event.context.turn
@@ -318,7 +190,7 @@ def children_frame(reader: EventReader, session_id: str, children: Sequence[Sess
     names = [child.session_id for child in children]
     return pd.DataFrame(
         {
-            "session": [SessionPlace(name).address() for name in names],
+            "session": [SessionAddress(name).url() for name in names],
             "agent": [child.agent or UNKNOWN for child in children],
             "delegated": pd.array([given.get(name) for name in names], dtype="Int64"),
             "returned": pd.array([back[name][0] if name in back else None for name in names], dtype="Int64"),

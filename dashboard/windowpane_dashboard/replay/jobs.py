@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane_dashboard.replay.worker import Request
+from windowpane_dashboard.replay.worker import SimulationRequest
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ WORKER: Final = (sys.executable, "-m", "windowpane_dashboard.replay.worker")
 
 
 @dataclass(slots=True)
-class Job:
+class SimulationJob:
     """One simulation, as far as it has come; written by its thread, read by the pages."""
 
     title: str
@@ -53,18 +53,18 @@ class Job:
             self.thread.join(timeout_seconds)
 
 
-def begin(request: Request) -> Job:
+def start_simulation(request: SimulationRequest) -> SimulationJob:
     """Start a simulation."""
     process = subprocess.Popen(  # noqa: S603  # our own module; the request goes through standard input
         WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    job = Job(request.title(), process)
+    job = SimulationJob(request.title(), process)
     job.thread = threading.Thread(target=_follow, args=(job, request), name="windowpane-replay", daemon=True)
     job.thread.start()
     return job
 
 
-def _follow(job: Job, request: Request) -> None:
+def _follow(job: SimulationJob, request: SimulationRequest) -> None:
     pipes = job.process
     assert pipes.stdin is not None
     assert pipes.stdout is not None
@@ -88,7 +88,7 @@ def _follow(job: Job, request: Request) -> None:
         job.error = f"The simulation ended with code {code}; the dashboard's log has the details."
 
 
-def _take(job: Job, line: str) -> None:
+def _take(job: SimulationJob, line: str) -> None:
     """One line of the worker's; what a library may have printed between them is passed over."""
     try:
         match json.loads(line):

@@ -29,7 +29,7 @@ from windowpane.store.sqlite import SqliteStore
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SimulationRequest:
     """What to simulate, as the form has it."""
 
     store: str
@@ -69,21 +69,21 @@ class Request:
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def from_json(cls, text: str) -> Request:
+    def from_json(cls, text: str) -> SimulationRequest:
         """The request that `to_json` wrote."""
         return msgspec.json.decode(text, type=cls)
 
 
 def main() -> None:
     """Simulate what standard input asks for, store it and say so."""
-    request = Request.from_json(sys.stdin.read())
+    request = SimulationRequest.from_json(sys.stdin.read())
     try:
         _say(replay=_simulate(request))
     except WindowpaneError as error:
         _say(error=str(error))
 
 
-def _simulate(request: Request) -> str:
+def _simulate(request: SimulationRequest) -> str:
     sources = [StoreSource(Path(request.store), session) for session in request.sessions]
     matrix = run_matrix(
         sources,

@@ -1,16 +1,29 @@
-"""Draws the strip of the window's blocks: rectangles, an axis, and a box for what is pointed at."""
+"""The window at one turn as a strip: every block in the order the model saw it, as wide as its tokens.
+
+A component instead of a Plotly figure: the strip is drawn again at every step of the turn slider, and a row of
+rectangles is drawn many times faster.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Final
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 
-from windowpane_dashboard.charts.block_strip import Strip
+from windowpane.core.vocabulary import Component
+from windowpane.text.formats import tokens, tokens_short
 from windowpane_dashboard.style.theme import FONT, Palette
 
 PIXELS: Final = 92
+MAXIMUM_BLOCKS: Final = 800
+"""Segments drawn; beyond, the smallest neighbours of one component are joined."""
+TICKS: Final = 8
+"""Ticks of the axis, about."""
 
 MARKUP: Final = """
 <div class="strip" role="img">
@@ -33,64 +46,9 @@ STYLE: Final = f"""
   white-space: pre-line; overflow-wrap: anywhere; font: 12px {FONT}; pointer-events: none; }}
 """
 
-SCRIPT: Final = """
-const THIN = 0.003; // of the strip: a rim would hide the block that it goes around
-
-export default function ({ data, parentElement }) {
-  const [strip, blocks, axis, said] = ["strip", "blocks", "axis", "said"].map(
-    (name) => parentElement.querySelector("." + name));
-  const { sizes, colours, texts, end, limit_tokens, ticks } = data.strip;
-  const look = data.look;
-  const share = (tokens) => `${(100 * tokens) / end}%`;
-  const rim = (size) => (sizes.length < 250 && size / end > THIN ? `0.5px solid ${look.background}` : "none");
-  strip.setAttribute("aria-label", data.alt);
-
-  const starts = [];
-  let start = 0;
-  const drawn = sizes.map((size, place) => {
-    const block = document.createElement("i");
-    block.style.cssText = `left:${share(start)};width:${share(size)};background:${colours[place]}`;
-    block.style.border = rim(size);
-    starts.push(start);
-    start += size;
-    return block;
-  });
-  if (limit_tokens) {
-    const limit = document.createElement("i");
-    limit.className = "limit";
-    limit.style.cssText = `left:0;width:${share(limit_tokens)};border-color:${look.outline}`;
-    drawn.push(limit);
-  }
-  blocks.replaceChildren(...drawn);
-  axis.replaceChildren(...ticks.map(([place, text]) => {
-    const tick = document.createElement("span");
-    tick.style.left = share(place);
-    tick.style.color = look.muted;
-    tick.textContent = text;
-    return tick;
-  }));
-  Object.assign(said.style, { background: look.background, color: look.text, borderColor: look.outline });
-
-  const hide = () => said.matches(":popover-open") && said.hidePopover();
-  blocks.onpointerleave = hide;
-  blocks.onpointermove = (event) => {
-    const box = blocks.getBoundingClientRect();
-    const at = ((event.clientX - box.left) / box.width) * end;
-    const place = starts.findLastIndex((begin) => begin <= at);
-    if (place < 0 || at > start) return hide();
-    said.textContent = texts[place];
-    if (!said.matches(":popover-open")) said.showPopover();
-    const wide = said.offsetWidth;
-    const left = Math.min(event.clientX + 12, window.innerWidth - wide - 8);
-    said.style.left = `${Math.max(8, left)}px`;
-    said.style.top = `${box.bottom + 6}px`;
-  };
-  hide();
-}
-"""
-"""Constant; what it gets of an agent becomes text, never markup."""
-
-_mount: Final = st.components.v2.component("windowpane_block_strip", html=MARKUP, css=STYLE, js=SCRIPT)
+_mount: Final = st.components.v2.component(
+    "windowpane_block_strip", html=MARKUP, css=STYLE, js=Path(__file__).with_suffix(".js").read_text()
+)
 
 
 def block_strip(strip: Strip, palette: Palette, *, alt: str) -> None:
@@ -102,3 +60,87 @@ def block_strip(strip: Strip, palette: Palette, *, alt: str) -> None:
         "text": palette.text,
     }
     _mount(key="strip", data={"strip": asdict(strip), "look": look, "alt": alt}, height=PIXELS)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The rectangles of a strip, from left to right without gaps; sizes and places in tokens."""
+
+    sizes: list[int]
+    colors: list[str]
+    texts: list[str]
+    """What each is, in lines; an agent's text, so never markup."""
+    end: float
+    """Where the axis ends."""
+    limit_tokens: float | None
+    """Where the outline ends; None while the limit is unknown."""
+    ticks: list[tuple[float, str]]
+
+
+def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float | None) -> Strip:
+    """The strip of the blocks of `window_frame`; the room up to *limit_tokens* stays empty."""
+    shown = segments(blocks)
+    end = max(float(sum(segment.tokens for segment in shown)), limit_tokens or 0.0, 1.0)
+    return Strip(
+        sizes=[segment.tokens for segment in shown],
+        colors=[palette.components[segment.component] for segment in shown],
+        texts=[segment.text for segment in shown],
+        end=end,
+        limit_tokens=limit_tokens,
+        ticks=[(at, f"{tokens_short(at)} tokens") for at in ticks(end)],
+    )
+
+
+def ticks(end: float) -> list[float]:
+    """Round numbers from 0 to *end*, evenly spaced: steps of 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(end / TICKS))
+    step = next((size * power for size in (1, 2, 5) if end / (size * power) <= TICKS), 10 * power)
+    return [float(at) for at in np.arange(0, end + step / 1e6, max(step, 1.0))]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One block, or a run of small ones of one component."""
+
+    component: Component
+    tokens: int
+    text: str
+    blocks: int = 1
+
+
+def segments(blocks: pd.DataFrame) -> list[Segment]:
+    """The blocks of `window_frame` in order; runs of small ones joined until few enough are left."""
+    found = [
+        Segment(row["component"], int(row["tokens"]), _text(row)) for row in blocks.to_dict(orient="records")
+    ]
+    small, total = 1, sum(segment.tokens for segment in found)
+    while len(found) > MAXIMUM_BLOCKS and small <= 2 * total + 1:
+        small *= 4
+        found = _joined(found, small)
+    return found
+
+
+def _joined(found: list[Segment], small: int) -> list[Segment]:
+    merged = found[:1]
+    for segment in found[1:]:
+        before = merged[-1]
+        if before.component == segment.component and min(before.tokens, segment.tokens) < small:
+            size, number = before.tokens + segment.tokens, before.blocks + segment.blocks
+            merged[-1] = Segment(segment.component, size, f"{number} blocks, {tokens(size)} tokens", number)
+        else:
+            merged.append(segment)
+    return merged
+
+
+def _text(row: dict[Hashable, Any]) -> str:
+    lines = [
+        f"{row['what']}, {tokens(row['tokens'], estimated=row['count'] == 'estimate')} tokens",
+        f"from turn {row['from turn']}, {row['age']} turns old, last used: {row['last used']}",
+    ]
+    if pd.notna(row["score"]):
+        lines[-1] += f", score {row['score']:.2f}"
+    if row["pinned"]:
+        lines.append("pinned: never removed")
+    if row["preview"]:
+        lines.append(str(row["preview"]))
+    return "\n".join(lines)

@@ -11,11 +11,11 @@ import streamlit as st
 
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import dollars, percent, tokens
-from windowpane_dashboard.charts import cache_chart, carried_chart, cost_chart
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.sessions import Timeline
-from windowpane_dashboard.sections.lazy import when_seen
+from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
+from windowpane_dashboard.page import store_access, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.timeline import Timeline
+from windowpane_dashboard.sections.lazy import draw_when_visible
 from windowpane_dashboard.style.theme import Palette
 
 PIXELS: Final = 600
@@ -39,7 +39,7 @@ _COLUMNS = {
 }
 
 
-def carried_sentence(turns: pd.DataFrame) -> str:
+def resent_summary(turns: pd.DataFrame) -> str:
     """How much of what the calls sent was stale or there twice, over the session, and about what that cost."""
     sent = float(turns["used"].sum())
     stale, twice = float(turns["stale_tokens"].sum()), float(turns["duplicate_tokens"].sum())
@@ -54,32 +54,34 @@ def carried_sentence(turns: pd.DataFrame) -> str:
     )
 
 
-def cost_section(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
+def cost_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     """Draw what was paid again, input by cache state and dollars; says so where nothing was reported."""
     st.subheader("Cost and cache", anchor=False, divider="grey")
-    st.text(access.drawn(snapshot, row, "carried", lambda: carried_sentence(timeline.turns)))
-    when_seen(lambda: _pictures(snapshot, row, timeline), key="cost_pictures", pixels=PIXELS)
+    st.text(store_access.cached_for_session(snapshot, row, "carried", lambda: resent_summary(timeline.turns)))
+    draw_when_visible(lambda: _pictures(snapshot, row, timeline), key="cost_pictures", pixels=PIXELS)
 
 
-def _pictures(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
-    turns, palette = timeline.turns, elements.current_palette()
+def _pictures(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
+    turns, palette = timeline.turns, widgets.current_palette()
 
     def made(chart: Callable[[pd.DataFrame, Palette], go.Figure | None]) -> go.Figure | None:
-        return access.drawn(snapshot, row, f"{chart.__name__}, {palette.name}", lambda: chart(turns, palette))
+        return store_access.cached_for_session(
+            snapshot, row, f"{chart.__name__}, {palette.name}", lambda: chart(turns, palette)
+        )
 
-    _carried(made(carried_chart), turns)
+    _carried(made(resent_chart), turns)
     _paid(made(cache_chart), made(cost_chart), turns)
 
 
 def _carried(figure: go.Figure | None, turns: pd.DataFrame) -> None:
     if figure is None:
         return
-    elements.picture(figure, key="carried", alt="Tokens of each call that were fresh, stale or duplicate")
+    widgets.chart(figure, key="carried", alt="Tokens of each call that were fresh, stale or duplicate")
     st.caption(
         "Stale: neither pinned nor referred to for its kind's lifetime. Duplicate: the same as an earlier block "
         "still in the window. Every call pays for both again."
     )
-    elements.folded_table(
+    widgets.folded_table(
         "Stale and duplicate content as a table",
         lambda: turns[list(_CARRIED)].rename(columns=_CARRIED),
         key="carried_data",
@@ -94,13 +96,13 @@ def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) 
     places = st.columns(2, gap="medium") if cache is not None and cost is not None else [st.container()]
     if cache is not None:
         with places[0]:
-            elements.picture(cache, key="cache", alt="Input tokens of each call by cache state, as in the table")
+            widgets.chart(cache, key="cache", alt="Input tokens of each call by cache state, as in the table")
     if cost is not None:
         with places[-1]:
-            elements.picture(cost, key="cost", alt="Dollars of each call, as in the table")
+            widgets.chart(cost, key="cost", alt="Dollars of each call, as in the table")
     else:
         st.caption("The price of this model is not known.")
-    elements.folded_table(
+    widgets.folded_table(
         "Cost and cache as a table",
         lambda: turns[list(_COLUMNS)].rename(columns=_COLUMNS),
         key="cost_data",

@@ -8,11 +8,9 @@ from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
 from windowpane.text.labels import NOTEWORTHY
-from windowpane_dashboard.page import address, times
-from windowpane_dashboard.page import widget_state as moved
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.filters import SessionPlace
-from windowpane_dashboard.queries.sessions import events_frame
+from windowpane_dashboard.page import address, times, widget_state, widgets
+from windowpane_dashboard.queries.events import events_frame
+from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.sections.timeline import PAGE
 
 SHOWN = 500
@@ -21,20 +19,20 @@ SCOPES = {"turn": "this turn", "noteworthy": "noteworthy, whole session"}
 
 
 def _take_scope(scope: str) -> None:
-    address.change(PAGE, events=None if scope == "turn" else scope)
+    address.update(PAGE, events=None if scope == "turn" else scope)
 
 
-def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
+def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
     """Draw the list of events."""
     st.subheader("What happened", anchor=False, divider="grey")
-    asked = SessionPlace.from_query(st.query_params.to_dict()).events or "turn"
-    key = moved.fresh_key(SCOPE, asked)
+    asked = SessionAddress.from_query(st.query_params.to_dict()).events or "turn"
+    key = widget_state.fresh_key(SCOPE, asked)
     scope = st.segmented_control(
         "Which events",
         list(SCOPES),
         format_func=lambda name: SCOPES[name],
         key=key,
-        on_change=lambda: moved.take(SCOPE, key, _take_scope),
+        on_change=lambda: widget_state.apply(SCOPE, key, _take_scope),
         label_visibility="collapsed",
         required=True,
     )
@@ -49,8 +47,8 @@ def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
     if frame["at"].isna().all():
         frame = frame.drop(columns="at")
     else:
-        frame["at"] = times.shown_in_zone(frame["at"])
-    elements.table(
+        frame["at"] = times.in_reader_zone(frame["at"])
+    widgets.table(
         frame,
         key="happenings",
         alt="Events with what happened",
@@ -58,7 +56,7 @@ def happenings_section(store: EventReader, row: SessionRow, turn: int) -> None:
         column_config={
             "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
             "turn": st.column_config.NumberColumn(width=48),
-            "at": times.moment_column("time (local)", width=140),
+            "at": times.time_column("time (local)", width=140),
             "event": st.column_config.TextColumn(width=170),
             "what": st.column_config.TextColumn(width=640),
         },

@@ -8,10 +8,10 @@ import streamlit as st
 from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.sessions import Timeline
-from windowpane_dashboard.queries.window import REGRET_ROWS, needed_again
-from windowpane_dashboard.sections.timeline import go_to
+from windowpane_dashboard.page import widgets
+from windowpane_dashboard.queries.timeline import Timeline
+from windowpane_dashboard.queries.window import REGRET_ROWS, regretted_blocks
+from windowpane_dashboard.sections.timeline import select_turn
 
 TABLE = "regrets_table"
 
@@ -20,10 +20,10 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
     """Draw the list, the dearest first; nothing where nothing was needed again."""
     if not row.regrets:
         return
-    frame = needed_again(store, row.session_id, timeline.turns)
+    frame = regretted_blocks(store, row.session_id, timeline.turns)
     st.subheader("Left and needed again", anchor=False, divider="grey")
-    st.text(regrets_sentence(frame))
-    elements.table(
+    st.text(regrets_summary(frame))
+    widgets.table(
         frame.drop(columns=["session_turn", *(["dollars"] if frame["dollars"].isna().all() else [])]),
         key=TABLE,
         alt="Blocks that had left and were needed again, the dearest first",
@@ -50,7 +50,7 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
     )
 
 
-def regrets_sentence(frame: pd.DataFrame) -> str:
+def regrets_summary(frame: pd.DataFrame) -> str:
     """How many blocks came back, and what that cost."""
     several = count(len(frame), "block") if len(frame) < REGRET_ROWS else f"The latest {REGRET_ROWS:,} blocks"
     money = frame["dollars"].dropna()
@@ -61,4 +61,4 @@ def regrets_sentence(frame: pd.DataFrame) -> str:
 def _open_cause(frame: pd.DataFrame, last: int) -> None:
     rows = st.session_state[TABLE].selection.rows
     if rows and rows[0] < len(frame):
-        go_to(int(frame["session_turn"].iloc[rows[0]]), last)
+        select_turn(int(frame["session_turn"].iloc[rows[0]]), last)

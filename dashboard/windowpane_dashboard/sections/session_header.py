@@ -13,8 +13,8 @@ from windowpane.store.records import SessionRow
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
 from windowpane.text.labels import COUNT_WORDS, LIMIT_WORDS, zone_label
 from windowpane_dashboard.page import times
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.sessions import Timeline, red_in
+from windowpane_dashboard.queries.timeline import Timeline, red_in
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 
 def identity_line(row: SessionRow, timeline: Timeline) -> None:
@@ -40,7 +40,7 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     if row.started_at is not None:
         help_text += f" From {times.local_and_utc(row.started_at)}"
         help_text += f" to {times.local_and_utc(row.last_at)}."
-    st.caption(elements.escaped("  ·  ".join(parts)), help=elements.escaped(help_text) if sources else None)
+    st.caption(escape_markdown("  ·  ".join(parts)), help=escape_markdown(help_text) if sources else None)
     if row.limit_tokens is None:
         st.caption(
             "The size of this model's window is not known, so there is no utilization, zone or forecast; "
@@ -48,7 +48,7 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         )
 
 
-def figures_row(row: SessionRow, timeline: Timeline) -> None:
+def metrics_row(row: SessionRow, timeline: Timeline) -> None:
     """The nine figures of a session, as of its last turn."""
     last = timeline.turns.iloc[-1] if len(timeline.turns) else None
     places = st.columns(9, gap="small")

@@ -10,10 +10,11 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.replay import combine_setups
 from windowpane.replay.catalog import preset_names
 from windowpane.store.interface import SessionFilter
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.replay.jobs import Job, begin
-from windowpane_dashboard.replay.worker import Request
+from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.replay.jobs import SimulationJob, start_simulation
+from windowpane_dashboard.replay.worker import SimulationRequest
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 JOB: Final = "replay_job"
 OFFERED: Final = 200
@@ -26,9 +27,9 @@ def policies() -> list[str]:
     return [setup.policy for setup in combine_setups(limits=[8_192], policies=["all"])]
 
 
-def simulate_section(snapshot: access.Snapshot, *, open_: bool) -> None:
+def simulate_section(snapshot: StoreSnapshot, *, open_: bool) -> None:
     """Draw the form, or the progress of what was asked for."""
-    job: Job | None = st.session_state.get(JOB)
+    job: SimulationJob | None = st.session_state.get(JOB)
     if job is not None:
         _progress(job)
         return
@@ -41,7 +42,7 @@ def simulate_section(snapshot: access.Snapshot, *, open_: bool) -> None:
             _begin(request)
 
 
-def _form(snapshot: access.Snapshot) -> Request:
+def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
     rows = {row.session_id: row for row in recent}
     sessions = st.multiselect(
@@ -71,7 +72,7 @@ def _form(snapshot: access.Snapshot) -> Request:
     )
     name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
     baselines = right.checkbox("With baselines that manage nothing", key="replay_baselines")
-    return Request(
+    return SimulationRequest(
         store=snapshot.path,
         sessions=tuple(sessions),
         policies=tuple(chosen),
@@ -83,30 +84,30 @@ def _form(snapshot: access.Snapshot) -> Request:
     )
 
 
-def _begin(request: Request) -> None:
+def _begin(request: SimulationRequest) -> None:
     try:
         request.setups()
     except ConfigurationError as error:
         st.warning("Not simulated.", icon=":material/error:")
-        elements.said(str(error))
+        widgets.show_text(str(error))
         return
-    st.session_state[JOB] = begin(request)
+    st.session_state[JOB] = start_simulation(request)
     st.rerun()
 
 
 @st.fragment(run_every=LOOK_SECONDS)
-def _progress(job: Job) -> None:
+def _progress(job: SimulationJob) -> None:
     if job.replay:
         st.session_state.pop(JOB, None)
         st.query_params.from_dict({"id": job.replay})
         st.rerun(scope="app")
     if job.error:
         st.error("The simulation did not finish.", icon=":material/error:")
-        elements.said(job.error)
+        widgets.show_text(job.error)
         if st.button("Back to the form"):
             st.session_state.pop(JOB, None)
             st.rerun(scope="app")
         return
     steps = f"{job.done} of {job.total} steps" if job.total else "reading the sessions"
-    st.progress(job.share, text=elements.escaped(f"Simulating {job.title}: {steps}"))
+    st.progress(job.share, text=escape_markdown(f"Simulating {job.title}: {steps}"))
     st.button("Stop", icon=":material/stop:", on_click=job.stop)

@@ -8,9 +8,10 @@ from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
 from windowpane.text.labels import zone_label
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.filters import SessionPlace
+from windowpane_dashboard.page import widgets
+from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.window import children_frame
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 CHILDREN = 200
 
@@ -20,9 +21,9 @@ def parent_link(row: SessionRow) -> None:
     if row.parent_session_id:
         st.page_link(
             "views/session.py",
-            label=f"Sub-agent of {elements.escaped(row.parent_session_id)}",
+            label=f"Sub-agent of {escape_markdown(row.parent_session_id)}",
             icon=":material/arrow_upward:",
-            query_params=SessionPlace(row.parent_session_id).to_query(),
+            query_params=SessionAddress(row.parent_session_id).to_query(),
         )
 
 
@@ -42,7 +43,7 @@ def children_section(store: EventReader, row: SessionRow) -> None:
     )
     frame = children_frame(store, row.session_id, children)
     frame["worst zone"] = [zone_label(child.worst_zone) for child in children]
-    elements.table(
+    widgets.table(
         frame,
         key="children",
         alt="Sub-agents of this session",

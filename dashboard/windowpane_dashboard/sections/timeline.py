@@ -12,15 +12,12 @@ from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import percent, tokens
 from windowpane.text.labels import COMPONENT_WORDS, zone_label
-from windowpane_dashboard.charts import session_picture
-from windowpane_dashboard.charts.window_chart import natural_scale
-from windowpane_dashboard.page import address
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widget_state as moved
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.filters import Scale, SessionPlace
-from windowpane_dashboard.queries.sessions import LANE_EVENTS, Timeline
-from windowpane_dashboard.sections.chart_sync import turn_line
+from windowpane_dashboard.charts.window_chart import natural_scale, window_chart
+from windowpane_dashboard.page import address, store_access, widget_state, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.filters import Scale, SessionAddress
+from windowpane_dashboard.queries.timeline import TRACK_EVENTS, Timeline
+from windowpane_dashboard.sections.chart_sync import chart_sync
 from windowpane_dashboard.style.theme import Palette
 
 PAGE = "session"
@@ -32,16 +29,16 @@ SCALE = "picture_scale"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
-def timeline_section(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline, place: SessionPlace) -> None:
+def timeline_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, place: SessionAddress) -> None:
     """Draw the picture, and settle which turn is selected."""
     first, last = turns_of(timeline)
     wanted = last if place.turn is None else place.turn
-    arrived = address.arrived(PAGE)
+    arrived = address.changed_elsewhere(PAGE)
     if place.turn is None or TURN not in st.session_state or arrived:
         st.session_state[TURN] = wanted
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
     if place.turn is None and not arrived:  # a new last turn
-        moved.follow(EXACT, last)
+        widget_state.set_value(EXACT, last)
     address.write(PAGE, replace(place, session=row.session_id).to_query())
     _picture(snapshot, row, timeline, place)
 
@@ -51,17 +48,17 @@ def turns_of(timeline: Timeline) -> tuple[int, int]:
     return int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
 
 
-def _picture(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline, place: SessionPlace) -> None:
+def _picture(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, place: SessionAddress) -> None:
     scale = _scale(row, timeline, place)
-    palette = elements.current_palette()
-    figure = access.drawn(
+    palette = widgets.current_palette()
+    figure = store_access.cached_for_session(
         snapshot, row, f"picture, {palette.name}, {scale}", lambda: _figure(row, timeline, palette, scale)
     )
-    elements.chart(
+    widgets.chart_with_table(
         figure,
         key=PICTURE,
-        alt=picture_words(timeline.turns),
-        data=lambda: picture_data(timeline.turns),
+        alt=chart_description(timeline.turns),
+        data=lambda: chart_table(timeline.turns),
         data_title="The picture as a table",
     )
     if timeline.turns["unattributed"].any():
@@ -70,11 +67,11 @@ def _picture(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline, pla
             "tools that the recording leaves out."
         )
     if timeline.marks_cut:
-        st.caption(f"The event lane shows the first {LANE_EVENTS:,} marked events; all are on the audit page.")
+        st.caption(f"The event lane shows the first {TRACK_EVENTS:,} marked events; all are on the audit page.")
 
 
 def _figure(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -> go.Figure:
-    figure = session_picture(
+    figure = window_chart(
         timeline.turns, timeline.spans, timeline.marks, palette, selected=None, scale=scale,
         regrets=timeline.regrets,
     )  # fmt: skip
@@ -82,7 +79,7 @@ def _figure(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale)
     return figure
 
 
-def _scale(row: SessionRow, timeline: Timeline, place: SessionPlace) -> Scale:
+def _scale(row: SessionRow, timeline: Timeline, place: SessionAddress) -> Scale:
     left, right = st.columns([4, 2], vertical_alignment="center")
     left.caption(
         "Tokens in the window at each turn. Click a turn or an event mark to see the window there; drag to zoom, "
@@ -90,23 +87,23 @@ def _scale(row: SessionRow, timeline: Timeline, place: SessionPlace) -> Scale:
     )
     if row.limit_tokens is None:
         return "content"
-    key = moved.fresh_key(SCALE, place.scale or natural_scale(timeline.turns))
+    key = widget_state.fresh_key(SCALE, place.scale or natural_scale(timeline.turns))
     chosen = right.segmented_control(
         "Height of the picture",
         list(SCALES),
         format_func=lambda scale: SCALES[scale],
         key=key,
-        on_change=lambda: moved.take(SCALE, key, lambda scale: address.change(PAGE, scale=scale)),
+        on_change=lambda: widget_state.apply(SCALE, key, lambda scale: address.update(PAGE, scale=scale)),
         label_visibility="collapsed",
         required=True,
     )
     return chosen or natural_scale(timeline.turns)
 
 
-def go_to(turn: int, last: int) -> None:
+def select_turn(turn: int, last: int) -> None:
     """Select a turn and put it in the address; at the last turn the page goes on following."""
     st.session_state[TURN] = turn
-    address.change(PAGE, turn=None if turn >= last else str(turn), compression=None)
+    address.update(PAGE, turn=None if turn >= last else str(turn), compression=None)
 
 
 def turn_control(timeline: Timeline) -> int:
@@ -117,10 +114,13 @@ def turn_control(timeline: Timeline) -> int:
     marked = timeline.marks["turn"]
     here = min(max(int(st.session_state[TURN]), first), last)
     before, after = marked[marked < here], marked[marked > here]
-    slider, exact_turn = moved.fresh_key(SLIDER, here, of=(first, last)), moved.fresh_key(EXACT, here)
+    slider, exact_turn = (
+        widget_state.fresh_key(SLIDER, here, of=(first, last)),
+        widget_state.fresh_key(EXACT, here),
+    )
 
     def go(turn: int) -> None:
-        go_to(int(turn), last)
+        select_turn(int(turn), last)
 
     left, middle, exact, right = st.columns([1.5, 7, 1.2, 1.5], vertical_alignment="center")
     left.button(
@@ -129,7 +129,7 @@ def turn_control(timeline: Timeline) -> int:
         width="stretch",
         disabled=before.empty,
         shortcut="P",
-        on_click=lambda: go_to(max(first, int(before.max())), last),
+        on_click=lambda: select_turn(max(first, int(before.max())), last),
     )
     middle.slider(
         "Turn",
@@ -137,7 +137,7 @@ def turn_control(timeline: Timeline) -> int:
         last,
         key=slider,
         label_visibility="collapsed",
-        on_change=lambda: moved.take(SLIDER, slider, go),
+        on_change=lambda: widget_state.apply(SLIDER, slider, go),
         format="turn %d",
     )
     exact.number_input(
@@ -147,7 +147,7 @@ def turn_control(timeline: Timeline) -> int:
         key=exact_turn,
         step=1,
         label_visibility="collapsed",
-        on_change=lambda: moved.take(EXACT, exact_turn, go),
+        on_change=lambda: widget_state.apply(EXACT, exact_turn, go),
     )
     right.button(
         "Event after",
@@ -156,13 +156,13 @@ def turn_control(timeline: Timeline) -> int:
         width="stretch",
         disabled=after.empty,
         shortcut="N",
-        on_click=lambda: go_to(min(last, int(after.min())), last),
+        on_click=lambda: select_turn(min(last, int(after.min())), last),
     )
-    turn_line(here, (PICTURE, "cache", "cost", "carried"), (SLIDER, EXACT), clicks=PICTURE, choose=go)
+    chart_sync(here, (PICTURE, "cache", "cost", "carried"), (SLIDER, EXACT), clicks=PICTURE, choose=go)
     return here
 
 
-def picture_words(turns: pd.DataFrame) -> str:
+def chart_description(turns: pd.DataFrame) -> str:
     """The picture in two sentences, for who cannot see it."""
     peak = turns.iloc[int(turns["used"].to_numpy().argmax())]
     last = turns.iloc[-1]
@@ -175,7 +175,7 @@ def picture_words(turns: pd.DataFrame) -> str:
     )
 
 
-def picture_data(turns: pd.DataFrame) -> pd.DataFrame:
+def chart_table(turns: pd.DataFrame) -> pd.DataFrame:
     """The figures of the picture, one row a turn."""
     columns: list[str] = ["turn", "used", *COMPONENTS, "limit_tokens", "utilization", "added_tokens"]
     words: dict[str, str] = {str(component): word for component, word in COMPONENT_WORDS.items()}

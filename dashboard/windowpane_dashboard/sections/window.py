@@ -9,11 +9,10 @@ from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, percent, tokens
 from windowpane.text.labels import zone_label
-from windowpane_dashboard.charts import window_strip
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.sessions import Timeline
-from windowpane_dashboard.queries.window import LEFT_ROWS, left_by, window_at
-from windowpane_dashboard.sections.block_strip import block_strip
+from windowpane_dashboard.page import widgets
+from windowpane_dashboard.queries.timeline import Timeline
+from windowpane_dashboard.queries.window import REMOVED_ROWS, removed_blocks, window_at
+from windowpane_dashboard.sections.block_strip import block_strip, window_strip
 
 TABLE_PIXELS = 360
 
@@ -36,7 +35,7 @@ def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn
             "The window as this call sent it: every block in order, from the start of the prompt on the left, "
             "as wide as its tokens. Point at a block to see what it is."
         )
-        palette = elements.current_palette()
+        palette = widgets.current_palette()
         block_strip(
             window_strip(blocks, palette, limit_tokens=limit),
             palette,
@@ -46,7 +45,7 @@ def window_section(store: EventReader, row: SessionRow, timeline: Timeline, turn
     with left:
         _in_window(blocks, evicted_turn)
     with right:
-        _had_left(left_by(store, row.session_id, turn, blocks))
+        _had_left(removed_blocks(store, row.session_id, turn, blocks))
 
 
 def turn_heading(figures: pd.Series, turn: int) -> str:
@@ -76,7 +75,7 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
         empty.append("pinned")
     if shown["score"].isna().all():
         empty.append("score")
-    elements.table(
+    widgets.table(
         shown.drop(columns=empty),
         key="in_window",
         alt="Blocks of the window in order",
@@ -112,7 +111,7 @@ def _had_left(left: pd.DataFrame) -> None:
     gone = [name for name in ("needed again",) if not left[name].any()]
     if left["score"].isna().all():
         gone.append("score")
-    elements.table(
+    widgets.table(
         left.drop(columns=gone),
         key="had_left",
         alt="Blocks that had left the window, latest first",
@@ -129,5 +128,5 @@ def _had_left(left: pd.DataFrame) -> None:
         },
     )
     again = int((left["needed again"] != "").sum())
-    first = f"The latest {LEFT_ROWS}" if len(left) == LEFT_ROWS else count(len(left), "block")
+    first = f"The latest {REMOVED_ROWS}" if len(left) == REMOVED_ROWS else count(len(left), "block")
     st.caption(f"{first}, latest first; {again:,} of them needed again.")

@@ -25,8 +25,10 @@ WARM: Final = (
     "streamlit.material_icon_names",
     "windowpane.alerts.wording",
     "windowpane.store.sqlite",
-    "windowpane_dashboard.charts",
-    "windowpane_dashboard.queries.retention",
+    "windowpane_dashboard.charts.costs",
+    "windowpane_dashboard.charts.facts",
+    "windowpane_dashboard.charts.window_chart",
+    "windowpane_dashboard.queries.fleet",
     "windowpane_dashboard.queries.window",
 )
 """Modules that the first page would load while somebody waits."""
@@ -51,7 +53,7 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
             "the dashboard is not installed; run: pip install 'windowpane[dashboard]'"
         ) from error
     check_port(port, address)
-    from windowpane_dashboard.server.error_page import show_unforeseen
+    from windowpane_dashboard.page.messages import show_unforeseen
 
     os.environ["WINDOWPANE_STORE"] = str(store_path)
     warm_up()
@@ -62,9 +64,9 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
 def routes() -> tuple[Route, ...]:
     """The addresses that this package answers itself, before Streamlit's."""
     from windowpane_dashboard.page import downloads
-    from windowpane_dashboard.server import index_page as front
+    from windowpane_dashboard.server import index_page
 
-    return (*downloads.ROUTES, *front.ROUTES)
+    return (*downloads.ROUTES, *index_page.ROUTES)
 
 
 def warm_up() -> None:
@@ -75,8 +77,8 @@ def warm_up() -> None:
     """
     for name in WARM:
         importlib.import_module(name)
-    charts = importlib.import_module("windowpane_dashboard.charts")
-    charts.facts_bar({"kept": 1}, importlib.import_module("windowpane_dashboard.style.theme").LIGHT).to_json()
+    facts = importlib.import_module("windowpane_dashboard.charts.facts")
+    facts.facts_bar({"kept": 1}, importlib.import_module("windowpane_dashboard.style.theme").LIGHT).to_json()
     gc.collect()
     gc.freeze()
 

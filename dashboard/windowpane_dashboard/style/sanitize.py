@@ -1,7 +1,7 @@
-"""An agent's words made harmless to look at, without Streamlit.
+"""Text of an agent made harmless to display, without Streamlit.
 
-They are never given to the browser as HTML; what is left to fear is a character that is not seen but acts: one
-that turns the direction of the text around it, or moves a cursor. Each is shown as `\ufffd`.
+It is never given to the browser as HTML. What remains are characters that are invisible but act: they turn the
+direction of the text around them or move a cursor. Each is shown as `\ufffd`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,22 @@ from typing import Final
 
 LENGTH: Final = 2_000
 """Characters of one text that are shown."""
-_ACTING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_LONE: Final = re.compile(r"[\ud800-\udfff]")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_LONE_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@^=/])")
+_AUTOLINK: Final = re.compile(r"(https?|ftp|www|mailto|xmpp)(?=[:.])", re.IGNORECASE)
+"""What Markdown turns into a link without any markup, even after backslashes; a word joiner prevents it."""
 
 
-def inert(text: str, *, length: int = LENGTH) -> str:
-    """The text with every acting character replaced, its middle left out where it is longer than *length*."""
+def sanitized(text: str, *, length: int = LENGTH) -> str:
+    """Return *text* with control characters replaced, and its middle omitted where it is longer than *length*."""
     if len(text) > length:
         half = length // 2
         text = f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"
-    return _LONE.sub("\ufffd", _ACTING.sub("\ufffd", text))
+    return _LONE_SURROGATE.sub("\ufffd", _CONTROL.sub("\ufffd", text))
+
+
+def escape_markdown(text: str) -> str:
+    """Return text that Streamlit's Markdown shows literally: no link, markup, color, formula or `:name:`."""
+    joined = _AUTOLINK.sub("\\1\u2060", " ".join(sanitized(text).split())).replace("@", "\u2060@")
+    return _MARKDOWN.sub(r"\\\1", joined)

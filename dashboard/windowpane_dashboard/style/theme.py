@@ -80,7 +80,7 @@ def palette(name: str | None) -> Palette:
     return DARK if name == "dark" else LIGHT
 
 
-def translucent(colour: str, opacity: float) -> str:
+def translucent(color: str, opacity: float) -> str:
     """The colour as CSS `rgba(…)`; *opacity* 0 to 1."""
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity:g})"

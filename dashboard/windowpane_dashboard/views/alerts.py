@@ -13,25 +13,23 @@ from pandas.io.formats.style import Styler
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.store.interface import SessionFilter
 from windowpane.text.labels import severity_label
-from windowpane_dashboard.charts.alerts import alert_lanes, natural_axis
-from windowpane_dashboard.page import address, times
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
+from windowpane_dashboard.page import address, messages, store_access, times, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
-    LANE_SESSIONS,
+    CHART_SESSIONS,
     Firings,
+    alert_bars,
     alert_frame,
-    alerts_answer,
-    lane_frame,
+    alert_title,
+    alerts_headline,
+    firing_key,
     outcome_of,
-    pick_of,
-    picked,
-    title_of,
+    selected_firing,
 )
-from windowpane_dashboard.queries.filters import SEVERITIES, AlertFilters, AlertState, Along, Told
-from windowpane_dashboard.sections.runbook import firing_section
-from windowpane_dashboard.sections.send_test import send_test_section
+from windowpane_dashboard.queries.filters import SEVERITIES, AlertFilters, AlertState, Along, DeliveryState
+from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
 PAGE, TABLE, LANES = "alerts", "alert_table", "alert_lanes"
@@ -41,22 +39,24 @@ AXES: dict[Along, str] = {"time": "along time", "turn": "along turns"}
 
 def main() -> None:
     """Draw the page."""
-    snapshot = access.page_snapshot()
-    with access.contained("The alerts cannot be read", "The session pages show each session's alerts too."):
+    snapshot = store_access.open_snapshot()
+    with messages.report_read_errors(
+        "The alerts cannot be read", "The session pages show each session's alerts too."
+    ):
         if not snapshot.store.sessions(SessionFilter(limit=1)):
-            access.show_empty("The store is there, but it holds no sessions yet.")
+            messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
         filters = filter_bar(snapshot)
-        listed = access.firings(snapshot, filters.listing)
+        listed = store_access.firings(snapshot, filters.listing)
         now = time.time()
         with head:
-            elements.answer(alerts_answer(listed, now))
+            widgets.headline(alerts_headline(listed, now))
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:
             st.text(_nothing(filters))
         send_test_section()
-    access.follow(snapshot, page=PAGE)
+    store_access.rerun_on_change(snapshot, page=PAGE)
 
 
 def _nothing(filters: AlertFilters) -> str:
@@ -65,7 +65,7 @@ def _nothing(filters: AlertFilters) -> str:
     return "No alert has fired in any session of this store. The conditions are listed by: windowpane alerts list"
 
 
-def filter_bar(snapshot: access.Snapshot) -> AlertFilters:
+def filter_bar(snapshot: StoreSnapshot) -> AlertFilters:
     """The filters as the address has them; choosing another changes the address and picks no firing."""
     asked = AlertFilters.from_query(st.query_params.to_dict())
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
@@ -75,20 +75,20 @@ def filter_bar(snapshot: access.Snapshot) -> AlertFilters:
         "alert": tuple(RULES_BY_NAME),
         "severity": tuple(reversed(SEVERITIES)),
         "state": get_args(AlertState),
-        "told": get_args(Told),
+        "delivery": get_args(DeliveryState),
     }
     for place, (name, options) in zip(places, offered.items(), strict=True):
         value = getattr(asked, name)
-        part = address.part(PAGE, name, value, lets_go=("pick",))
-        words = title_of if name == "alert" else str
-        elements.choice(place, name.capitalize(), options, value, part=part, words=words)
+        part = address.bound_widget(PAGE, name, value, clears=("pick",))
+        words = alert_title if name == "alert" else str
+        widgets.filter_select(place, name.capitalize(), options, value, part=part, words=words)
     address.write(PAGE, asked.to_query())
     return asked
 
 
-def firings_section(snapshot: access.Snapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
+def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
     """The lanes, and below them the table beside the firing that is explained."""
-    chosen = picked(listed.rows, filters.pick)
+    chosen = selected_firing(listed.rows, filters.pick)
     assert chosen is not None
     lanes_section(listed, listed.rows.index(chosen), filters.along, now)
     left, right = st.columns([2.1, 1], gap="medium")
@@ -100,7 +100,7 @@ def firings_section(snapshot: access.Snapshot, listed: Firings, filters: AlertFi
 
 def lanes_section(listed: Firings, chosen: int, asked: Along | None, now: float) -> None:
     """One lane a session, with a bar for each firing."""
-    lanes = lane_frame(listed, now)
+    lanes = alert_bars(listed, now)
     natural = natural_axis(lanes)
     left, right = st.columns([4, 2], vertical_alignment="center")
     left.caption(
@@ -115,22 +115,22 @@ def lanes_section(listed: Firings, chosen: int, asked: Along | None, now: float)
             format_func=lambda name: AXES[name],
             label_visibility="collapsed",
             required=True,
-            **address.part(PAGE, "along", asked or natural),
+            **address.bound_widget(PAGE, "along", asked or natural),
         )
         along = chosen_axis or natural
-    figure = alert_lanes(
-        lanes, elements.current_palette(), along=along, chosen=chosen, zone=times.reader_zone(),
-        zone_words=f"your time: {times.zone_words()}",
+    figure = alert_chart(
+        lanes, widgets.current_palette(), along=along, chosen=chosen, zone=times.reader_zone(),
+        reader_zone_label=f"your time: {times.reader_zone_label()}",
     )  # fmt: skip
     figure.update_layout(uirevision=along)
-    elements.picture(
+    widgets.chart(
         figure,
         key=LANES,
         alt=f"Alerts of {lanes['session'].nunique()} sessions as bars, listed in the table below",
         on_select=lambda: _take_mark(listed),
     )
-    if len(listed.sessions) > LANE_SESSIONS:
-        st.caption(f"The {LANE_SESSIONS} sessions that fired last have a lane; the table lists all.")
+    if len(listed.sessions) > CHART_SESSIONS:
+        st.caption(f"The {CHART_SESSIONS} sessions that fired last have a lane; the table lists all.")
 
 
 def _take_mark(listed: Firings) -> None:
@@ -148,16 +148,16 @@ def _take_row(listed: Firings) -> None:
 
 def _pick(listed: Firings, place: int) -> None:
     if place < len(listed.rows):
-        address.change(PAGE, pick=pick_of(listed.rows[place]))
+        address.update(PAGE, pick=firing_key(listed.rows[place]))
 
 
-def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
+def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
     """The table with severities in their colours, beside their words and shapes."""
-    colours = {
+    colors = {
         severity_label("critical"): palette.zone_text["red"],
         severity_label("warning"): palette.zone_text["orange"],
     }
-    return frame.style.map(lambda label: f"color: {colours.get(label, palette.muted)}", subset=["severity"])
+    return frame.style.map(lambda label: f"color: {colors.get(label, palette.muted)}", subset=["severity"])
 
 
 def table_section(listed: Firings, now: float) -> None:
@@ -166,10 +166,10 @@ def table_section(listed: Firings, now: float) -> None:
     if frame["fired"].isna().all():
         frame = frame.drop(columns="fired")
     else:
-        frame["fired"] = times.shown_in_zone(frame["fired"])
+        frame["fired"] = times.in_reader_zone(frame["fired"])
     config = st.column_config
-    elements.table(
-        coloured(frame, elements.current_palette()),
+    widgets.table(
+        colored(frame, widgets.current_palette()),
         key=TABLE,
         alt="Alerts, the latest first",
         on_select=lambda: _take_row(listed),
@@ -180,10 +180,10 @@ def table_section(listed: Firings, now: float) -> None:
             "alert": config.TextColumn(width=132),
             "session": config.LinkColumn(width=100, display_text=r"session=([^&]+)", alignment="left"),
             "turn": config.NumberColumn(width=42),
-            "fired": times.moment_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
+            "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
             "lasted": config.TextColumn(width=122),
             "ended": config.TextColumn(width=84, help="when it was resolved, or why it never was"),
-            "told": config.TextColumn(width=108, help="who was told, and whether that arrived"),
+            "delivery": config.TextColumn(width=108, help="notified channels, and whether the message arrived"),
             "what": config.TextColumn(width=320),
         },
     )

@@ -14,13 +14,12 @@ from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search import MAXIMUM_HITS
 from windowpane.text.formats import count
 from windowpane.text.labels import event_label
-from windowpane_dashboard.page import address, downloads, times
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.exports import FORMS
+from windowpane_dashboard.page import address, downloads, messages, store_access, times, widgets
+from windowpane_dashboard.page.downloads import EXPORT_FORMATS
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.events import events_frame, line_of
 from windowpane_dashboard.queries.filters import AuditFilters
-from windowpane_dashboard.queries.sessions import events_frame, line_of
-from windowpane_dashboard.style.sanitize import inert
+from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 PAGE_ROWS = 100
 OFFERED = 200
@@ -31,19 +30,19 @@ PAGE, TRAIL = "audit", "audit_trail"
 
 def main() -> None:
     """Draw the page."""
-    snapshot = access.page_snapshot()
-    with access.contained("The audit log cannot be read"):
+    snapshot = store_access.open_snapshot()
+    with messages.report_read_errors("The audit log cannot be read"):
         size = snapshot.store.size()
         if not size.events:
-            access.show_empty("The store is there, but it holds no events yet.")
-        elements.answer(
+            messages.show_empty("The store is there, but it holds no events yet.")
+        widgets.headline(
             f"{count(size.events, 'event')} of {count(size.sessions, 'session')} recorded; "
             f"{_chain_words(st.session_state.get(VERIFIED))}."
         )
         chain_row(snapshot)
         filters = filter_bar(snapshot)
         rows_section(snapshot, filters)
-    access.follow(snapshot, page=PAGE)
+    store_access.rerun_on_change(snapshot, page=PAGE)
 
 
 def _chain_words(found: tuple[Verification, int] | None) -> str:
@@ -55,7 +54,7 @@ def _chain_words(found: tuple[Verification, int] | None) -> str:
     return "the chain is intact, keyed" if verification.keyed else "the chain is intact, without a key"
 
 
-def chain_row(snapshot: access.Snapshot) -> None:
+def chain_row(snapshot: StoreSnapshot) -> None:
     """The button that verifies the chain, and what it found."""
     left, right = st.columns([1.3, 6], vertical_alignment="center")
     if left.button("Verify chain", icon=":material/verified_user:", width="stretch", on_click=_stay):
@@ -77,7 +76,7 @@ def chain_row(snapshot: access.Snapshot) -> None:
 
 def _stay() -> None:
     """The address as it was written last, whatever the browser has seen of it."""
-    address.change(PAGE)
+    address.update(PAGE)
 
 
 def chain_state(verification: Verification) -> None:
@@ -91,29 +90,27 @@ def chain_state(verification: Verification) -> None:
             if verification.keyed
             else "without a key: accidents show, deliberate alteration may not (set WINDOWPANE_AUDIT_KEY)"
         )
-        st.markdown(
-            f":material/check_circle: **Intact**, {elements.escaped(f'{meaning}. {checked}{explained}.')}"
-        )
+        st.markdown(f":material/check_circle: **Intact**, {escape_markdown(f'{meaning}. {checked}{explained}.')}")
         return
-    st.error(f"Broken. {elements.escaped(checked + explained)}.", icon=":material/link_off:")
+    st.error(f"Broken. {escape_markdown(checked + explained)}.", icon=":material/link_off:")
     for link in verification.broken[:20]:
         where = f"seq {link.seq}" if link.seq is not None else "place unknown"
-        elements.said(
+        widgets.show_text(
             f"Broken at {where} in session {link.session_id} (revision {link.revision}): {link.problem}"
         )
 
 
-def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
+def filter_bar(snapshot: StoreSnapshot) -> AuditFilters:
     """The filters as the address has them; choosing another changes the address and begins at the first row."""
     asked = AuditFilters.from_query(st.query_params.to_dict())
     st.session_state[TRAIL] = [after for after in st.session_state.get(TRAIL, ()) if after < asked.after]
 
     def part(name: str, value: object) -> dict[str, Any]:
-        return address.part(PAGE, name, value, lets_go=("after",))
+        return address.bound_widget(PAGE, name, value, clears=("after",))
 
     sessions = [row.session_id for row in snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))]
     places = st.columns([2.2, 2.6, 0.9, 0.9, 2])
-    elements.choice(places[0], "Session", sessions, asked.session, part=part("session", asked.session))
+    widgets.filter_select(places[0], "Session", sessions, asked.session, part=part("session", asked.session))
     places[1].multiselect(
         "Events", list(PAYLOADS), format_func=event_label, placeholder="any", **part("types", list(asked.types))
     )
@@ -127,7 +124,7 @@ def filter_bar(snapshot: access.Snapshot) -> AuditFilters:
     return asked
 
 
-def rows_section(snapshot: access.Snapshot, filters: AuditFilters) -> None:
+def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     """One page of rows, with what a row says in full, paging and downloads."""
     query = filters.to_store(limit=PAGE_ROWS + 1)
     found = snapshot.store.events_or_damage(query)
@@ -165,9 +162,9 @@ def damage_line(damaged: Sequence[DamagedEvent]) -> str:
 def _table(shown: Sequence[StoredEvent | DamagedEvent]) -> None:
     frame = events_frame(shown)
     frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
-    frame["at"] = times.shown_in_zone(frame["at"])
+    frame["at"] = times.in_reader_zone(frame["at"])
     config = st.column_config
-    elements.table(
+    widgets.table(
         frame,
         key="audit_rows",
         alt="Events in order",
@@ -176,7 +173,7 @@ def _table(shown: Sequence[StoredEvent | DamagedEvent]) -> None:
         selection_mode="single-row",
         column_config={
             "seq": config.NumberColumn(width=60),
-            "at": times.moment_column("time (local)", width=138),
+            "at": times.time_column("time (local)", width=138),
             "utc": config.TextColumn("UTC", width=66),
             "session": config.TextColumn(width=130),
             "turn": config.NumberColumn(width=48),
@@ -193,13 +190,13 @@ def _selected_row(shown: Sequence[StoredEvent | DamagedEvent]) -> None:
         return
     chosen = shown[rows[0]]
     line = line_of(chosen)
-    elements.said(line.what)
+    widgets.show_text(line.what)
     facts = {"seq": str(chosen.seq), "hash": chosen.hash, "time": times.local_and_utc(line.at)}
     if isinstance(chosen, StoredEvent):
         event = chosen.event
         facts |= {
-            "event id": inert(event.event_id),
-            "stream": f"{inert(event.context.stream_id)}, number {event.n}",
+            "event id": sanitized(event.event_id),
+            "stream": f"{sanitized(event.context.stream_id)}, number {event.n}",
         }
     st.code("\n".join(f"{name:<10}{said}" for name, said in facts.items()), language=None)
 
@@ -230,12 +227,12 @@ def _paging(filters: AuditFilters, following: int | None) -> None:
 
 
 def _turn_page(after: int) -> None:
-    address.change(PAGE, after=str(after) if after else None)
+    address.update(PAGE, after=str(after) if after else None)
 
 
 def _downloads(filters: AuditFilters) -> None:
     """All that matches, from the first event on, whichever rows are shown."""
-    for place, (name, form) in zip(st.columns(len(FORMS)), FORMS.items(), strict=True):
+    for place, (name, form) in zip(st.columns(len(EXPORT_FORMATS)), EXPORT_FORMATS.items(), strict=True):
         place.link_button(
             form.label, downloads.address(filters, name), icon=":material/download:", width="stretch"
         )

@@ -14,18 +14,20 @@ from windowpane.report.headline import fleet_answer
 from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane.text.labels import MARKS, zone_label
-from windowpane_dashboard.page import address
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widgets as elements
+from windowpane_dashboard.page import address, messages, store_access, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import SEVERITIES, FleetFilters
-from windowpane_dashboard.queries.retention import (
+from windowpane_dashboard.queries.fleet import (
+    FLEET_ROWS,
+    Fleet,
     bytes_on_disk,
     configured_retention,
-    retention_words,
-    stored_words,
+    fleet_frame,
+    retention_text,
+    storage_text,
 )
-from windowpane_dashboard.queries.sessions import FLEET_ROWS, Fleet, fleet_frame
 from windowpane_dashboard.sections.fleet_table import fleet_styled
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 PAGE, TABLE = "fleet", "fleet_table"
 LETTERS = ", ".join(f"{mark.letter} {mark.word}" for mark in MARKS.values())
@@ -33,32 +35,32 @@ LETTERS = ", ".join(f"{mark.letter} {mark.word}" for mark in MARKS.values())
 
 def main() -> None:
     """Draw the page."""
-    snapshot = access.page_snapshot()
-    with access.contained("The sessions cannot be listed"):
+    snapshot = store_access.open_snapshot()
+    with messages.report_read_errors("The sessions cannot be listed"):
         if not snapshot.store.sessions(SessionFilter(limit=1)):
-            access.show_empty("The store is there, but it holds no sessions yet.")
+            messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
         filters = filter_bar(snapshot.store)
-        listed = access.fleet(snapshot, filters)
+        listed = store_access.fleet(snapshot, filters)
     now = time.time()
     with head:
-        elements.answer(fleet_answer(listed.rows, now, firing=listed.firing, more=listed.more))
+        widgets.headline(fleet_answer(listed.rows, now, firing=listed.firing, more=listed.more))
         summary(listed)
     session_table(listed, now)
-    with access.contained("The size of the store cannot be read"):
+    with messages.report_read_errors("The size of the store cannot be read"):
         store_line(snapshot, now)
-    access.follow(snapshot, page=PAGE)
+    store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def store_line(snapshot: access.Snapshot, now: float) -> None:
+def store_line(snapshot: StoreSnapshot, now: float) -> None:
     """How much is stored, and how long it stays."""
-    stored = stored_words(snapshot.store.size(), bytes_on_disk(Path(snapshot.path)), now)
+    stored = storage_text(snapshot.store.size(), bytes_on_disk(Path(snapshot.path)), now)
     try:
-        kept = f"Whole sessions are let go {retention_words(configured_retention())}"
+        kept = f"Whole sessions are let go {retention_text(configured_retention())}"
     except ConfigurationError as error:
         kept = f"How long sessions are kept is not known, because the settings cannot be read ({error}). They go"
     st.caption(
-        elements.escaped(f"{stored} {kept}")
+        escape_markdown(f"{stored} {kept}")
         + ", by `windowpane serve` and `windowpane prune`; a tombstone of each stays in the audit chain."
     )
 
@@ -67,7 +69,7 @@ def filter_bar(store: EventReader) -> FleetFilters:
     """The filters as the address has them; choosing another changes the address."""
     query = st.query_params.to_dict()
     if "session" in query:  # Back from a session that a row opened, which leaves this address on its way
-        query = address.last(PAGE)
+        query = address.last_written(PAGE)
     asked = FleetFilters.from_query(query)
     facets = store.facets()
     places = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
@@ -82,11 +84,13 @@ def filter_bar(store: EventReader) -> FleetFilters:
         "Session or agent",
         placeholder="contains …",
         max_chars=200,
-        **address.part(PAGE, "text", asked.text or ""),
+        **address.bound_widget(PAGE, "text", asked.text or ""),
     )
     for place, (name, options) in zip(places[1:], offered.items(), strict=True):
         value = getattr(asked, name)
-        elements.choice(place, name.capitalize(), options, value, part=address.part(PAGE, name, value))
+        widgets.filter_select(
+            place, name.capitalize(), options, value, part=address.bound_widget(PAGE, name, value)
+        )
     address.write(PAGE, asked.to_query())
     return asked
 
@@ -103,7 +107,7 @@ def summary(listed: Fleet) -> None:
         parts.append(f"{percent(listed.cache_ratio)} of the input from the cache")
     if listed.more:
         parts.append(f"all of the {len(listed.rows):,} sessions listed")
-    st.caption(elements.escaped("   ·   ".join(parts)))
+    st.caption(escape_markdown("   ·   ".join(parts)))
 
 
 def session_table(listed: Fleet, now: float) -> None:
@@ -112,8 +116,8 @@ def session_table(listed: Fleet, now: float) -> None:
         st.text("No session matches these filters. Clear one to see more.")
         return
     config = st.column_config
-    elements.table(
-        fleet_styled(fleet_frame(listed, now), elements.current_palette()),
+    widgets.table(
+        fleet_styled(fleet_frame(listed, now), widgets.current_palette()),
         key=TABLE,
         alt="Sessions, the one under most pressure first",
         on_select=lambda: None,

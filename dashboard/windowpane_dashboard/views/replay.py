@@ -10,26 +10,24 @@ from windowpane.store.interface import SessionFilter
 from windowpane.store.replays import StoredReplay
 from windowpane.text.formats import count
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
-from windowpane_dashboard.page import address, times
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widget_state as moved
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.filters import ReplayPlace
+from windowpane_dashboard.page import address, messages, store_access, times, widget_state, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.filters import ReplayAddress
 from windowpane_dashboard.queries.replays import (
-    Result,
+    SetupResult,
     best_cells,
-    replay_answer,
+    best_setup,
+    replay_headline,
     replay_label,
+    results_by_setup,
     results_frame,
-    results_of,
-    run_words,
+    run_summary,
     sessions_of,
     timelines_frame,
     timelines_of,
-    winner,
 )
 from windowpane_dashboard.sections.simulate import simulate_section
-from windowpane_dashboard.style.sanitize import inert
+from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 from windowpane_dashboard.style.theme import Palette
 
 PAGE, CHOICE = "replay", "replay_choice"
@@ -39,29 +37,31 @@ CONFIG_CHARS = 100_000
 
 def main() -> None:
     """Draw the page."""
-    snapshot = access.page_snapshot()
-    with access.contained("The replays cannot be read", "Simulations can also be run by: windowpane replay"):
+    snapshot = store_access.open_snapshot()
+    with messages.report_read_errors(
+        "The replays cannot be read", "Simulations can also be run by: windowpane replay"
+    ):
         if not snapshot.store.sessions(SessionFilter(limit=1)):
-            access.show_empty("The store is there, but it holds no sessions yet.")
+            messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
-        place = ReplayPlace.from_query(st.query_params.to_dict())
+        place = ReplayAddress.from_query(st.query_params.to_dict())
         stored = chosen_replay(snapshot, place.id)
         address.write(PAGE, st.query_params.to_dict())
         simulate_section(snapshot, open_=stored is None)
         if stored is None:
             with head:
-                elements.answer("No replay is stored yet: choose sessions and policies, then simulate.")
+                widgets.headline("No replay is stored yet: choose sessions and policies, then simulate.")
         else:
-            results = results_of(stored.runs)
+            results = results_by_setup(stored.runs)
             with head:
-                elements.answer(replay_answer(results))
+                widgets.headline(replay_headline(results))
             results_section(results)
             timelines_section(results, place)
             configuration_section(results, place)
             notes_section(stored)
 
 
-def chosen_replay(snapshot: access.Snapshot, asked: str | None) -> StoredReplay | None:
+def chosen_replay(snapshot: StoreSnapshot, asked: str | None) -> StoredReplay | None:
     """The replay of the address, else the latest; the selection offers the others."""
     listed = snapshot.store.replays(limit=LISTED)
     rows = {row.id: row for row in listed}
@@ -73,13 +73,13 @@ def chosen_replay(snapshot: access.Snapshot, asked: str | None) -> StoredReplay 
     if stored is None:
         return None
     rows.setdefault(stored.row.id, stored.row)
-    key = moved.fresh_key(CHOICE, stored.row.id)
+    key = widget_state.fresh_key(CHOICE, stored.row.id)
     st.selectbox(
         "Stored replay",
         list(rows),
         key=key,
         format_func=lambda name: replay_label(rows[name], times.local(rows[name].at)),
-        on_change=lambda: moved.take(CHOICE, key, lambda name: st.query_params.from_dict({"id": name})),
+        on_change=lambda: widget_state.apply(CHOICE, key, lambda name: st.query_params.from_dict({"id": name})),
     )
     if asked != stored.row.id:
         st.query_params.from_dict({"id": stored.row.id})
@@ -89,16 +89,16 @@ def chosen_replay(snapshot: access.Snapshot, asked: str | None) -> StoredReplay 
 def part(label: str, options: list[str], asked: str | None, *, name: str, otherwise: str) -> str:
     """A choice that the address holds as *name*."""
     control = f"replay_{name}"
-    key = moved.fresh_key(control, asked if asked in options else otherwise)
+    key = widget_state.fresh_key(control, asked if asked in options else otherwise)
     return st.selectbox(
         label,
         options,
         key=key,
-        on_change=lambda: moved.take(control, key, lambda chosen: address.change(PAGE, **{name: chosen})),
+        on_change=lambda: widget_state.apply(control, key, lambda chosen: address.update(PAGE, **{name: chosen})),
     )
 
 
-def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
+def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
     """The table with the best figure of each column in bold and green."""
     best = best_cells(frame)
     style = frame.style
@@ -107,12 +107,12 @@ def coloured(frame: pd.DataFrame, palette: Palette) -> Styler:
     return style
 
 
-def results_section(results: tuple[Result, ...]) -> None:
+def results_section(results: tuple[SetupResult, ...]) -> None:
     """The setups side by side."""
     frame = results_frame(results)
     config = st.column_config
-    elements.table(
-        coloured(frame, elements.current_palette()),
+    widgets.table(
+        colored(frame, widgets.current_palette()),
         key="replay_results",
         alt="Figures of each setup over all its sessions",
         height="content" if len(frame) <= 14 else 520,
@@ -140,7 +140,7 @@ def results_section(results: tuple[Result, ...]) -> None:
     )
 
 
-def timelines_section(results: tuple[Result, ...], place: ReplayPlace) -> None:
+def timelines_section(results: tuple[SetupResult, ...], place: ReplayAddress) -> None:
     """The size of each call under every setup, one above the other."""
     st.subheader("Timelines", anchor=False, divider="grey")
     sessions = sessions_of(results)
@@ -150,22 +150,22 @@ def timelines_section(results: tuple[Result, ...], place: ReplayPlace) -> None:
     runs = timelines_of(results, chosen)
     if len(runs) > MAXIMUM_PANES:
         st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")
-    elements.picture(
-        replay_panes(runs, elements.current_palette()),
+    widgets.chart(
+        replay_panes(runs, widgets.current_palette()),
         key="replay_panes",
-        alt="Tokens of each call. " + "; ".join(run_words(run) for run in runs[:MAXIMUM_PANES]),
+        alt="Tokens of each call. " + "; ".join(run_summary(run) for run in runs[:MAXIMUM_PANES]),
     )
-    elements.folded_table(
+    widgets.folded_table(
         "Timelines as a table", lambda: timelines_frame(runs), key="replay_data", alt="Tokens of each call"
     )
     if runs[0].note:
-        st.caption(elements.escaped(runs[0].note))
+        st.caption(escape_markdown(runs[0].note))
 
 
-def configuration_section(results: tuple[Result, ...], place: ReplayPlace) -> None:
+def configuration_section(results: tuple[SetupResult, ...], place: ReplayAddress) -> None:
     """The configuration that manages live sessions like the chosen setup, to be copied."""
     st.subheader("Configuration", anchor=False, divider="grey")
-    best = winner(results)
+    best = best_setup(results)
     names = [result.setup for result in results if result.kind == "managed"]
     if best is None or not names:
         st.text("Only baselines were replayed: no configuration does what they do.")
@@ -173,7 +173,7 @@ def configuration_section(results: tuple[Result, ...], place: ReplayPlace) -> No
     otherwise = best.setup if best.setup in names else names[0]
     chosen = part("Setup", names, place.setup, name="setup", otherwise=otherwise)
     config = next(result.config for result in results if result.setup == chosen)
-    st.code(inert(config, length=CONFIG_CHARS), language=None)  # the colours of code are too pale
+    st.code(sanitized(config, length=CONFIG_CHARS), language=None)  # the colours of code are too pale
     st.caption("Copy it into the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
 
 
@@ -182,7 +182,7 @@ def notes_section(stored: StoredReplay) -> None:
     if stored.row.notes:
         with st.expander(f"Not replayed: {len(stored.row.notes)}", icon=":material/info:"):
             for note in stored.row.notes[:50]:
-                elements.said(note)
+                widgets.show_text(note)
 
 
 main()

@@ -8,19 +8,17 @@ import streamlit as st
 
 from windowpane.report.headline import session_answer
 from windowpane.store.records import SessionRow
-from windowpane_dashboard.page import address
-from windowpane_dashboard.page import store_access as access
-from windowpane_dashboard.page import widget_state as moved
-from windowpane_dashboard.page import widgets as elements
-from windowpane_dashboard.queries.filters import SessionPlace
-from windowpane_dashboard.queries.sessions import Timeline
+from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
+from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
 from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cost_section
-from windowpane_dashboard.sections.event_list import SCOPE, happenings_section
-from windowpane_dashboard.sections.lazy import when_painted
+from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
+from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.regrets import regrets_section
-from windowpane_dashboard.sections.session_header import figures_row, identity_line
+from windowpane_dashboard.sections.session_header import identity_line, metrics_row
 from windowpane_dashboard.sections.subagents import children_section, parent_link
 from windowpane_dashboard.sections.timeline import (
     EXACT,
@@ -41,30 +39,34 @@ OFFERED = 200  # sessions in the selection, most recent first; any other opens b
 
 def main() -> None:
     """Draw the page."""
-    snapshot = access.page_snapshot()
-    place = SessionPlace.from_query(st.query_params.to_dict())
-    with access.contained("This session cannot be read", "Other sessions may still open from the fleet page."):
+    snapshot = store_access.open_snapshot()
+    place = SessionAddress.from_query(st.query_params.to_dict())
+    with messages.report_read_errors(
+        "This session cannot be read", "Other sessions may still open from the fleet page."
+    ):
         row = chosen_session(snapshot, place)
         if st.session_state.get(DRAWN) != row.session_id:
-            moved.let_go(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
+            widget_state.discard_late_values(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
             st.session_state[DRAWN] = row.session_id
-        timeline = access.timeline(snapshot, row)
+        timeline = store_access.timeline(snapshot, row)
         identity_line(row, timeline)
         parent_link(row)
-        elements.answer(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
-        figures_row(row, timeline)
+        widgets.headline(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
+        metrics_row(row, timeline)
         if timeline.turns.empty:
             address.write(PAGE, replace(place, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so there is no picture of the window.")
         else:
             timeline_section(snapshot, row, timeline, place)
-            when_painted(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
-    access.follow(snapshot, page=PAGE)
+            draw_after_paint(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
+    store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def below(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
+def below(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     """All that stands below the picture."""
-    with access.contained("What stands below the picture cannot be read", "Other sessions may still open."):
+    with messages.report_read_errors(
+        "What stands below the picture cannot be read", "Other sessions may still open."
+    ):
         at_turn(snapshot, row, timeline)
         regrets_section(snapshot.store, row, timeline)
         children_section(snapshot.store, row)
@@ -72,38 +74,38 @@ def below(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> Non
 
 
 @st.fragment
-def at_turn(snapshot: access.Snapshot, row: SessionRow, timeline: Timeline) -> None:
+def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     """The slider and all that depends on the selected turn; moving it draws this part again and nothing else."""
-    with access.contained("This turn cannot be read", "Other turns may still open."):
+    with messages.report_read_errors("This turn cannot be read", "Other turns may still open."):
         turn = turn_control(timeline)
         window_section(snapshot.store, row, timeline, turn)
         compression_section(snapshot, row, turn)
-        happenings_section(snapshot.store, row, turn)
+        event_list_section(snapshot.store, row, turn)
 
 
-def chosen_session(snapshot: access.Snapshot, place: SessionPlace) -> SessionRow:
+def chosen_session(snapshot: StoreSnapshot, place: SessionAddress) -> SessionRow:
     """The session of the address, else the most recent; the selection offers the others."""
-    recent = access.recent(snapshot, OFFERED)
+    recent = store_access.recent_sessions(snapshot, OFFERED)
     if not recent:
-        access.show_empty("The store is there, but it holds no sessions yet.")
+        messages.show_empty("The store is there, but it holds no sessions yet.")
     rows = {row.session_id: row for row in recent}
     wanted = place.session or recent[0].session_id
     if wanted not in rows:
         asked = snapshot.store.session(wanted)
         if asked is None:
             st.warning("This session is not in the store.", icon=":material/search_off:")
-            elements.said(wanted)
+            widgets.show_text(wanted)
             st.text("It may have been pruned, or the address is incomplete.")
             st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
             st.stop()
         rows[wanted] = asked
-    key = moved.fresh_key(CHOICE, wanted)
+    key = widget_state.fresh_key(CHOICE, wanted)
     st.selectbox(
         "Session",
         list(rows),
         key=key,
         format_func=lambda session_id: _name(rows[session_id]),
-        on_change=lambda: moved.take(CHOICE, key, _open_chosen),
+        on_change=lambda: widget_state.apply(CHOICE, key, _open_chosen),
         label_visibility="collapsed",
     )
     return rows[wanted]
@@ -114,7 +116,7 @@ def _name(row: SessionRow) -> str:
 
 
 def _open_chosen(session_id: str) -> None:
-    st.query_params.from_dict(SessionPlace(session_id).to_query())
+    st.query_params.from_dict(SessionAddress(session_id).to_query())
 
 
 main()

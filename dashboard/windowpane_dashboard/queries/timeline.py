@@ -1,143 +1,29 @@
-"""Store reads to data frames: everything the pages show, without Streamlit.
+"""The course of one session as data frames: turns, limits, marked events, facts and regrets.
 
-Each query reads only the range it shows. Missing figures stay missing (NaN or None) all the way to the page.
+Missing values stay missing (NaN or None) all the way to the page.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pandas as pd
 
 from windowpane.core.events import AlertFired, ContentRegretted, FidelityEvaluated, LimitChanged, SessionStarted
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.core.vocabulary import COMPONENTS, ZONES, Severity
-from windowpane.report.headline import FactTotals, is_live
+from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.report.headline import FactTotals
 from windowpane.store.interface import EventFilter, EventReader
-from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
-from windowpane.text.events import describe, describe_damage
-from windowpane.text.formats import UNKNOWN, ago, turns_band, turns_until
-from windowpane.text.labels import MARK_OF, event_label, zone_label
-from windowpane_dashboard.queries.filters import SEVERITIES, FleetFilters, SessionPlace
+from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
+from windowpane.text.formats import turns_band, turns_until
+from windowpane.text.labels import MARK_OF
+from windowpane_dashboard.queries.events import line_of
 
-FLEET_ROWS: Final = 500
-"""Sessions the fleet page lists at most."""
-FIRINGS: Final = 2_000
-"""Unresolved alerts looked through, the latest ones."""
-LANE_EVENTS: Final = 5_000
+TRACK_EVENTS: Final = 5_000
 """Marked events of one session that its event lane shows at most."""
-LANE_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
-
-
-# -- fleet ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """The sessions that match, worst first."""
-
-    rows: tuple[SessionRow, ...]
-    more: bool
-    """Whether there are more than are listed."""
-    fired: dict[str, Counter[Severity]]
-    """How many alerts of each severity fire now, by session; sessions where nothing fires are not in it."""
-
-    @property
-    def firing(self) -> dict[str, Severity]:
-        """The worst severity that fires now, by session."""
-        return {session_id: worst_of(counts) for session_id, counts in self.fired.items()}
-
-    @property
-    def zone_counts(self) -> dict[str, int]:
-        """Sessions in each zone, worst zone first; those without a known limit under `–`."""
-        counts = {zone_label(zone): 0 for zone in reversed(ZONES)}
-        for row in self.rows:
-            label = zone_label(row.zone)
-            counts[label] = counts.get(label, 0) + 1
-        return counts
-
-    @property
-    def cost_dollars(self) -> float | None:
-        """What the sessions cost together; None where no price is known."""
-        known = [row.cost_dollars for row in self.rows if row.cost_dollars is not None]
-        return sum(known) if known else None
-
-    @property
-    def cache_ratio(self) -> float | None:
-        """Share of all input tokens that came from a prompt cache, 0 to 1."""
-        sent = sum(row.input_tokens for row in self.rows)
-        return sum(row.cache_read_tokens for row in self.rows) / sent if sent else None
-
-
-def fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
-    """The sessions that match, by pressure."""
-    rows = reader.sessions(filters.to_store(limit=FLEET_ROWS + 1))
-    return Fleet(
-        tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS, firing_now(reader.alerts(firing=True, limit=FIRINGS))
-    )
-
-
-def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
-    """The unresolved alerts of each session, counted by severity."""
-    fired: defaultdict[str, Counter[Severity]] = defaultdict(Counter)
-    for alert in alerts:
-        if alert.resolved_turn is None:
-            fired[alert.session_id][alert.severity] += 1
-    return dict(fired)
-
-
-def worst_of(fired: Counter[Severity]) -> Severity:
-    """The worst severity that fires."""
-    return max(fired, key=SEVERITIES.index)
-
-
-def firing_words(firing: int, fired: Counter[Severity] | None) -> str:
-    """How many of the *firing* alerts are of the worst severity, and how many others there are."""
-    if not firing or not fired:
-        return f"{firing} firing" if firing else ""
-    worst = worst_of(fired)
-    others = firing - fired[worst]
-    return f"{fired[worst]} {worst} +{others}" if others > 0 else f"{fired[worst]} {worst}"
-
-
-def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
-    """One row a session, in the fleet table's columns and words."""
-    records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
-    return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
-
-
-_FLEET_COLUMNS: Final = (
-    "zone", "session", "agent", "model", "utilization over time", "now", "tokens", "worst", "red in", "Δ/turn",
-    "turns", "cost", "last event", "alerts", "estimated", "firing",
-)  # fmt: skip
-
-
-def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) -> dict[str, Any]:
-    letter = MARK_OF[row.last_event].letter if row.last_event in MARK_OF else ""
-    return {
-        "zone": zone_label(row.zone),
-        "session": SessionPlace(row.session_id).address(),
-        "agent": row.agent or UNKNOWN,
-        "model": row.model or UNKNOWN,
-        "utilization over time": list(row.sparkline),
-        "now": None if row.utilization is None else 100 * row.utilization,
-        "tokens": row.used_tokens,
-        "worst": zone_label(row.worst_zone),
-        "red in": turns_until(row.turns_until_red) if is_live(row, now) else "not live",
-        "Δ/turn": row.velocity,
-        "turns": row.turns,
-        "cost": row.cost_dollars,
-        "last event": f"{letter} {ago(row.last_at, now)}".strip(),
-        "alerts": firing_words(row.firing, fired),
-        "estimated": row.is_estimated,
-        "firing": worst_of(fired) if row.firing and fired else None,
-    }
-
-
-# -- one session's timeline -----------------------------------------------------------------------------------
+TRACK_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,20 +62,20 @@ class Timeline:
         return None
 
 
-def timeline(reader: EventReader, session_id: str) -> Timeline:
+def read_timeline(reader: EventReader, session_id: str) -> Timeline:
     """The whole course of one session."""
 
-    def record(*types: str, limit: int = LANE_EVENTS) -> Sequence[StoredEvent | DamagedEvent]:
+    def record(*types: str, limit: int = TRACK_EVENTS) -> Sequence[StoredEvent | DamagedEvent]:
         return reader.events_or_damage(EventFilter(session_id=session_id, types=types, limit=limit))
 
-    marked = record(*LANE_TYPES, limit=LANE_EVENTS + 1)
+    marked = record(*TRACK_TYPES, limit=TRACK_EVENTS + 1)
     return Timeline(
         turns=turns_frame(reader.turns(session_id)),
         spans=limit_spans(intact_events(record("session.started", "limit.changed", limit=500))),
-        marks=marks_frame(marked[:LANE_EVENTS]),
-        marks_cut=len(marked) > LANE_EVENTS,
+        marks=marks_frame(marked[:TRACK_EVENTS]),
+        marks_cut=len(marked) > TRACK_EVENTS,
         facts=fact_totals(intact_events(record("fidelity.evaluated"))),
-        regrets=regrets_frame(intact_events(marked[:LANE_EVENTS])),
+        regrets=regrets_frame(intact_events(marked[:TRACK_EVENTS])),
     )
 
 
@@ -305,45 +191,3 @@ def red_in(turn: pd.Series) -> str:
     band = turns_band(turn["turns_until_red_p10"], turn["turns_until_red_p90"])
     median = turns_until(turn["turns_until_red"])
     return f"{median} ({band})" if band else median
-
-
-# -- events ---------------------------------------------------------------------------------------------------
-
-
-class Line(NamedTuple):
-    """An event in words, or what stands in its place where it is damaged."""
-
-    at: float | None
-    session_id: str
-    turn: int
-    type: str
-    what: str
-
-
-def line_of(one: StoredEvent | DamagedEvent) -> Line:
-    """The words of one event."""
-    if isinstance(one, DamagedEvent):
-        return Line(one.at, one.session_id, one.turn, one.type, describe_damage(one.problem))
-    context = one.event.context
-    return Line(one.event.at, context.session_id, context.turn, one.event.type, describe(one.event))
-
-
-def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
-    """Events as rows of words; `at` in UTC, NaT where a recording has no times."""
-    lines = [line_of(one) for one in record]
-    data = {
-        "seq": [one.seq for one in record],
-        "at": moments([line.at for line in lines]),
-        "session": [line.session_id for line in lines],
-        "turn": [line.turn for line in lines],
-        "event": [event_label(line.type) for line in lines],
-        "what": [line.what for line in lines],
-        "hash": [one.hash[:12] for one in record],
-    }
-    return pd.DataFrame(data)
-
-
-def moments(at: Sequence[float | None]) -> pd.Series:
-    """Moments in UTC; NaT where unknown."""
-    known = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
-    return pd.to_datetime(known, unit="s", utc=True)

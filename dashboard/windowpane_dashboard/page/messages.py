@@ -1,0 +1,71 @@
+"""Messages in place of a page: nothing recorded yet, a failed read, an error that nothing foresaw."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import streamlit as st
+
+from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
+
+logger = logging.getLogger(__name__)
+
+READ_ERRORS: Final = (WindowpaneError, sqlite3.Error, OSError)
+
+
+@contextmanager
+def report_read_errors(what: str, detail: str = "") -> Iterator[None]:
+    """Turn a failing read into a message: what failed, what still works, what to try. The page stops."""
+    try:
+        yield
+    except READ_ERRORS as error:
+        logger.exception("%s", what)
+        show_failure(what, error, detail)
+
+
+def show_failure(what: str, error: Exception, detail: str = "") -> None:
+    """Say what failed and stop the page."""
+    st.error(what + ".", icon=":material/error:")
+    st.text(f"{type(error).__name__}: {error}")
+    if detail:
+        st.text(detail)
+    if isinstance(error, SchemaVersionError):
+        st.text("It was written by a newer release: upgrade Windowpane, then reload this page.")
+    elif isinstance(error, StoreError | sqlite3.Error):
+        st.text("Running agents are not affected. To see what is damaged:")
+        st.code("windowpane doctor\nwindowpane audit verify", language=None)
+    else:
+        st.text("Check that the file exists and can be read by this user, then reload this page.")
+    st.stop()
+
+
+def show_empty(what: str) -> None:
+    """Say that there is nothing yet and what to do about it, and stop the page."""
+    st.subheader("Nothing to show yet", anchor=False)
+    st.text(what)
+    st.text("Import the sessions that your coding agents have already recorded on this machine:")
+    st.code("windowpane import", language=None)
+    st.text("Or look around with recorded demo sessions:")
+    st.code("windowpane demo", language=None)
+    st.text("To watch an agent of your own, start Windowpane inside it:")
+    st.code("import windowpane\n\nwindowpane.start()\nclient = windowpane.observe(client)", language=None)
+    st.stop()
+
+
+def show_unforeseen(error: Exception) -> bool:
+    """Say what failed, what still works and what to try; True, so that nothing else is drawn for *error*."""
+    with st.container(key="unforeseen"):
+        st.error(
+            "Something failed here that should not, so a part of this page is missing.", icon=":material/error:"
+        )
+        st.text(
+            "Running agents are not affected and the store is unchanged; other pages, turns and sessions may "
+            "still open. Reload this page to try again."
+        )
+        st.text(f"If it fails again, report it with the lines about {type(error).__name__} from the output of:")
+        st.code("windowpane dashboard", language=None)
+    return True

@@ -1,0 +1,254 @@
+"""Compressions of a session: both sides, the fate of each fact, and a line-by-line difference of the texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pandas as pd
+
+from windowpane.core.events import ContentCompressed, FidelityEvaluated
+from windowpane.core.vocabulary import FATES, Fate
+from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.records import BlockRow, StoredEvent, intact_events
+from windowpane.text.formats import count
+from windowpane_dashboard.queries.window import REMOVED_ROWS
+
+COMPRESSIONS: Final = 500
+"""Compressions of one session offered at most."""
+LINES: Final = 400
+"""Lines of one side that are shown."""
+LINE_LENGTH: Final = 400
+"""Characters of one line that are shown; the middle is left out where it is longer."""
+SCANNED: Final = 400_000
+"""Characters of one side that are looked through."""
+FACTS: Final = 500
+MINIMUM_FACT: Final = 3
+"""Shorter facts would be found everywhere."""
+
+State = Literal["same", "gone", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedCompression:
+    """One compression, with its evaluation where there was one."""
+
+    seq: int
+    turn: int
+    data: ContentCompressed
+    fidelity: FidelityEvaluated | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSide:
+    """One side of a compression: its blocks, and their texts as far as they were captured."""
+
+    blocks: tuple[BlockRow, ...]
+    texts: tuple[str | None, ...]
+
+    @property
+    def captured(self) -> bool:
+        """Whether any text is there to show."""
+        return any(text is not None for text in self.texts)
+
+
+def read_compressions(reader: EventReader, session_id: str) -> tuple[EvaluatedCompression, ...]:
+    """Every compression of a session, oldest first."""
+    record = reader.events_or_damage(
+        EventFilter(
+            session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
+        )
+    )
+    return pair_compressions(intact_events(record))
+
+
+def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompression, ...]:
+    """Compressions with their evaluation: the one that names it, else the next within the turn.
+
+    A name that no compression has counts as none: ids are made anew where a recording is played with other times.
+    """
+    places = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
+    evaluated: dict[int, FidelityEvaluated] = {}
+    latest: dict[int, int] = {}
+    for one in stored:
+        data, turn = one.event.data, one.event.context.turn
+        if isinstance(data, ContentCompressed):
+            latest[turn] = one.seq
+        elif isinstance(data, FidelityEvaluated):
+            place = places.get(data.of or "", latest.get(turn))
+            if place is not None:
+                evaluated.setdefault(place, data)
+    return tuple(
+        EvaluatedCompression(one.seq, one.event.context.turn, data, evaluated.get(one.seq))
+        for one in stored
+        if isinstance(data := one.event.data, ContentCompressed)
+    )
+
+
+def compression_label(compression: EvaluatedCompression) -> str:
+    """A compression by turn and strategy: `turn 37: compaction, accepted`."""
+    data = compression.data
+    return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}, {data.outcome}"
+
+
+def sides(
+    reader: EventReader, session_id: str, compression: EvaluatedCompression
+) -> tuple[ContentSide, ContentSide]:
+    """The blocks before and after a compression, with what was captured of their texts."""
+    removed, results = set(compression.data.removed), set(compression.data.results)
+    left = reader.removed_blocks(session_id, compression.turn + 1, limit=len(removed | results) + REMOVED_ROWS)
+    before = tuple(sorted((row for row in left if row.block_id in removed), key=lambda row: row.position))
+    here = [*reader.blocks_at(session_id, compression.turn), *reader.blocks_at(session_id, compression.turn + 1)]
+    after = tuple({row.block_id: row for row in (*here, *left) if row.block_id in results}.values())
+    return _content_side(reader, before), _content_side(reader, after)
+
+
+def _content_side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentSide:
+    return ContentSide(blocks, tuple(reader.content(row.digest) if row.digest else None for row in blocks))
+
+
+def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
+    """Facts of a compression, the worst first; `text` is None where content was not captured."""
+    order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
+    facts = sorted(fidelity.facts, key=lambda fact: (order[fact.outcome], fact.kind))
+    return pd.DataFrame(
+        {
+            "outcome": [fact.outcome for fact in facts],
+            "kind": [fact.kind.replace("_", " ") for fact in facts],
+            "text": [reader.content(fact.digest) if fact.digest else None for fact in facts],
+            "digest": [fact.digest[:12] for fact in facts],
+        }
+    )
+
+
+def fact_texts(reader: EventReader, fidelity: FidelityEvaluated | None) -> dict[str, str]:
+    """Captured texts of facts with what became of each; the worst outcome where facts share a text."""
+    known: dict[str, str] = {}
+    for fact in () if fidelity is None else fidelity.facts:
+        text = reader.content(fact.digest) if fact.digest else None
+        if text and text.strip():
+            known[text] = max(known.get(text, fact.outcome), fact.outcome, key=FATES.index)
+    return known
+
+
+def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
+    """How many facts had each outcome."""
+    return {
+        "kept": fidelity.facts_kept,
+        "recoverable": fidelity.facts_recoverable,
+        "lost": fidelity.facts_lost,
+        "contradicted": fidelity.facts_contradicted,
+    }
+
+
+def facts_summary(fidelity: FidelityEvaluated) -> str:
+    """What a compression kept and lost, in words."""
+    if not fidelity.facts_total:
+        why = f": {fidelity.reason}" if fidelity.reason else ""
+        return f"What it kept is unknown{why}."
+    counts = fact_counts(fidelity)
+    parts = [f"{number:,} {outcome}" for outcome, number in counts.items() if number]
+    return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."
+
+
+# -- the difference of both texts ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DiffPiece:
+    """A run of characters; *outcome* says which fact it is, if any."""
+
+    text: str
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of one side."""
+
+    state: State
+    pieces: tuple[DiffPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSide:
+    """One side, as far as it is shown."""
+
+    lines: tuple[DiffLine, ...]
+    left_out: int
+    """Lines that are not shown."""
+
+    @property
+    def changed(self) -> int:
+        """Lines that the other side does not have."""
+        return sum(line.state != "same" for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class TextDifference:
+    """Both sides."""
+
+    before: DiffSide
+    after: DiffSide
+
+
+def text_difference(before: Sequence[str], after: Sequence[str], facts: Mapping[str, str]) -> TextDifference:
+    """Mark each line by whether the other side has it too, and every fact by what became of it.
+
+    *facts* maps a fact's text to its outcome. Lines are the same when they agree but for spaces and list signs.
+    """
+    old, new = _text_lines(before), _text_lines(after)
+    finder = _finder(facts)
+    known = {_bare(line) for line in new}, {_bare(line) for line in old}
+    return TextDifference(
+        _diff_side(old, known[0], "gone", finder, facts), _diff_side(new, known[1], "new", finder, facts)
+    )
+
+
+def _text_lines(texts: Sequence[str]) -> list[str]:
+    joined = "\n".join(texts)[:SCANNED]
+    return [line.rstrip() for line in joined.splitlines() if line.strip()]
+
+
+def _bare(line: str) -> str:
+    return " ".join(line.strip(" \t-*>#").split())
+
+
+def _finder(facts: Mapping[str, str]) -> re.Pattern[str] | None:
+    found = sorted({fact.strip() for fact in facts if len(fact.strip()) >= MINIMUM_FACT}, key=len, reverse=True)
+    words = [re.escape(fact[:LINE_LENGTH]) for fact in found[:FACTS]]
+    return re.compile("|".join(words)) if words else None
+
+
+def _diff_side(
+    lines: Sequence[str], other: set[str], state: State, finder: re.Pattern[str] | None, facts: Mapping[str, str]
+) -> DiffSide:
+    outcomes = {fact.strip()[:LINE_LENGTH]: outcome for fact, outcome in facts.items()}
+    shown = [
+        DiffLine("same" if _bare(line) in other else state, _pieces(_cut(line), finder, outcomes))
+        for line in lines[:LINES]
+    ]
+    return DiffSide(tuple(shown), max(0, len(lines) - LINES))
+
+
+def _cut(line: str) -> str:
+    if len(line) <= LINE_LENGTH:
+        return line
+    half = LINE_LENGTH // 2
+    return f"{line[:half]} … {len(line) - 2 * half:,} characters … {line[-half:]}"
+
+
+def _pieces(line: str, finder: re.Pattern[str] | None, outcomes: Mapping[str, str]) -> tuple[DiffPiece, ...]:
+    if finder is None:
+        return (DiffPiece(line),)
+    pieces, at = [], 0
+    for match in finder.finditer(line):
+        if match.start() > at:
+            pieces.append(DiffPiece(line[at : match.start()]))
+        pieces.append(DiffPiece(match.group(), outcomes[match.group()]))
+        at = match.end()
+    if at < len(line) or not pieces:
+        pieces.append(DiffPiece(line[at:]))
+    return tuple(pieces)

@@ -1,0 +1,51 @@
+"""Events as rows of text: sequence number, time, turn and a description."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from windowpane.store.records import DamagedEvent, StoredEvent
+from windowpane.text.events import describe, describe_damage
+from windowpane.text.labels import event_label
+
+
+class EventLine(NamedTuple):
+    """An event in words, or what stands in its place where it is damaged."""
+
+    at: float | None
+    session_id: str
+    turn: int
+    type: str
+    what: str
+
+
+def line_of(one: StoredEvent | DamagedEvent) -> EventLine:
+    """The words of one event."""
+    if isinstance(one, DamagedEvent):
+        return EventLine(one.at, one.session_id, one.turn, one.type, describe_damage(one.problem))
+    context = one.event.context
+    return EventLine(one.event.at, context.session_id, context.turn, one.event.type, describe(one.event))
+
+
+def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
+    """Events as rows of words; `at` in UTC, NaT where a recording has no times."""
+    lines = [line_of(one) for one in record]
+    data = {
+        "seq": [one.seq for one in record],
+        "at": utc_times([line.at for line in lines]),
+        "session": [line.session_id for line in lines],
+        "turn": [line.turn for line in lines],
+        "event": [event_label(line.type) for line in lines],
+        "what": [line.what for line in lines],
+        "hash": [one.hash[:12] for one in record],
+    }
+    return pd.DataFrame(data)
+
+
+def utc_times(at: Sequence[float | None]) -> pd.Series:
+    """Moments in UTC; NaT where unknown."""
+    known = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
+    return pd.to_datetime(known, unit="s", utc=True)

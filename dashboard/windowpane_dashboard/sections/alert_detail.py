@@ -1,0 +1,134 @@
+"""One firing in full, and what the runbook says about its alert."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from windowpane.alerts.delivery.notifier import TestResult, send_test
+from windowpane.alerts.guidance import GUIDANCE
+from windowpane.alerts.rulefile import condition
+from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.alerts.wording import quantity
+from windowpane.exceptions import ConfigurationError
+from windowpane.store.interface import EventReader
+from windowpane.store.records import AlertRow
+from windowpane.text.formats import count
+from windowpane.text.labels import severity_label
+from windowpane_dashboard.page import times, widgets
+from windowpane_dashboard.queries.alerts import (
+    FiringOutcome,
+    MessageDelivery,
+    alert_title,
+    deliveries,
+    duration_text,
+    quantity_text,
+    resolution,
+)
+from windowpane_dashboard.queries.filters import SessionAddress
+from windowpane_dashboard.style.sanitize import escape_markdown
+
+ADDRESS = "alerts_channel"
+RESULT = "alerts_test_result"
+
+
+def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) -> None:
+    """Draw what fired, how it ended and who was told, with the runbook's entry."""
+    st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
+    widgets.show_text(f"{row.summary}.")
+    since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
+    st.caption(
+        escape_markdown(
+            f"Agent {row.agent or 'unnamed'}, session {row.session_id}. Held from turn {row.crossing_turn}, "
+            f"fired at turn {row.fired_turn}{since}; {outcome.words} ({duration_text(outcome)})."
+            + _end_words(store, row)
+        )
+    )
+    _delivery_list(deliveries(store, row))
+    st.page_link(
+        "views/session.py",
+        label=f"Open the session at turn {row.fired_turn}",
+        icon=":material/open_in_new:",
+        query_params=SessionAddress(row.session_id, row.fired_turn).to_query(),
+    )
+    runbook_entry(row.alert)
+
+
+def _end_words(store: EventReader, row: AlertRow) -> str:
+    ended = resolution(store, row)
+    value = quantity_text(row.alert, row.value)
+    limit = "" if row.threshold is None else f", threshold {quantity_text(row.alert, row.threshold)}"
+    text = "" if row.value is None else f" Value {value}{limit}"
+    if ended is not None and ended.value is not None:
+        text += f"{';' if text else ''} came back to {quantity_text(row.alert, ended.value)}"
+    return f"{text}." if text else ""
+
+
+def _delivery_list(sent: tuple[MessageDelivery, ...]) -> None:
+    if not sent:
+        st.text("Nobody was told: no channel was set, or the session was imported, which never notifies.")
+        return
+    for one in sent:
+        sign = ":material/check_circle:" if one.arrived else ":material/error:"
+        word = "arrived at" if one.arrived else "did not arrive at"
+        tries = f" after {count(one.attempts, 'attempt')}" if one.attempts > 1 else ""
+        why = f": {one.reason}" if one.reason else ""
+        st.markdown(f"{sign} {escape_markdown(f'{one.state} {word} {one.channel}{tries}{why}')}")
+
+
+def runbook_entry(alert: str) -> None:
+    """What the alert means, why it matters and what to do; the same words as the runbook."""
+    rule, guidance = RULES_BY_NAME.get(alert), GUIDANCE.get(alert)
+    if rule is None or guidance is None:
+        st.text("This alert is not in the runbook of this release.")
+        return
+    st.markdown(f"**First:** {rule.todo}")
+    with st.expander("Runbook", icon=":material/menu_book:", expanded=True):
+        slack = quantity(rule.hysteresis, rule.unit) if rule.hysteresis else "none"
+        st.caption(f"Condition: {escape_markdown(condition(rule))}; hysteresis {escape_markdown(slack)}.")
+        st.markdown(f"**What it means.** {guidance.means}")
+        st.markdown(f"**Why it matters.** {guidance.matters}")
+        st.markdown(f"**How to see it.** {guidance.see}")
+        st.markdown("**What to do.**\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(guidance.steps, 1)))
+
+
+def send_test_section() -> None:
+    """Draw the form; the address is used once and kept nowhere."""
+    with st.expander("Send a test message", icon=":material/send:"), st.form("alerts_test", border=False):
+        left, right = st.columns([5, 1], vertical_alignment="bottom")
+        left.text_input(
+            "Channel",
+            key=ADDRESS,
+            placeholder="json://127.0.0.1:8000/hook",
+            autocomplete="off",
+            max_chars=1_000,
+            help="Any Apprise address, `alertmanager://host:port`, or `log://`. A plain webhook "
+            "is written `json://`, or `jsons://` for HTTPS. It is used once and not kept.",
+        )
+        sent = right.form_submit_button("Send", icon=":material/send:", width="stretch")
+        if sent:
+            st.session_state[RESULT] = _send(st.session_state[ADDRESS].strip())
+        _show(st.session_state.get(RESULT))
+
+
+def _send(address: str) -> TestResult | str:
+    if not address:
+        return "Enter the address of a channel first."
+    with st.spinner("Sending …"):
+        try:
+            return send_test(address)
+        except ConfigurationError as error:
+            return str(error)
+
+
+def _show(result: TestResult | str | None) -> None:
+    if result is None:
+        return
+    if isinstance(result, str):
+        st.warning("Not sent.", icon=":material/error:")
+        widgets.show_text(result)
+    elif result.delivered:
+        st.success("Delivered: the channel took the message.", icon=":material/check_circle:")
+        widgets.show_text(f"Channel: {result.channel}")
+    else:
+        st.error("Not delivered.", icon=":material/error:")
+        widgets.show_text(f"Channel {result.channel}: {result.reason}")

@@ -1,0 +1,53 @@
+const THIN = 0.003; // of the strip: a rim would hide the block that it goes around
+
+export default function ({ data, parentElement }) {
+  const [strip, blocks, axis, said] = ["strip", "blocks", "axis", "said"].map(
+    (name) => parentElement.querySelector("." + name));
+  const { sizes, colors, texts, end, limit_tokens, ticks } = data.strip;
+  const look = data.look;
+  const share = (tokens) => `${(100 * tokens) / end}%`;
+  const rim = (size) => (sizes.length < 250 && size / end > THIN ? `0.5px solid ${look.background}` : "none");
+  strip.setAttribute("aria-label", data.alt);
+
+  const starts = [];
+  let start = 0;
+  const drawn = sizes.map((size, place) => {
+    const block = document.createElement("i");
+    block.style.cssText = `left:${share(start)};width:${share(size)};background:${colors[place]}`;
+    block.style.border = rim(size);
+    starts.push(start);
+    start += size;
+    return block;
+  });
+  if (limit_tokens) {
+    const limit = document.createElement("i");
+    limit.className = "limit";
+    limit.style.cssText = `left:0;width:${share(limit_tokens)};border-color:${look.outline}`;
+    drawn.push(limit);
+  }
+  blocks.replaceChildren(...drawn);
+  axis.replaceChildren(...ticks.map(([place, text]) => {
+    const tick = document.createElement("span");
+    tick.style.left = share(place);
+    tick.style.color = look.muted;
+    tick.textContent = text;
+    return tick;
+  }));
+  Object.assign(said.style, { background: look.background, color: look.text, borderColor: look.outline });
+
+  const hide = () => said.matches(":popover-open") && said.hidePopover();
+  blocks.onpointerleave = hide;
+  blocks.onpointermove = (event) => {
+    const box = blocks.getBoundingClientRect();
+    const at = ((event.clientX - box.left) / box.width) * end;
+    const place = starts.findLastIndex((begin) => begin <= at);
+    if (place < 0 || at > start) return hide();
+    said.textContent = texts[place];
+    if (!said.matches(":popover-open")) said.showPopover();
+    const wide = said.offsetWidth;
+    const left = Math.min(event.clientX + 12, window.innerWidth - wide - 8);
+    said.style.left = `${Math.max(8, left)}px`;
+    said.style.top = `${box.bottom + 6}px`;
+  };
+  hide();
+}
