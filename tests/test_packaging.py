@@ -32,7 +32,9 @@ SLOW_LIBRARIES = (*OPTIONAL_LIBRARIES, "genai_prices", "pydantic", "rich", "tikt
 
 MAX_LINES = 400
 GRAB_BAGS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
-TEXT_SUFFIXES = {".cfg", ".css", ".html", ".js", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml", ""}
+TEXT_SUFFIXES = {
+    ".cfg", ".css", ".html", ".js", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml", "",
+}  # fmt: skip
 
 # Written in parts, because this file is searched too.
 FORBIDDEN = {
