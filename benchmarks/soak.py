@@ -97,7 +97,7 @@ class Fleet:
 
     def take(self, batch: Sequence[Event]) -> None:
         events = list(batch)
-        self.state.write([*events, *self.engine.judge(events)])
+        self.state.write([*events, *self.engine.evaluate(events)])
 
     def minute(self) -> int:
         """A simulated minute; returns the series a scrape gives at its end."""

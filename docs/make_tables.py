@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from windowpane.alerts import table as alerts
+from windowpane.alerts.runbook import alert_table
 from windowpane.metrics import table as metrics
 
 DOCS = Path(__file__).parent
-TABLES = {"metrics": metrics.markdown_table, "alerts": alerts.markdown_table}
+TABLES = {"metrics": metrics.markdown_table, "alerts": alert_table}
 """Name of a page, and of the markers around its table, to what makes the table."""
 
 

@@ -13,7 +13,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from generator.look import SEVERITY_COLOURS
 from generator.panels import DATASOURCE
 from generator.queries import grown
-from windowpane.alerts.rulefile import DEFAULT_DASHBOARD
+from windowpane.alerts.prometheus import DEFAULT_DASHBOARD
 from windowpane.metrics import catalog
 from windowpane.text.palette import COMPONENT_TONES
 

@@ -10,7 +10,7 @@ from generator.board import Row, board
 from generator.look import CALM, SEVERITY_COLOURS
 from generator.panels import Look, Query, about, figure, lines, rows, total
 from generator.queries import TARGET, gauge, grown, per_minute, quantile
-from windowpane.alerts.timed import OLD_EVENT_SECONDS, TIMED_RULES
+from windowpane.alerts.prometheus import OLD_EVENT_SECONDS, TIMED_RULES
 from windowpane.metrics import catalog as c
 
 UID = "windowpane-exporter"

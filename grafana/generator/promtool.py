@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from windowpane.alerts.rulefile import RECORDINGS, Recording, alert_name, brief, prometheus_rules
+from windowpane.alerts.prometheus import (
+    RECORDINGS,
+    TIMED_RULES,
+    Recording,
+    TimedRule,
+    alert_name,
+    is_brief,
+    prometheus_rules,
+)
 from windowpane.alerts.rules import RULES, Rule
-from windowpane.alerts.timed import TIMED_RULES, TimedRule
 from windowpane.metrics import catalog
 
 Document = dict[str, Any]
@@ -74,7 +81,7 @@ def _session_cases(rule: Rule) -> list[Case]:
             silent_at=(5, 10, 20),
         ),
     ]  # fmt: skip
-    if brief(rule):
+    if is_brief(rule):
         fired = series(catalog.ALERT_TRANSITIONS.name, {**labels, "state": "firing"})
         resolved = series(catalog.ALERT_TRANSITIONS.name, {**labels, "state": "resolved"})
         cases.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from windowpane.alerts.hysteresis import hysteresis
 from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, SPIKE_MULTIPLE
 from windowpane.core.limits import TrackerSettings
 
@@ -43,12 +44,12 @@ def test_there_are_exactly_these() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_an_alert_is_as_promised(row: list[str]) -> None:
     """Severity, comparison, threshold, turns in a row and hysteresis."""
-    name, severity, comparison, threshold, turns, hysteresis = row
+    name, severity, comparison, threshold, turns, expected = row
     rule = RULES_BY_NAME[name]
 
     assert (rule.severity, rule.comparison, rule.sustained_turns) == (severity, comparison, int(turns))
     assert rule.threshold == (None if threshold == "-" else pytest.approx(float(threshold)))
-    assert rule.hysteresis == pytest.approx(0.0 if hysteresis == "-" else float(hysteresis))
+    assert hysteresis(rule) == pytest.approx(0.0 if expected == "-" else float(expected))
     assert rule.enabled is (name != "rot_threshold")
 
 

@@ -54,7 +54,7 @@ class Session:
 
     def say(self, data: Payload) -> list[Event]:
         context = EventContext("session", "agent", "gpt-5", self.turn, 1, "live", self.stream)
-        alerts = self.engine.judge([Event(context, self.n, 1_000.0 + self.n, data)])
+        alerts = self.engine.evaluate([Event(context, self.n, 1_000.0 + self.n, data)])
         self.n += 1
         self.alerts += alerts
         return alerts
@@ -507,7 +507,7 @@ def test_session_end_resolves_and_forgets() -> None:
     assert len(ended) == count == len(session.resolved())
     assert {event.at for event in ended} == {1_000.0 + 4}
     assert len(session.fired()) == count
-    assert session.engine.followed == 0
+    assert session.engine.live_sessions == 0
 
 
 def test_a_session_that_goes_on_in_its_stream_keeps_numbering() -> None:
@@ -542,7 +542,7 @@ def test_memory_is_bounded() -> None:
         session = Session(engine=engine, stream=f"s{i}")
         session.turns(0.95)
 
-    assert engine.followed == 50
+    assert engine.live_sessions == 50
 
 
 UTILIZATIONS = st.lists(st.one_of(st.none(), st.floats(0, 1.2)), max_size=60)
@@ -599,7 +599,7 @@ def test_no_flapping_inside_the_hysteresis(utilizations: list[float]) -> None:
 
 @given(UTILIZATIONS, st.integers(1, 7))
 def test_the_same_events_give_the_same_bytes(utilizations: list[float | None], size: int) -> None:
-    """Judged again, in other batches or woven in, a recording gives the same alerts to the byte."""
+    """Judged again, in other batches or interleaved in, a recording gives the same alerts to the byte."""
     recorded: list[Event] = []
     context = EventContext("session", "agent", "gpt-5", 0, 1, "codex", "rec")
     recorded.append(Event(context, 0, None, SessionStarted(LIMIT)))
@@ -609,14 +609,16 @@ def test_the_same_events_give_the_same_bytes(utilizations: list[float | None], s
     recorded.append(Event(context, len(recorded), None, SessionEnded("done")))
 
     engine = AlertEngine()
-    first = [encode(event) for event in engine.judge(recorded)]
-    again = [encode(event) for event in engine.judge(recorded)]
+    first = [encode(event) for event in engine.evaluate(recorded)]
+    again = [encode(event) for event in engine.evaluate(recorded)]
     split = [
         encode(event)
         for start in range(0, len(recorded), size)
-        for event in engine.judge(recorded[start : start + size])
+        for event in engine.evaluate(recorded[start : start + size])
     ]
-    woven = [encode(event) for event in AlertEngine().weave(recorded) if event.type.startswith("alert.")]
+    interleaved = [
+        encode(event) for event in AlertEngine().interleave(recorded) if event.type.startswith("alert.")
+    ]
 
-    assert first == again == split == woven
+    assert first == again == split == interleaved
     assert [encode(decode(raw)) for raw in first] == first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.alerts.conditions import Tallies
+from windowpane.alerts.conditions import SignalHistory
 from windowpane.alerts.rules import CHURN_TURNS, REGRET_TURNS
 from windowpane.core.events import BlocksEvicted, ContentCompressed, ContentRegretted, ZoneChanged
 
@@ -20,28 +20,28 @@ def evicted(tokens: int) -> BlocksEvicted:
 @pytest.mark.parametrize(("later", "counted"), [(CHURN_TURNS - 1, 1), (CHURN_TURNS, 0)])
 def test_churn_is_of_the_last_ten_turns(later: int, counted: int) -> None:
     """A reduction or a change of zone ten turns ago is the first that no longer counts."""
-    tallies = Tallies()
-    tallies.take(evicted(100), 5)
-    tallies.take(compressed(100, 10), 5)
-    tallies.take(ZoneChanged("green", "yellow", 5_000, 0.5), 5)
+    history = SignalHistory()
+    history.record(evicted(100), 5)
+    history.record(compressed(100, 10), 5)
+    history.record(ZoneChanged("green", "yellow", 5_000, 0.5), 5)
 
-    assert (tallies.reductions(5 + later), tallies.zone_changes(5 + later)) == (counted, counted)
+    assert (history.reductions(5 + later), history.zone_changes(5 + later)) == (counted, counted)
 
 
 @pytest.mark.parametrize(("later", "ratio"), [(REGRET_TURNS - 1, 0.25), (REGRET_TURNS, 0.0)])
 def test_regret_is_of_what_left_in_the_last_twenty_turns(later: int, ratio: float) -> None:
     """An eviction twenty turns ago is the first that no longer counts, with what was regretted of it."""
-    tallies = Tallies()
-    tallies.take(evicted(400), 5)
-    tallies.take(ContentRegretted("eviction", "same_call", "b1", "b9", 100, 5, "id"), 7)
+    history = SignalHistory()
+    history.record(evicted(400), 5)
+    history.record(ContentRegretted("eviction", "same_call", "b1", "b9", 100, 5, "id"), 7)
 
-    assert tallies.regret_ratio(5 + later) == ratio
+    assert history.regret_ratio(5 + later) == ratio
 
 
 def test_the_compression_ratio_is_of_all_tokens_together() -> None:
     """Of the last three: a tiny one that shrank a hundredfold does not hide a large one that did not."""
-    tallies = Tallies()
+    history = SignalHistory()
     for before, after in ((10, 10), (100, 1), (9_000, 6_000), (900, 399)):
-        tallies.take(compressed(before, after), 5)
+        history.record(compressed(before, after), 5)
 
-    assert tallies.compression_ratio == 10_000 / 6_400
+    assert history.compression_ratio == 10_000 / 6_400

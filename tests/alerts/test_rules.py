@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from windowpane.alerts import wording
 from windowpane.alerts.engine import AlertEngine
+from windowpane.alerts.hysteresis import hysteresis
 from windowpane.alerts.rules import RULES, RULES_BY_NAME, Rule, configured
+from windowpane.alerts.summary import firing_summary, tokens_text, value_text
 from windowpane.exceptions import ConfigurationError
 
 FIRST_SIX = ("utilization", "eviction_rate", "compression_ratio", "burn_rate_spike", "fidelity", "tool_results")
@@ -33,7 +34,7 @@ def test_each_rule_is_whole(rule: Rule) -> None:
     assert rule.todo.endswith(".")
     assert (rule.threshold is None) == (rule.comparison == "occurs")
     assert (rule.kind in ("occurrence", "outside")) == (rule.comparison == "occurs")
-    text = wording.summary(rule, 2.0, 3.0, None)
+    text = firing_summary(rule, 2.0, 3.0, None)
     assert "{" not in text
     assert len(text) < 160
 
@@ -44,7 +45,7 @@ def test_each_rule_is_whole(rule: Rule) -> None:
 )
 def test_hysteresis(name: str, expected: float) -> None:
     """0.03 for ratios, a tenth of the threshold otherwise."""
-    assert RULES_BY_NAME[name].hysteresis == pytest.approx(expected)
+    assert hysteresis(RULES_BY_NAME[name]) == pytest.approx(expected)
 
 
 def test_configuration() -> None:
@@ -59,7 +60,7 @@ def test_configuration() -> None:
     assert "rot_threshold" not in {rule.name for rule in AlertEngine().rules}
 
 
-@pytest.mark.parametrize(("name", "problem"), [("fidelty", "no such alert"), ("overflow", "no threshold")])
+@pytest.mark.parametrize(("name", "problem"), [("fidelty", "unknown alert"), ("overflow", "no threshold")])
 def test_a_wrong_setting_is_named(name: str, problem: str) -> None:
     """An unknown alert, or a threshold where nothing is compared, is an error that says so."""
     with pytest.raises(ConfigurationError, match=f"alerts.{name}.*{problem}"):
@@ -71,7 +72,7 @@ def test_a_wrong_setting_is_named(name: str, problem: str) -> None:
 )
 def test_tokens_in_words(count: float | None, text: str) -> None:
     """Token counts are short and thousands separated."""
-    assert wording.tokens(count) == text
+    assert tokens_text(count) == text
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_tokens_in_words(count: float | None, text: str) -> None:
 )
 def test_turns_in_words(turns: float, text: str) -> None:
     """Forecasts read as a person would say them."""
-    assert wording.quantity(turns, "turns") == text
+    assert value_text(turns, "turns") == text
 
 
 @pytest.mark.parametrize(
@@ -91,5 +92,5 @@ def test_turns_in_words(turns: float, text: str) -> None:
 )  # fmt: skip
 def test_a_threshold_that_could_never_be_met_is_refused(name: str, threshold: float) -> None:
     """A percentage for a share, a number that is none: an alert must not fall silent by a slip of the pen."""
-    with pytest.raises(ConfigurationError, match=f"alerts.{name}: a threshold of"):
+    with pytest.raises(ConfigurationError, match=f"alerts.{name}: threshold"):
         configured({name: threshold})

@@ -164,7 +164,7 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         (
             "health_monitoring:\n  alerts:\n    disable: [utilisation]",
             ":2: health_monitoring.alerts|:3",
-            "no such",
+            "unknown alert",
         ),
         (
             "health_monitoring:\n  alerts:\n    thresholds: {overflow: 1}",

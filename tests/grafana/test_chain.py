@@ -44,7 +44,7 @@ class Agent:
 
     def _emit(self, batch: list[Event]) -> None:
         self.state.write(batch)
-        self.state.write(self.engine.judge(batch))
+        self.state.write(self.engine.evaluate(batch))
 
     def turn(self, tokens: int) -> None:
         """One call with a message of *tokens*."""

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from lens import SELECTOR, annotation_queries, boards, panel_queries, panels, variables
 
 from windowpane.alerts.rules import RULES, RULES_BY_NAME
-from windowpane.alerts.runbook import html
+from windowpane.alerts.runbook import runbook_html
 from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
 
 BOARDS = boards()
@@ -256,7 +256,7 @@ def test_links_lead_somewhere(board: dict[str, Any]) -> None:
     )
     assert addresses["dashboard_url"]["query"] == "http://127.0.0.1:8501"
     assert addresses["runbook_url"]["query"].endswith("/user/runbook.html")
-    assert 'id="utilization"' in html()
+    assert 'id="utilization"' in runbook_html()
 
 
 def test_sessions_link_to_their_page_in_the_browser() -> None:
@@ -281,7 +281,7 @@ def test_a_firing_alert_links_to_its_section_of_the_runbook() -> None:
     (links,) = (one for one in panel["fieldConfig"]["overrides"] if one["matcher"]["options"] == "alert")
 
     assert links["properties"][0]["value"][0]["url"] == "${runbook_url}#${__data.fields.alert}"
-    assert all(f'<section id="{rule.name}">' in html() for rule in RULES)
+    assert all(f'<section id="{rule.name}">' in runbook_html() for rule in RULES)
 
 
 @pytest.mark.parametrize("panel", list(each_panel()))

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from stack import GRAFANA, PATIENCE_SECONDS, get, port, process, prometheus, wait_for
 
-from windowpane.alerts.rulefile import kubernetes_objects
+from windowpane.alerts.prometheus import kubernetes_objects
 from windowpane.cli import main
 
 AGENT = """

@@ -13,18 +13,18 @@ import yaml
 from click.testing import CliRunner
 
 from windowpane.alerts.guidance import GUIDANCE
-from windowpane.alerts.rulefile import (
+from windowpane.alerts.prometheus import (
     RECORDINGS,
+    TIMED_RULES,
     RuleOptions,
     alert_name,
-    condition,
     kubernetes_objects,
     prometheus_rules,
     to_yaml,
 )
 from windowpane.alerts.rules import RULES, RULES_BY_NAME
-from windowpane.alerts.runbook import html, markdown, sections
-from windowpane.alerts.timed import TIMED_RULES
+from windowpane.alerts.runbook import runbook_html, runbook_markdown, sections
+from windowpane.alerts.summary import condition_text
 from windowpane.cli import main
 from windowpane.metrics.catalog import BY_NAME
 
@@ -113,7 +113,7 @@ def test_recordings_are_named_by_level_metric_and_operation() -> None:
 )
 def test_conditions_read_as_a_line(name: str, text: str) -> None:
     """A person reads the condition without knowing the code."""
-    assert condition(RULES_BY_NAME[name]) == text
+    assert condition_text(RULES_BY_NAME[name]) == text
 
 
 def test_promtool_accepts_the_rules(grafana: Path, run) -> None:
@@ -205,15 +205,15 @@ def test_the_runbook_has_a_section_for_every_alert() -> None:
     """Guidance and rules name the same alerts, and every link's anchor exists once in both forms."""
     assert set(GUIDANCE) == {rule.name for rule in (*RULES, *TIMED_RULES)}
     for section in sections():
-        assert markdown().count(f'<a id="{section.anchor}"></a>') == 1
-        assert html().count(f'<section id="{section.anchor}">') == 1
+        assert runbook_markdown().count(f'<a id="{section.anchor}"></a>') == 1
+        assert runbook_html().count(f'<section id="{section.anchor}">') == 1
         told = section.guidance
         assert all([told.means, told.matters, told.see, *told.steps])
 
 
 def test_the_runbook_page_is_escaped_and_alone() -> None:
     """PromQL's signs are escaped, and the page loads nothing."""
-    page = html()
+    page = runbook_html()
 
     assert "&gt; 0" in page
     assert not re.search(r"<script|src=|url\(|https?://", page)

@@ -17,8 +17,8 @@ import yaml
 from lens import boards, variables
 from stack import get, port, process, wait_for
 
+from windowpane.alerts.prometheus import TIMED_RULES
 from windowpane.alerts.rules import RULES
-from windowpane.alerts.timed import TIMED_RULES
 
 IMAGE = "windowpane:0.1.0"
 OURS = ("agent", "dashboard")

@@ -30,7 +30,7 @@ def session(number: int, state: MetricState, engine: AlertEngine, clock: ManualC
     """A session of three turns in a full window, whose names were never seen before; one in ten never ends."""
 
     def take(batch: list[Event]) -> None:
-        state.write([*batch, *engine.judge(batch)])
+        state.write([*batch, *engine.evaluate(batch)])
 
     name = f"{HOSTILE[number % len(HOSTILE)]}{number}"
     tracker = SessionTracker(
@@ -72,7 +72,7 @@ def test_two_thousand_more_hostile_sessions_leave_nothing_behind() -> None:
     assert grown < SESSIONS - WARM_UP, "blocks are kept for sessions that are gone"
     assert series() <= lines * 1.02
     assert state.open_sessions <= 50
-    assert engine.followed <= 50
+    assert engine.live_sessions <= 50
     clock.advance(3_600)
     assert "context_window_utilization_ratio{" not in generate_latest(registry).decode()
 

@@ -198,12 +198,12 @@ def test_alerts_of_the_parent_are_not_the_childs(begin: Callable[..., Runtime]) 
     assert engine is not None
     running.emit(turns("master", 3))
     assert running.flush(20)
-    followed = engine.followed
+    followed = engine.live_sessions
 
     def look() -> dict[str, Any]:
         new = running.pipeline._engine
         assert new is not None
-        return {"new": new is not engine, "followed": new.followed, "rules": len(new.rules)}
+        return {"new": new is not engine, "followed": new.live_sessions, "rules": len(new.rules)}
 
     child = Child(look)
     answer = child.answer()

@@ -68,7 +68,7 @@ def eventful(agent: str) -> list[Event]:
     tracker.add("tool_call", "read 0", 20, tool_call_id="again", tool_name="read", at=1_011.0)
     tracker.end_turn(Usage(7_000, 20), at=1_011.0)
     tracker.end("completed", 1_012.0)
-    return list(AlertEngine().weave(events))
+    return list(AlertEngine().interleave(events))
 
 
 @pytest.fixture(params=["reviewer", HOSTILE])

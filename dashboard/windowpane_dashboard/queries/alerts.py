@@ -9,7 +9,7 @@ from typing import Final
 import pandas as pd
 
 from windowpane.alerts.rules import RULES_BY_NAME
-from windowpane.alerts.wording import quantity
+from windowpane.alerts.summary import value_text
 from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
 from windowpane.core.vocabulary import Severity
 from windowpane.report.headline import is_live
@@ -269,7 +269,7 @@ def quantity_text(alert: str, value: float | None) -> str:
     if value is None:
         return UNKNOWN
     rule = RULES_BY_NAME.get(alert)
-    return f"{value:,.2f}" if rule is None else quantity(value, rule.unit)
+    return f"{value:,.2f}" if rule is None else value_text(value, rule.unit)
 
 
 def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:

@@ -6,9 +6,9 @@ import streamlit as st
 
 from windowpane.alerts.delivery.notifier import TestResult, send_test
 from windowpane.alerts.guidance import GUIDANCE
-from windowpane.alerts.rulefile import condition
+from windowpane.alerts.hysteresis import hysteresis
 from windowpane.alerts.rules import RULES_BY_NAME
-from windowpane.alerts.wording import quantity
+from windowpane.alerts.summary import condition_text, value_text
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.interface import EventReader
 from windowpane.store.records import AlertRow
@@ -83,8 +83,8 @@ def runbook_entry(alert: str) -> None:
         return
     st.markdown(f"**First:** {rule.todo}")
     with st.expander("Runbook", icon=":material/menu_book:", expanded=True):
-        slack = quantity(rule.hysteresis, rule.unit) if rule.hysteresis else "none"
-        st.caption(f"Condition: {escape_markdown(condition(rule))}; hysteresis {escape_markdown(slack)}.")
+        margin = value_text(hysteresis(rule), rule.unit) if hysteresis(rule) else "none"
+        st.caption(f"Condition: {escape_markdown(condition_text(rule))}; hysteresis {escape_markdown(margin)}.")
         st.markdown(f"**What it means.** {guidance.means}")
         st.markdown(f"**Why it matters.** {guidance.matters}")
         st.markdown(f"**How to see it.** {guidance.see}")

@@ -23,7 +23,7 @@ WARM: Final = (
     "plotly.tools",
     "pyarrow.pandas_compat",
     "streamlit.material_icon_names",
-    "windowpane.alerts.wording",
+    "windowpane.alerts.summary",
     "windowpane.store.sqlite",
     "windowpane_dashboard.charts.costs",
     "windowpane_dashboard.charts.facts",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from windowpane.alerts.rulefile import (
+from windowpane.alerts.prometheus import (
     DEFAULT_DASHBOARD,
     DEFAULT_RUNBOOK,
     RuleOptions,

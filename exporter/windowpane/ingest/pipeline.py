@@ -68,4 +68,4 @@ class JudgedStore:
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         """Store a recorded session and its alerts; the same recording gives the same bytes."""
-        return self._store.import_session(lambda: AlertEngine(self._rules).weave(events()))
+        return self._store.import_session(lambda: AlertEngine(self._rules).interleave(events()))

@@ -189,7 +189,7 @@ class Watcher:
             events = known.followed.read()
         except Rewritten:
             return self._begin(path, known, reader)
-        fresh = list(known.engine.weave(events))
+        fresh = list(known.engine.interleave(events))
         if not self._extend(known, fresh):
             return self._begin(path, known, reader)
         self._notify(fresh)
@@ -199,15 +199,15 @@ class Watcher:
         """Read a file from its beginning and store what the store does not hold yet."""
         known.followed, known.engine = FollowedFile(path, reader, self._ingest), AlertEngine(self._rules)
         known.stored.clear()
-        woven = list(known.engine.weave(known.followed.read()))
-        for session_id, events in by_session(woven).items():
+        interleaved = list(known.engine.interleave(known.followed.read()))
+        for session_id, events in by_session(interleaved).items():
             with self._appending:
                 self._store.import_session(lambda events=events: events)  # type: ignore[misc]
                 held = self._held(session_id)
                 if held.own == len(events):
                     known.stored[session_id] = held.total
-        self._notify(woven)
-        return woven
+        self._notify(interleaved)
+        return interleaved
 
     def _extend(self, known: _File, fresh: list[Event]) -> bool:
         """Append new events; False where the store holds something else than was left there."""

@@ -259,7 +259,7 @@ class Pipeline:
 
     def _deliver(self, events: list[Event]) -> None:
         if self._engine is not None:
-            events += self._judged(self._engine, events)
+            events += self._evaluate(self._engine, events)
         for lane in self._lanes:
             failure = lane.write(events)
             if failure is not None:
@@ -269,13 +269,13 @@ class Pipeline:
         if self._listeners:
             self._notify(events)
 
-    def _judged(self, engine: AlertEngine, events: Sequence[Event]) -> list[Event]:
+    def _evaluate(self, engine: AlertEngine, events: Sequence[Event]) -> list[Event]:
         alerts: list[Event] = []
         for event in events:
             try:
-                alerts += engine.judge((event,))
+                alerts += engine.evaluate((event,))
             except Exception as error:  # noqa: BLE001  # one event's fault is not the others'
-                self._boundary.log_failure("judging alerts", error)
+                self._boundary.log_failure("evaluating alerts", error)
         return alerts
 
     def _notify(self, events: Sequence[Event]) -> None:

@@ -23,7 +23,7 @@ class Judged(RecordingSink):
     def write(self, batch: Iterable[object]) -> None:
         """Keep and judge."""
         super().write(batch)  # type: ignore[arg-type]  # the manager hands over lists of events
-        for event in self.engine.judge(list(batch)):  # type: ignore[arg-type]  # likewise
+        for event in self.engine.evaluate(list(batch)):  # type: ignore[arg-type]  # likewise
             if isinstance(event.data, AlertFired | AlertResolved):
                 self.alerts.append((event.context.turn, event.data.alert, event.data.type.split(".")[1]))
 

@@ -1,0 +1,81 @@
+"""Values, conditions and firings as text: the same in stored summaries, messages, pages and the runbook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from windowpane.alerts.rules import Comparison, Rule, Unit
+from windowpane.core.events import PressureMeasured
+from windowpane.core.vocabulary import ZONES
+
+UNKNOWN: Final = "–"
+COMPARISONS: Final[dict[Comparison, str]] = {
+    "at_least": "at or above",
+    "above": "above",
+    "at_most": "at or below",
+    "below": "below",
+}
+
+
+def tokens_text(count: float | None) -> str:
+    """Return tokens as 8,123, 118k or 1.05M."""
+    if count is None:
+        return UNKNOWN
+    if count < 10_000:
+        return f"{count:,.0f}"
+    return f"{count / 1000:,.0f}k" if count < 1_000_000 else f"{count / 1e6:,.2f}M"
+
+
+def value_text(value: float | None, unit: Unit) -> str:
+    """Return a value of a signal as text: `87%`, `118k`, `in 3 turns`, `orange`."""
+    return UNKNOWN if value is None else _FORMATS[unit](value)
+
+
+def firing_summary(
+    rule: Rule, value: float | None, threshold: float | None, pressure: PressureMeasured | None
+) -> str:
+    """Return one line about a firing; it holds numbers, never content."""
+    text = rule.summary.format(
+        value=value_text(value, rule.unit),
+        threshold=value_text(threshold, rule.unit),
+        turns=rule.sustained_turns,
+        used=tokens_text(None if pressure is None else pressure.used_tokens),
+        limit=tokens_text(None if pressure is None else pressure.limit_tokens),
+    )
+    return text[:1].upper() + text[1:]
+
+
+def condition_text(rule: Rule) -> str:
+    """Return the condition as one line: `utilization at or above 90% for 3 turns`."""
+    if rule.threshold is None or rule.comparison == "occurs":
+        return f"on {rule.signal}"
+    threshold = f"{rule.threshold:g}" if rule.unit == "turns" else value_text(rule.threshold, rule.unit)
+    text = f"{rule.signal.replace('_', ' ')} {COMPARISONS[rule.comparison]} {threshold}"
+    if rule.sustained_turns > 1:
+        text += f" for {rule.sustained_turns} turns"
+    return text if rule.from_zone is None else f"{text}, from {rule.from_zone} up"
+
+
+def _zone(index: float) -> str:
+    return ZONES[min(max(int(index), 0), len(ZONES) - 1)]
+
+
+def _turns(value: float) -> str:
+    if value <= 0:
+        return "now"
+    if value < 1:
+        return "within a turn"
+    rounded = round(value)
+    return f"in {rounded} turn" + ("" if rounded == 1 else "s")
+
+
+_FORMATS: Final[dict[Unit, Callable[[float], str]]] = {
+    "ratio": "{:.0%}".format,
+    "tokens": tokens_text,
+    "turns": _turns,
+    "zone": _zone,
+    "count": "{:.0f}".format,
+    "blocks_per_turn": "{:.1f}".format,
+    "times": "{:.1f}".format,
+}
