@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from windowpane.sources.base import FileStats, Reader
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.codex.reader import CodexReader
+from windowpane.sources.codex import CodexReader
 from windowpane.sources.pi import PiReader
+from windowpane.sources.reader import FileStats, Reader
 
 ALLOWED_RATIO = 3.0
 ALLOWED_GROWTH = 1.2

@@ -24,8 +24,8 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import CountSource
 from windowpane.ingest.importer import import_paths
-from windowpane.sources.ingest import Ingest
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback import PlaybackSettings
 from windowpane.store.chain import genesis, link_with
 from windowpane.store.connection import open_writer
 from windowpane.store.interface import EventFilter, SessionFilter
@@ -148,8 +148,10 @@ def recorded_rates(folder: Path) -> list[Measure]:
     if not named:
         return [Measure("recorded sessions", "WINDOWPANE_SESSIONS_DIR is not set", "", met=True)]
     store = SqliteStore(folder / "recorded.db")
-    ingest = Ingest(digest=store.digester(), counter_for=lambda _model: Quarters(), limit_tokens=200_000)
-    import_paths([Path(named)], store, ingest=ingest, readers=all_readers(complete=True))
+    playback = PlaybackSettings(
+        digest=store.digester(), counter_for=lambda _model: Quarters(), limit_tokens=200_000
+    )
+    import_paths([Path(named)], store, playback=playback, readers=all_readers(complete=True))
     shared: dict[EventContext, EventContext] = {}
     events = [
         item.event._replace(context=shared.setdefault(item.event.context, item.event.context))

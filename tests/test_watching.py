@@ -17,9 +17,9 @@ from windowpane.cli import main
 from windowpane.core.events import AlertFired, Event, EventContext, NotificationDelivered
 from windowpane.exceptions import StoreError
 from windowpane.ingest.importer import import_file
-from windowpane.ingest.pipeline import JudgedStore, make_ingest
-from windowpane.ingest.watch import RETRY_SECONDS, Seen, Watcher
-from windowpane.sources.registry import all_readers
+from windowpane.ingest.pipeline import AlertingStore, playback_settings
+from windowpane.ingest.watch import RETRY_SECONDS, WatchedSession, Watcher
+from windowpane.sources.discovery import all_readers
 from windowpane.store.sqlite import SqliteStore
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -50,14 +50,14 @@ class Scene:
 
     def watch(self) -> Watcher:
         watcher = Watcher(
-            [self.folder], self.store, ingest=self.ingest(), readers=all_readers(complete=False),
+            [self.folder], self.store, playback=self.playback(), readers=all_readers(complete=False),
             final_readers=all_readers(complete=True), since_seconds=3_600, clock=lambda: self.now,
         )  # fmt: skip
         watcher.notifier = Channel()  # type: ignore[assignment]
         return watcher
 
-    def ingest(self) -> Any:
-        return make_ingest(self.store.digester(), limit_tokens=20_000)
+    def playback(self) -> Any:
+        return playback_settings(self.store.digester(), limit_tokens=20_000)
 
     def write(self, calls: int, *, at: float | None = None, tokens: int = 500, text: str = "Reply") -> None:
         """The session goes on by some calls."""
@@ -84,7 +84,7 @@ class Scene:
                  "content": [{"type": "text", "text": f"{text} {number}"}]}  # fmt: skip
         yield {"type": "assistant", "uuid": f"a{number}", "message": reply, **common}
 
-    def look(self, *, after: float = 6.0) -> list[Seen]:
+    def look(self, *, after: float = 6.0) -> list[WatchedSession]:
         self.now += after
         return self.watcher.look()
 
@@ -107,7 +107,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 def assert_as_imported(scene: Scene) -> None:
     """An import of the file changes nothing: what was followed is what it would have stored."""
     report = import_file(
-        scene.path, JudgedStore(scene.store), ingest=scene.ingest(), readers=all_readers(complete=False)
+        scene.path, AlertingStore(scene.store), playback=scene.playback(), readers=all_readers(complete=False)
     )
     assert [(outcome.appended, outcome.revised) for outcome in report.outcomes] == [(0, False)]
 
@@ -146,7 +146,9 @@ def test_another_import_meanwhile_does_no_harm(scene: Scene) -> None:
     scene.write(3)
     scene.look()
     scene.write(3)
-    import_file(scene.path, JudgedStore(scene.store), ingest=scene.ingest(), readers=all_readers(complete=True))
+    import_file(
+        scene.path, AlertingStore(scene.store), playback=scene.playback(), readers=all_readers(complete=True)
+    )
     scene.write(3)
     scene.look()
 

@@ -22,9 +22,9 @@ from windowpane.cli import main
 from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired
 from windowpane.demo import load
-from windowpane.ingest.pipeline import make_ingest
+from windowpane.ingest.pipeline import playback_settings
 from windowpane.ingest.watch import Watcher
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -131,7 +131,8 @@ def test_watching_judges_as_importing_does(
     now = transcript.stat().st_mtime + 1
     with closing(SqliteStore(tmp_path / "followed.db")) as store:
         watcher = Watcher(
-            [transcript.parent], store, ingest=make_ingest(store.digester(), limit_tokens=LIMIT, config=config),
+            [transcript.parent], store,
+            playback=playback_settings(store.digester(), limit_tokens=LIMIT, config=config),
             readers=all_readers(complete=False), final_readers=all_readers(), since_seconds=3_600,
             rules=config.alert_rules(), clock=lambda: now,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from test_rerun import RECORDED, digest, recorded
 from windowpane.contrib.presets import PRESETS
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
 from windowpane.replay.managed import RerunOptions, managed_events
-from windowpane.sources.ingest import session_keys
+from windowpane.sources.playback import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
 
 

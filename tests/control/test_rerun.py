@@ -19,9 +19,10 @@ from windowpane.core.events import (
 )
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.replay.managed import RerunOptions, managed_events
-from windowpane.sources.base import Cleared, Content, FileStats, ModelCalled, Record, SessionOpened
-from windowpane.sources.ingest import session_keys
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback import session_keys
+from windowpane.sources.reader import FileStats
+from windowpane.sources.records import Cleared, ContentAdded, ModelCalled, Record, SessionOpened
 from windowpane.testing import CharacterCounter, MemoryArchive
 
 RECORDED = (
@@ -46,12 +47,12 @@ def played(records: Iterable[Record], *, limit: int, key: str = "k", policy: str
 
 def loop(turns: int) -> list[Record]:
     records: list[Record] = [SessionOpened("k", "agent", "model", at=1_000.0)]
-    records.append(Content("user_message", "Do it", at=1_001.0))
+    records.append(ContentAdded("user_message", "Do it", at=1_001.0))
     for n in range(turns):
         at = 1_010.0 + n
-        records.append(Content("tool_call", "read {}", f"c{n}", "read", at=at))
+        records.append(ContentAdded("tool_call", "read {}", f"c{n}", "read", at=at))
         records.append(ModelCalled(None, at=at))
-        records.append(Content("tool_result", f"part {n}: " + "word " * 600, f"c{n}", "read", at=at))
+        records.append(ContentAdded("tool_result", f"part {n}: " + "word " * 600, f"c{n}", "read", at=at))
     return records
 
 
@@ -105,12 +106,12 @@ def test_a_cleared_session_goes_on_in_a_new_window() -> None:
 
 def test_calls_without_ids_are_paired_in_order() -> None:
     """A recording that names no call ids still gives whole groups."""
-    records: list[Record] = [SessionOpened("k", "agent"), Content("user_message", "go")]
+    records: list[Record] = [SessionOpened("k", "agent"), ContentAdded("user_message", "go")]
     for n in range(4):
         records += [
-            Content("tool_call", f"bash {n}", None, "bash"),
+            ContentAdded("tool_call", f"bash {n}", None, "bash"),
             ModelCalled(None),
-            Content("tool_result", f"output {n}", None, None),
+            ContentAdded("tool_result", f"output {n}", None, None),
         ]
     events = played(records, limit=16_384)
     blocks = [event.data.block for event in events if event.type == "block.added"]  # type: ignore[union-attr]

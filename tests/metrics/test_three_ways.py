@@ -19,14 +19,14 @@ from otlp_receiver import Receiver, expected, received, said
 from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, SessionEnded
-from windowpane.ingest.pipeline import make_ingest
+from windowpane.ingest.pipeline import playback_settings
 from windowpane.otlp.push import conventional_provider
 from windowpane.otlp.sink import provider_of
 from windowpane.runtime.start import Runtime, start, stop
 from windowpane.serve.store_exporter import StoreServer
-from windowpane.sources.base import FileStats
-from windowpane.sources.ingest import session_events, session_keys
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.reader import FileStats
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -56,12 +56,12 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 def sessions_of(path: Path, digest: Callable[[str], str]) -> Iterator[list[Event]]:
     """The event sequences of a recording's sessions, as a live agent would emit them."""
-    ingest = make_ingest(digest)
+    playback = playback_settings(digest)
     for reader in all_readers(complete=True):
         if reader.format == path.parent.name:
             records = list(reader.read(path, stats=FileStats(), problems=[]))
             for key in session_keys(records):
-                yield list(session_events(records, key=key, source=reader.format, ingest=ingest))
+                yield list(session_events(records, key=key, source=reader.format, playback=playback))
 
 
 def rebased(events: list[Event], *, end: float) -> list[Event]:

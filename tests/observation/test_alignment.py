@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.observer.alignment import Held, align
+from windowpane.observer.diff import Held, align
 from windowpane.observer.messages import BlockSpec, Key
 
 

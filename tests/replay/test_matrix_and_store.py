@@ -10,7 +10,7 @@ import pytest
 
 from windowpane.core.redaction import redact
 from windowpane.ingest.importer import import_paths
-from windowpane.ingest.pipeline import JudgedStore, make_ingest
+from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.replay import (
     FileSource,
     ReplaySetup,
@@ -20,7 +20,7 @@ from windowpane.replay import (
     summarize_runs,
     to_stored_replay,
 )
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
 from windowpane.store.replays import MAXIMUM_REPLAYS
 from windowpane.store.sqlite import SqliteStore
 
@@ -37,7 +37,9 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def imported(path: Path, database: Path, *, capture: bool) -> StoreSource:
     store = SqliteStore(database, capture=capture, redact=lambda text: redact(text).text)
-    import_paths([path], JudgedStore(store), ingest=make_ingest(store.digester()), readers=all_readers())
+    import_paths(
+        [path], AlertingStore(store), playback=playback_settings(store.digester()), readers=all_readers()
+    )
     session_id = store.sessions()[0].session_id
     store.close()
     return StoreSource(database, session_id)

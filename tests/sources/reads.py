@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from windowpane.sources.base import Content, FileStats, LimitStated, Problem, Reader, Record, SessionOpened
+from windowpane.sources.reader import FileStats, Problem, Reader
+from windowpane.sources.records import ContentAdded, LimitStated, Record, SessionOpened
 
 Json = dict[str, Any]
 
@@ -27,7 +28,7 @@ class Read:
     def order(self) -> list[str]:
         """Content types and other records in order; sessions and limits left out."""
         return [
-            record.content_type if isinstance(record, Content) else type(record).__name__
+            record.content_type if isinstance(record, ContentAdded) else type(record).__name__
             for record in self.records
             if not isinstance(record, SessionOpened | LimitStated)
         ]

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from windowpane.sources.base import Broken, Content, FileStats, ModelCalled, Problem, SessionOpened
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import Broken, ContentAdded, ModelCalled, SessionOpened
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]
@@ -131,7 +132,7 @@ def test_row_written_again_is_used_once(tmp_path: Path, transcript: MakeTranscri
     twice = transcript().user("go", uuid="same").user("go", uuid="same", version="2").user("other", uuid="same")
     read = twice.read(tmp_path)
 
-    assert [content.text for content in read.of(Content)] == ["go", "other"]
+    assert [content.text for content in read.of(ContentAdded)] == ["go", "other"]
     assert read.stats.messages == 2
     assert [problem.field for problem in read.problems] == ["uuid", "uuid"]
 
@@ -150,7 +151,7 @@ def test_injected_content_is_told_from_what_the_user_wrote(tmp_path: Path, trans
         .read(tmp_path)
     )
 
-    injected = [content.text for content in read.of(Content) if content.content_type == "memory_injection"]
+    injected = [content.text for content in read.of(ContentAdded) if content.content_type == "memory_injection"]
     assert injected == ["caveat", "rules", "skills", "a\nb"]
     assert read.stats.user_turns == 1
 
@@ -166,7 +167,7 @@ def test_images_are_counted_and_not_read(tmp_path: Path, transcript: MakeTranscr
         .read(tmp_path)
     )
 
-    contents = read.of(Content)
+    contents = read.of(ContentAdded)
     assert [(content.content_type, content.media) for content in contents if content.media] == [
         ("media", 1),
         ("tool_result", 1),
@@ -188,7 +189,7 @@ def test_model_is_named_before_the_content_of_its_reply(tmp_path: Path, transcri
     opened = [(place, record) for place, record in enumerate(read.records) if isinstance(record, SessionOpened)]
     last, record = opened[-2] if opened[-1][1].model == opened[-2][1].model else opened[-1]
     assert record.model == "claude-opus-4-5"
-    assert isinstance(read.records[last + 1], Content)
+    assert isinstance(read.records[last + 1], ContentAdded)
 
 
 def test_lost_lines_break_the_session(tmp_path: Path, transcript: MakeTranscript) -> None:
@@ -215,7 +216,7 @@ def test_rows_out_of_order_are_reported(tmp_path: Path, transcript: MakeTranscri
     )
 
     assert [(problem.line, problem.field) for problem in read.problems] == [(2, "timestamp")]
-    assert len(read.of(Content)) == 3
+    assert len(read.of(ContentAdded)) == 3
 
 
 def test_impossible_usage_counts_as_nothing(tmp_path: Path, transcript: MakeTranscript) -> None:
@@ -253,7 +254,7 @@ def test_result_of_a_sub_agent_names_its_session(tmp_path: Path, transcript: Mak
         .read(tmp_path)
     )
 
-    results = [content for content in read.of(Content) if content.content_type == "tool_result"]
+    results = [content for content in read.of(ContentAdded) if content.content_type == "tool_result"]
     assert [content.child_key for content in results] == ["s/agent-a7", None]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from windowpane.sources.base import Cleared, Compacted, Removed
+from windowpane.sources.records import Cleared, Compacted, ContentRemoved
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]
@@ -106,10 +106,10 @@ def test_microcompaction_is_an_eviction_also_of_what_was_never_seen(
         .read(tmp_path)
     )
 
-    (removed,) = read.of(Removed)
+    (removed,) = read.of(ContentRemoved)
     assert (removed.keys, removed.tokens_freed) == (("t1", "gone"), 21_000)
     assert read.stats.evictions == 2
-    assert read.order.index("Removed") > read.order.index("tool_result")
+    assert read.order.index("ContentRemoved") > read.order.index("tool_result")
 
 
 def test_clear_begins_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:

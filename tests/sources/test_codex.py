@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources.base import (
-    Broken,
-    Compacted,
-    Content,
-    LimitStated,
-    ModelCalled,
-    SessionOpened,
-)
-from windowpane.sources.codex.reader import CodexReader
+from windowpane.sources.codex import CodexReader
+from windowpane.sources.records import Broken, Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
 
 
 class Rollout:
@@ -115,7 +108,7 @@ def test_compaction_says_what_stayed_and_how_much_is_left(tmp_path: Path) -> Non
 
     (compacted,) = read.of(Compacted)
     assert (compacted.tokens_before, compacted.tokens_after, compacted.summary) == (903, 300, None)
-    user = next(content for content in read.of(Content) if content.content_type == "user_message")
+    user = next(content for content in read.of(ContentAdded) if content.content_type == "user_message")
     assert compacted.kept_keys == ("base_instructions", user.key)
     assert len(read.of(ModelCalled)) == 2
     assert read.stats.peak_context == 900
@@ -172,7 +165,7 @@ def test_reasoning_is_hidden_and_its_size_estimated(tmp_path: Path) -> None:
         .read(tmp_path)
     )
 
-    thinking = [content for content in read.of(Content) if content.content_type == "thinking"]
+    thinking = [content for content in read.of(ContentAdded) if content.content_type == "thinking"]
     assert [(content.text, content.tokens) for content in thinking] == [(None, 587), (None, None)]
 
 
@@ -237,7 +230,7 @@ def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) ->
         .read(tmp_path)
     )
 
-    (result,) = [content for content in read.of(Content) if content.content_type == "tool_result"]
+    (result,) = [content for content in read.of(ContentAdded) if content.content_type == "tool_result"]
     assert (result.text, result.media) == ("seen", 1)
     assert "from_the_future" in read.problems[0].problem
 

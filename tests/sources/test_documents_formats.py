@@ -8,20 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from windowpane.sources.base import (
-    Content,
-    FileStats,
-    ModelCalled,
-    Problem,
-    Reader,
-    Record,
-    SessionClosed,
-    SessionOpened,
-)
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
+from windowpane.sources.openai_chat import OpenAIChatReader
+from windowpane.sources.reader import FileStats, Problem, Reader
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.sources.swe_agent import SweAgentReader
-from windowpane.sources.tau2 import Tau2Reader
+from windowpane.sources.tau_bench import Tau2Reader, TauBenchReader
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Look at one."}]
@@ -39,8 +31,8 @@ class Reading(NamedTuple):
     problems: list[Problem]
 
     @property
-    def contents(self) -> list[Content]:
-        return [record for record in self.records if isinstance(record, Content)]
+    def contents(self) -> list[ContentAdded]:
+        return [record for record in self.records if isinstance(record, ContentAdded)]
 
     @property
     def calls(self) -> list[ModelCalled]:
@@ -90,7 +82,7 @@ class TestOpenAIChat:
         assert [content.content_type for content in reading.contents] == [
             "system_prompt", "user_message", "tool_call", "tool_result", "assistant_response",
         ]  # fmt: skip
-        assert [type(record).__name__ for record in reading.records[-2:]] == ["Content", "ModelCalled"]
+        assert [type(record).__name__ for record in reading.records[-2:]] == ["ContentAdded", "ModelCalled"]
         assert reading.stats.api_calls == 2
         assert reading.problems == []
 
@@ -107,14 +99,14 @@ class TestOpenAIChat:
 
         assert isinstance(reading.records[0], SessionOpened)
         assert reading.records[0].model == "gpt-4o"
-        assert reading.contents[0] == Content("tool_definition", '{"type": "function"}')
+        assert reading.contents[0] == ContentAdded("tool_definition", '{"type": "function"}')
 
     def test_parts_are_joined_and_media_counted(self, tmp_path: Path) -> None:
         """A list of parts gives its text and the number of its images."""
         parts = [{"type": "text", "text": "See "}, {"type": "image_url", "image_url": {"url": "x"}}, "this"]
         reading = read(OpenAIChatReader(), tmp_path / "chat.json", [{"role": "user", "content": parts}])
 
-        assert reading.contents == [Content("user_message", "See this", media=1)]
+        assert reading.contents == [ContentAdded("user_message", "See this", media=1)]
         assert reading.problems == []
 
     def test_the_older_function_call_is_linked_to_its_result(self, tmp_path: Path) -> None:
@@ -184,7 +176,7 @@ class TestOpenAIChat:
         path.write_text('[{"role": "user", "content": "broken \\ud83d here, whole \\ud83d\\ude00"}]')
         reading = list(OpenAIChatReader().read(path, stats=FileStats(), problems=[]))
 
-        assert reading[1] == Content("user_message", "broken \ufffd here, whole \U0001f600")
+        assert reading[1] == ContentAdded("user_message", "broken \ufffd here, whole \U0001f600")
 
 
 class TestTauBench:

@@ -14,23 +14,14 @@ from hypothesis import strategies as st
 
 from windowpane.core.vocabulary import CONTENT_TYPES
 from windowpane.exceptions import SourceError
-from windowpane.sources import documents
-from windowpane.sources.base import (
-    MAXIMUM_DOCUMENT_BYTES,
-    Content,
-    FileStats,
-    ModelCalled,
-    Problem,
-    Reader,
-    Record,
-    SessionClosed,
-    SessionOpened,
-)
-from windowpane.sources.documents import Item, Notes
+from windowpane.sources import json_document as documents
+from windowpane.sources.json_document import DocumentLog, JsonObject
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
+from windowpane.sources.openai_chat import OpenAIChatReader
+from windowpane.sources.reader import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem, Reader
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.sources.swe_agent import SweAgentReader
-from windowpane.sources.tau2 import Tau2Reader
+from windowpane.sources.tau_bench import Tau2Reader, TauBenchReader
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 USAGE = {
@@ -124,7 +115,7 @@ def sound(records: list[Record]) -> None:
         assert opened, "a record before its session"
         at = getattr(record, "at", None)
         assert at is None or 0 <= at < 5e9
-        if isinstance(record, Content):
+        if isinstance(record, ContentAdded):
             assert record.content_type in CONTENT_TYPES
             assert isinstance(record.text, str)
             record.text.encode()
@@ -205,7 +196,7 @@ class TestBytes:
         """A document without anything in it gives no call and one problem."""
         records, problems = read_bytes(name, b"[]", tmp_path)
 
-        assert not any(isinstance(record, Content | ModelCalled) for record in records)
+        assert not any(isinstance(record, ContentAdded | ModelCalled) for record in records)
         assert len(problems) == 1
 
     def test_deep_nesting_is_an_error(self, name: str, tmp_path: Path) -> None:
@@ -219,7 +210,7 @@ class TestBytes:
         raw = json.dumps(DOCUMENTS[name]).encode().replace(b"a cat", b"a \xff cat")
         records, problems = read_bytes(name, raw, tmp_path)
 
-        assert any(isinstance(record, Content) and record.text == "a \ufffd cat" for record in records)
+        assert any(isinstance(record, ContentAdded) and record.text == "a \ufffd cat" for record in records)
         assert [(problem.severity, problem.line) for problem in problems] == [("odd", 1)]
 
     def test_a_byte_order_mark_and_utf16_are_read(self, name: str, tmp_path: Path) -> None:
@@ -350,7 +341,7 @@ class TestFiles:
 def test_a_problem_never_quotes_the_recording(tmp_path: Path) -> None:
     """Problems name the place and the type of what is wrong, not its content."""
     problems: list[Problem] = []
-    item = Item({"usage": "my password"}, "messages[3]", Notes(tmp_path / "x", FileStats(), problems))
+    item = JsonObject({"usage": "my password"}, "messages[3]", DocumentLog(tmp_path / "x", FileStats(), problems))
 
     assert item.item("usage").value == {}
     assert str(problems[0]).endswith("messages[3].usage: expected an object, got text")

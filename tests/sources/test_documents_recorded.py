@@ -13,21 +13,13 @@ import pytest
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import PressureMeasured
 from windowpane.models.tokens.counters import counter_for
-from windowpane.sources.base import (
-    Content,
-    FileStats,
-    ModelCalled,
-    Problem,
-    Reader,
-    Record,
-    SessionClosed,
-    SessionOpened,
-)
-from windowpane.sources.ingest import Ingest, session_events, session_keys
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.openai_chat import OpenAIChatReader, TauBenchReader
+from windowpane.sources.openai_chat import OpenAIChatReader
+from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.reader import FileStats, Problem, Reader
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.sources.swe_agent import SweAgentReader
-from windowpane.sources.tau2 import Tau2Reader
+from windowpane.sources.tau_bench import Tau2Reader, TauBenchReader
 
 READERS: dict[str, Reader] = {
     reader.format: reader
@@ -72,11 +64,11 @@ def read(sessions_dir: Path, file: str) -> Reading:
     return Reading(list(reader.read(sessions_dir / file, stats=stats, problems=problems)), stats, problems)
 
 
-def contents(reading: Reading, content_type: str) -> list[Content]:
+def contents(reading: Reading, content_type: str) -> list[ContentAdded]:
     return [
         record
         for record in reading.records
-        if isinstance(record, Content) and record.content_type == content_type
+        if isinstance(record, ContentAdded) and record.content_type == content_type
     ]
 
 
@@ -130,9 +122,9 @@ class TestManifest:
         for record in read(sessions_dir, file).records:
             if isinstance(record, SessionOpened):
                 open_calls = {}
-            elif isinstance(record, Content) and record.content_type == "tool_call":
+            elif isinstance(record, ContentAdded) and record.content_type == "tool_call":
                 open_calls[record.tool_call_id] = record.tool_name
-            elif isinstance(record, Content) and record.content_type == "tool_result":
+            elif isinstance(record, ContentAdded) and record.content_type == "tool_result":
                 assert open_calls[record.tool_call_id] == record.tool_name
                 results += 1
 
@@ -210,7 +202,7 @@ class TestMiniSweAgent:
     def test_the_exit_message_never_enters_the_window(self, sessions_dir: Path) -> None:
         """The run's patch or error is its result and no content."""
         result = document(sessions_dir, CHAT)["messages"][-1]["content"]
-        texts = [record.text for record in read(sessions_dir, CHAT).records if isinstance(record, Content)]
+        texts = [record.text for record in read(sessions_dir, CHAT).records if isinstance(record, ContentAdded)]
 
         assert result not in texts
 
@@ -292,7 +284,9 @@ class TestTau:
         reading = read(sessions_dir, TAU)
 
         assert {call.usage for call in calls(reading)} == {None}
-        assert {record.at for record in reading.records if isinstance(record, Content | ModelCalled)} == {None}
+        assert {record.at for record in reading.records if isinstance(record, ContentAdded | ModelCalled)} == {
+            None
+        }
 
 
 class TestTau2:
@@ -338,7 +332,7 @@ class TestTau2:
             if isinstance(record, SessionOpened):
                 last = record.at or 0.0
                 assert last > 1.7e9
-            elif isinstance(record, Content | ModelCalled | SessionClosed):
+            elif isinstance(record, ContentAdded | ModelCalled | SessionClosed):
                 assert record.at is not None
                 assert record.at >= last
                 last = record.at
@@ -351,11 +345,11 @@ def test_what_is_read_is_what_was_sent(sessions_dir: Path, file: str, bound: flo
     Content that never entered, or that entered unseen, would show here: the provider counted every call.
     """
     reading = read(sessions_dir, file)
-    ingest = Ingest(digest=keyed_digester(b"key"), counter_for=partial(counter_for, wait=True))
+    playback = PlaybackSettings(digest=keyed_digester(b"key"), counter_for=partial(counter_for, wait=True))
     source = file.split("/", maxsplit=1)[0]
     peak = 0
     for key in session_keys(reading.records):
-        for event in session_events(reading.records, key=key, source=source, ingest=ingest):
+        for event in session_events(reading.records, key=key, source=source, playback=playback):
             if isinstance(event.data, PressureMeasured) and event.data.phase == "final":
                 assert abs(event.data.estimate_error or 0.0) < bound
                 peak = max(peak, event.data.used_tokens)

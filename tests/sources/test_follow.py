@@ -13,13 +13,12 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import Event
-from windowpane.ingest.pipeline import make_ingest
-from windowpane.sources.base import FileStats
+from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
+from windowpane.ingest.pipeline import playback_settings
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.discover import reader_for
-from windowpane.sources.follow import FollowedFile, LineReader, Rewritten
-from windowpane.sources.ingest import Ingest, session_events, session_keys
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.reader import FileStats
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 RECORDED = (
@@ -31,8 +30,8 @@ RECORDED = (
 
 
 @pytest.fixture(scope="module")
-def ingest() -> Ingest:
-    return make_ingest(keyed_digester(b"tests"))
+def playback() -> PlaybackSettings:
+    return playback_settings(keyed_digester(b"tests"))
 
 
 def rows(calls: int, *, start: int = 0) -> bytes:
@@ -49,27 +48,27 @@ def rows(calls: int, *, start: int = 0) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def imported(path: Path, ingest: Ingest) -> list[bytes]:
+def imported(path: Path, playback: PlaybackSettings) -> list[bytes]:
     """What an import of the file as it stands would store, without alerts."""
     reader = reader_for(path, all_readers(complete=False))
     read: Callable[[], Any] = partial(reader.read, path, stats=FileStats(), problems=[])
     events: list[Event] = []
     for key in session_keys(read()):
-        events += session_events(read(), key=key, source=reader.format, ingest=ingest)
+        events += session_events(read(), key=key, source=reader.format, playback=playback)
     return sorted(encode(event) for event in events)
 
 
-def follow(path: Path, ingest: Ingest) -> FollowedFile:
+def follow(path: Path, playback: PlaybackSettings) -> FollowedFile:
     reader = reader_for(path, all_readers(complete=False))
     assert isinstance(reader, LineReader)
-    return FollowedFile(path, reader, ingest)
+    return FollowedFile(path, reader, playback)
 
 
-def test_what_is_appended_is_read_and_nothing_else(tmp_path: Path, ingest: Ingest) -> None:
+def test_what_is_appended_is_read_and_nothing_else(tmp_path: Path, playback: PlaybackSettings) -> None:
     """Each look goes on where the last one ended; without news there is none."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(rows(5))
-    followed = follow(path, ingest)
+    followed = follow(path, playback)
     events = followed.read()
     assert followed.read() == []
 
@@ -79,28 +78,28 @@ def test_what_is_appended_is_read_and_nothing_else(tmp_path: Path, ingest: Inges
     events += followed.read()
 
     assert followed.offset == path.stat().st_size > before
-    assert sorted(encode(event) for event in events) == imported(path, ingest)
+    assert sorted(encode(event) for event in events) == imported(path, playback)
 
 
-def test_half_a_line_waits_for_its_end(tmp_path: Path, ingest: Ingest) -> None:
+def test_half_a_line_waits_for_its_end(tmp_path: Path, playback: PlaybackSettings) -> None:
     """A line that is being written is read when it is whole, wherever it was cut."""
     path = tmp_path / f"{SESSION}.jsonl"
     whole = rows(6)
     path.write_bytes(b"")
-    followed = FollowedFile(path, ClaudeCodeReader(complete=False), ingest)
+    followed = FollowedFile(path, ClaudeCodeReader(complete=False), playback)
     events: list[Event] = []
     for start in range(0, len(whole), 97):
         with path.open("ab") as file:
             file.write(whole[start : start + 97])
         events += followed.read()
 
-    assert sorted(encode(event) for event in events) == imported(path, ingest)
+    assert sorted(encode(event) for event in events) == imported(path, playback)
     assert followed.problems == []
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_session_followed_is_the_session_imported(
-    sessions_dir: Path, tmp_path: Path, ingest: Ingest, name: str
+    sessions_dir: Path, tmp_path: Path, playback: PlaybackSettings, name: str
 ) -> None:
     """Real transcripts written in pieces give byte for byte the events of an import."""
     source = min(sessions_dir.glob(name), key=lambda file: file.stat().st_size)
@@ -108,22 +107,22 @@ def test_a_recorded_session_followed_is_the_session_imported(
     path = tmp_path / source.name
     lines = whole.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:10]))
-    followed = follow(path, ingest)
+    followed = follow(path, playback)
     events = followed.read()
     for start in range(10, len(lines), 7):
         with path.open("ab") as file:
             file.write(b"".join(lines[start : start + 7]))
         events += followed.read()
 
-    assert sorted(encode(event) for event in events) == imported(path, ingest)
+    assert sorted(encode(event) for event in events) == imported(path, playback)
 
 
 @pytest.mark.parametrize("change", ["shorter", "other", "replaced"])
-def test_a_rewritten_file_is_noticed(tmp_path: Path, ingest: Ingest, change: str) -> None:
+def test_a_rewritten_file_is_noticed(tmp_path: Path, playback: PlaybackSettings, change: str) -> None:
     """A file that shrank, changed before the offset, or is another file is not gone on with."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(rows(5))
-    followed = follow(path, ingest)
+    followed = follow(path, playback)
     followed.read()
     if change == "shorter":
         path.write_bytes(rows(3))

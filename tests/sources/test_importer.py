@@ -12,11 +12,11 @@ from windowpane.core.events import Event
 from windowpane.exceptions import StoreError, UnknownFormatError
 from windowpane.ingest import importer
 from windowpane.ingest.importer import import_paths
-from windowpane.sources.base import FileStats, Problem, Record
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.discover import files_of, reader_for
-from windowpane.sources.ingest import Ingest
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers, files_of, reader_for
+from windowpane.sources.playback import PlaybackSettings
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import Record
 from windowpane.store.records import ImportOutcome
 
 READERS = all_readers(complete=True)
@@ -47,8 +47,8 @@ class MemoryStore:
         return ImportOutcome(session_id, 1, len(first) - known, known, revised=False)
 
 
-def ingest() -> Ingest:
-    return Ingest(
+def playback() -> PlaybackSettings:
+    return PlaybackSettings(
         digest=lambda text: blake2b(text.encode(), digest_size=8).hexdigest(),
         counter_for=lambda model: WordCounter(),
     )
@@ -71,7 +71,7 @@ def test_folder_is_imported_and_foreign_files_are_no_error(tmp_path: Path) -> No
     (tmp_path / ".hidden.jsonl").write_text(transcript("c", "one"))
     store = MemoryStore()
 
-    reports = import_paths([tmp_path], store, ingest=ingest(), readers=READERS)
+    reports = import_paths([tmp_path], store, playback=playback(), readers=READERS)
 
     assert sorted(store.sessions) == ["claude_code:a", "claude_code:b"]
     assert [(report.path.name, report.unknown) for report in reports] == [
@@ -87,7 +87,7 @@ def test_named_file_of_unknown_format_is_an_error(tmp_path: Path) -> None:
     named = tmp_path / "notes.txt"
     named.write_text("hello")
 
-    (report,) = import_paths([named], MemoryStore(), ingest=ingest(), readers=READERS)
+    (report,) = import_paths([named], MemoryStore(), playback=playback(), readers=READERS)
 
     assert report.partial
     assert "claude_code" in report.error
@@ -100,7 +100,7 @@ def test_store_error_of_one_session_does_not_stop_the_others(tmp_path: Path) -> 
     both.write_text(transcript("a", "one") + transcript("b", "one"))
     store = MemoryStore(refuse="claude_code:a")
 
-    (report,) = import_paths([both], store, ingest=ingest(), readers=READERS)
+    (report,) = import_paths([both], store, playback=playback(), readers=READERS)
 
     assert list(store.sessions) == ["claude_code:b~a"]
     assert "disk full" in report.error
@@ -137,7 +137,7 @@ def test_unknown_format_says_what_was_found(tmp_path: Path, head: bytes, said: s
 
 def test_missing_file_is_reported(tmp_path: Path) -> None:
     """A path that does not exist is a report with an error, not an exception."""
-    (report,) = import_paths([tmp_path / "nowhere"], MemoryStore(), ingest=ingest(), readers=READERS)
+    (report,) = import_paths([tmp_path / "nowhere"], MemoryStore(), playback=playback(), readers=READERS)
 
     assert "No such file" in report.error
 
@@ -151,7 +151,7 @@ def test_progress_is_told_of_every_file(tmp_path: Path) -> None:
     def progress(path: Path, *, number: int, total: int) -> None:
         heard.append(f"{path.stem} {number}/{total}")
 
-    import_paths([tmp_path], MemoryStore(), ingest=ingest(), readers=READERS, progress=progress)
+    import_paths([tmp_path], MemoryStore(), playback=playback(), readers=READERS, progress=progress)
 
     assert heard == ["a 1/2", "b 2/2"]
 
@@ -161,10 +161,10 @@ def test_large_files_are_read_again_for_each_session(tmp_path: Path, monkeypatch
     both = tmp_path / "both.jsonl"
     both.write_text(transcript("a", "one", "two") + transcript("b", "three"))
     kept, again = MemoryStore(), MemoryStore()
-    import_paths([both], kept, ingest=ingest(), readers=READERS)
+    import_paths([both], kept, playback=playback(), readers=READERS)
     monkeypatch.setattr(importer, "KEPT_RECORDS_BYTES", 0)
 
-    (report,) = import_paths([both], again, ingest=ingest(), readers=READERS)
+    (report,) = import_paths([both], again, playback=playback(), readers=READERS)
 
     assert again.sessions == kept.sessions
     assert report.stats.messages == 3
@@ -183,7 +183,7 @@ def test_fault_in_one_reader_does_not_stop_the_rest(tmp_path: Path, caplog: pyte
         (tmp_path / f"{name}.jsonl").write_text(transcript(name, "one"))
     store = MemoryStore()
 
-    reports = import_paths([tmp_path], store, ingest=ingest(), readers=[Faulty(complete=True)])
+    reports = import_paths([tmp_path], store, playback=playback(), readers=[Faulty(complete=True)])
 
     assert [bool(report.error) for report in reports] == [True, False]
     assert "ZeroDivisionError" in reports[0].error
@@ -197,8 +197,8 @@ def test_recordings_import_to_the_same_whatever_the_order(tmp_path: Path) -> Non
     forth, back = MemoryStore(), MemoryStore()
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
 
-    import_paths(files, forth, ingest=ingest(), readers=READERS)
-    import_paths(reversed(files), back, ingest=ingest(), readers=READERS)
+    import_paths(files, forth, playback=playback(), readers=READERS)
+    import_paths(reversed(files), back, playback=playback(), readers=READERS)
 
     assert forth.sessions == back.sessions
     assert sorted(forth.sessions) == ["claude_code:a", "claude_code:b", "claude_code:b~a"]

@@ -13,19 +13,19 @@ from windowpane.core.codec import encode
 from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
 from windowpane.core.window.blocks import Block
-from windowpane.sources.base import (
+from windowpane.sources.playback import PlaybackSettings, session_events, session_id_of, session_keys
+from windowpane.sources.records import (
     Broken,
     Cleared,
     Compacted,
-    Content,
+    ContentAdded,
+    ContentRemoved,
     LimitStated,
     ModelCalled,
     Record,
-    Removed,
     SessionClosed,
     SessionOpened,
 )
-from windowpane.sources.ingest import Ingest, session_events, session_id_of, session_keys
 
 OPENED = SessionOpened("s", "agent", "small")
 
@@ -68,23 +68,23 @@ def digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-INGEST = Ingest(digest=digest, counter_for=lambda model: WordCounter(), catalog=Catalog())
+PLAYBACK = PlaybackSettings(digest=digest, counter_for=lambda model: WordCounter(), catalog=Catalog())
 
 
-def play(*records: Record, ingest: Ingest = INGEST, key: str = "s") -> list[Event]:
-    return list(session_events(records, key=key, source="test", ingest=ingest))
+def play(*records: Record, playback: PlaybackSettings = PLAYBACK, key: str = "s") -> list[Event]:
+    return list(session_events(records, key=key, source="test", playback=playback))
 
 
 def of(events: list[Event], name: str) -> list[Any]:
     return [event.data for event in events if event.type == name]
 
 
-def said(text: str, **more: Any) -> Content:
-    return Content("user_message", text, **more)
+def said(text: str, **more: Any) -> ContentAdded:
+    return ContentAdded("user_message", text, **more)
 
 
-def replied(text: str = "yes") -> Content:
-    return Content("assistant_response", text)
+def replied(text: str = "yes") -> ContentAdded:
+    return ContentAdded("assistant_response", text)
 
 
 def called(tokens: int, **more: Any) -> ModelCalled:
@@ -145,12 +145,12 @@ def test_compaction_of_seen_content_counts_that_content() -> None:
     probe = Probe()
     events = play(
         OPENED,
-        Content("system_prompt", "be good"),
+        ContentAdded("system_prompt", "be good"),
         said(words(80), key="u1"),
         replied(words(20)),
         called(82),
         Compacted("auto", tokens_before=102, tokens_after=12, summary=words(10, "s")),
-        ingest=replace(INGEST, evaluate=probe),
+        playback=replace(PLAYBACK, evaluate=probe),
     )
 
     (compressed,) = of(events, "content.compressed")
@@ -174,7 +174,7 @@ def test_compaction_of_mostly_unseen_content_counts_the_window() -> None:
         Compacted("auto", tokens_before=901, tokens_after=100, summary=words(5)),
         replied(),
         called(105),
-        ingest=replace(INGEST, evaluate=probe),
+        playback=replace(PLAYBACK, evaluate=probe),
     )
 
     (compressed,) = of(events, "content.compressed")
@@ -195,7 +195,7 @@ def test_summary_that_was_not_recorded_has_no_fidelity() -> None:
         replied(),
         called(100),
         Compacted("auto", tokens_before=101, tokens_after=20),
-        ingest=replace(INGEST, evaluate=probe),
+        playback=replace(PLAYBACK, evaluate=probe),
     )
 
     (evaluated,) = of(events, "fidelity.evaluated")
@@ -220,10 +220,10 @@ def test_evicted_results_leave_placeholders() -> None:
     events = play(
         OPENED,
         said("go", key="u1"),
-        Content("tool_call", "read a", "c1"),
+        ContentAdded("tool_call", "read a", "c1"),
         called(2),
-        Content("tool_result", words(50), "c1"),
-        Removed(("c1", "u1"), "microcompact"),
+        ContentAdded("tool_result", words(50), "c1"),
+        ContentRemoved(("c1", "u1"), "microcompact"),
     )
 
     (evicted,) = of(events, "blocks.evicted")
@@ -236,7 +236,12 @@ def test_evicted_results_leave_placeholders() -> None:
 def test_eviction_of_what_was_never_seen_frees_what_the_recording_says() -> None:
     """The blocks are unknown, the window is smaller all the same."""
     events = play(
-        OPENED, said("go"), replied(), called(500), Removed(("x",), "microcompact", tokens_freed=200), replied()
+        OPENED,
+        said("go"),
+        replied(),
+        called(500),
+        ContentRemoved(("x",), "microcompact", tokens_freed=200),
+        replied(),
     )
 
     (evicted,) = of(events, "blocks.evicted")
@@ -248,13 +253,13 @@ def test_eviction_of_what_was_never_seen_frees_what_the_recording_says() -> None
 def test_limit_is_the_users_else_the_recordings_else_the_catalogs() -> None:
     """Each wins over the next, and the event says whose it is."""
     stated = LimitStated(2_000)
-    given = replace(INGEST, limit_tokens=3_000)
+    given = replace(PLAYBACK, limit_tokens=3_000)
 
-    def started(*records: Record, ingest: Ingest = INGEST) -> tuple[int | None, str | None]:
-        (data,) = of(play(*records, ingest=ingest), "session.started")
+    def started(*records: Record, playback: PlaybackSettings = PLAYBACK) -> tuple[int | None, str | None]:
+        (data,) = of(play(*records, playback=playback), "session.started")
         return data.limit_tokens, data.limit_source
 
-    assert started(OPENED, stated, said("a"), called(1), ingest=given) == (3_000, "given")
+    assert started(OPENED, stated, said("a"), called(1), playback=given) == (3_000, "given")
     assert started(SessionOpened("s", "a"), stated, said("a"), called(1)) == (2_000, "provider")
     assert started(OPENED, said("a"), called(1)) == (1_000, "catalogue")
     assert started(SessionOpened("s", "a", "unheard-of"), said("a")) == (None, None)
@@ -296,7 +301,7 @@ def test_model_known_later_counts_from_the_beginning() -> None:
         said("a b"),
         replied(),
         called(3),
-        ingest=replace(INGEST, counter_for=counter_for),
+        playback=replace(PLAYBACK, counter_for=counter_for),
     )
 
     assert asked == ["small"]
@@ -335,10 +340,10 @@ def test_use_of_a_result_is_a_reference() -> None:
     events = play(
         OPENED,
         said("go"),
-        Content("tool_call", "ls", "c1"),
+        ContentAdded("tool_call", "ls", "c1"),
         called(1),
-        Content("tool_result", "src/app/main.py", "c1"),
-        Content("tool_call", 'read {"path": "src/app/main.py"}', "c2"),
+        ContentAdded("tool_result", "src/app/main.py", "c1"),
+        ContentAdded("tool_call", 'read {"path": "src/app/main.py"}', "c2"),
         called(9),
     )
 
@@ -350,9 +355,9 @@ def test_stated_tokens_and_media_are_taken_as_they_are() -> None:
     """A recorded count wins over counting; an image costs a flat number."""
     events = play(
         OPENED,
-        Content("thinking", None, tokens=587),
-        Content("media", None, media=2),
-        ingest=replace(INGEST, media_tokens=lambda model: 765),
+        ContentAdded("thinking", None, tokens=587),
+        ContentAdded("media", None, media=2),
+        playback=replace(PLAYBACK, media_tokens=lambda model: 765),
     )
 
     assert [(added.block.tokens, added.block.count_source) for added in of(events, "block.added")] == [
@@ -372,9 +377,9 @@ def test_result_of_a_sub_agent_is_its_return() -> None:
     """The child's session and the size of what came back."""
     events = play(
         OPENED,
-        Content("tool_call", "Task", "c1"),
+        ContentAdded("tool_call", "Task", "c1"),
         called(1),
-        Content("tool_result", "a b c", "c1", child_key="s/a"),
+        ContentAdded("tool_result", "a b c", "c1", child_key="s/a"),
     )
 
     (returned,) = of(events, "subagent.returned")

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.base import FileStats, Problem
-from windowpane.sources.jsonlines import Row, rows
-from windowpane.sources.reading import MAXIMUM_PROBLEMS, Reading
+from windowpane.sources.json_lines import JsonRow, rows
+from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, ProblemLog
 
 
 class Read:
@@ -23,7 +22,9 @@ class Read:
         path.write_bytes(content)
         self.stats = FileStats()
         self.problems: list[Problem] = []
-        self.rows: list[Row] = list(rows(path, Reading(path, self.stats, self.problems), limit_bytes=limit_bytes))
+        self.rows: list[JsonRow] = list(
+            rows(path, ProblemLog(path, self.stats, self.problems), limit_bytes=limit_bytes)
+        )
         self.values = [row.value for row in self.rows if row.value is not None]
         self.lost = [row.line for row in self.rows if row.value is None]
 
@@ -163,7 +164,7 @@ def test_missing_file_is_a_source_error(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.jsonl"
 
     with pytest.raises(SourceError, match="No such file"):
-        list(rows(path, Reading(path, FileStats(), [])))
+        list(rows(path, ProblemLog(path, FileStats(), [])))
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.just(b'{"a":1}'), st.just(b'{"b":[1,{}]}')), max_size=12))

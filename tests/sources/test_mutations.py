@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.codec import encode
-from windowpane.sources.base import FileStats, Problem, Reader
-from windowpane.sources.ingest import Ingest, session_events, session_keys
-from windowpane.sources.reading import MAXIMUM_PROBLEMS
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, Reader
 
 FILES = {
     "claude_code": (
@@ -43,7 +42,7 @@ class WordCounter:
         return len(text) // 4
 
 
-INGEST = Ingest(
+PLAYBACK = PlaybackSettings(
     digest=lambda text: blake2b(text.encode(), digest_size=8).hexdigest(), counter_for=lambda model: WordCounter()
 )
 
@@ -131,7 +130,7 @@ def test_damaged_recordings_are_read(tmp_path: Path, sessions_dir: Path, source:
         events = [
             event
             for key in session_keys(records)
-            for event in session_events(records, key=key, source=source, ingest=INGEST)
+            for event in session_events(records, key=key, source=source, playback=PLAYBACK)
         ]
         for event in events:
             encode(event)

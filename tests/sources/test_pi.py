@@ -7,8 +7,8 @@ from typing import Any
 
 from reads import Json, Read, read_rows
 
-from windowpane.sources.base import Compacted, Content, ModelCalled, SessionOpened
 from windowpane.sources.pi import PiReader
+from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, SessionOpened
 
 HEADER: Json = {
     "type": "session",
@@ -75,7 +75,7 @@ def test_change_of_model_is_told_before_the_next_content(tmp_path: Path) -> None
     )
 
     assert [record.model for record in read.of(SessionOpened)] == ["claude-a", "claude-c", "gpt-b"]
-    assert isinstance(read.records[-2], Content)
+    assert isinstance(read.records[-2], ContentAdded)
 
 
 def test_commands_of_the_user_are_results_without_a_call(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_commands_of_the_user_are_results_without_a_call(tmp_path: Path) -> None
     kept = message("bashExecution", 3, command="env", output="secret", excludeFromContext=True)
     read = read_pi(tmp_path, HEADER, user(1, "go"), seen, kept)
 
-    results = [content for content in read.of(Content) if content.content_type == "tool_result"]
+    results = [content for content in read.of(ContentAdded) if content.content_type == "tool_result"]
     assert [(content.text, content.tool_name) for content in results] == [("ls\na.py", "bash")]
     assert read.stats.user_turns == 1
 
@@ -116,7 +116,7 @@ def test_tool_results_keep_call_and_images(tmp_path: Path) -> None:
     result = message("toolResult", 2, toolCallId="c1", toolName="read", content=parts)
     read = read_pi(tmp_path, HEADER, user(1, "go"), result)
 
-    content = read.of(Content)[-1]
+    content = read.of(ContentAdded)[-1]
     assert (content.text, content.tool_call_id, content.tool_name, content.media) == ("ab", "c1", "read", 1)
     assert read.stats.max_tool_output_chars == 2
 
@@ -128,7 +128,10 @@ def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
     )
 
     assert [problem.severity for problem in read.problems] == ["odd", "odd"]
-    assert [content.content_type for content in read.of(Content)] == ["memory_injection", "assistant_response"]
+    assert [content.content_type for content in read.of(ContentAdded)] == [
+        "memory_injection",
+        "assistant_response",
+    ]
 
 
 def test_second_header_is_left_out(tmp_path: Path) -> None:

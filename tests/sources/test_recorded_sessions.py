@@ -11,9 +11,9 @@ import pytest
 
 from windowpane.core.codec import encode
 from windowpane.core.events import Event
-from windowpane.sources.base import FileStats
-from windowpane.sources.ingest import Ingest, session_events, session_keys
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.reader import FileStats
 
 FILES = (
     "claude_code/compact_micro_76-62d755ef9f-2.jsonl",
@@ -35,7 +35,7 @@ class QuarterCounter:
         return len(text) // 4
 
 
-INGEST = Ingest(
+PLAYBACK = PlaybackSettings(
     digest=lambda text: blake2b(text.encode(), digest_size=8).hexdigest(),
     counter_for=lambda model: QuarterCounter(),
 )
@@ -45,7 +45,8 @@ def played(path: Path, source: str, *, complete: bool) -> dict[str, list[Event]]
     reader = next(reader for reader in all_readers(complete=complete) if reader.format == source)
     records = list(reader.read(path, stats=FileStats(), problems=[]))
     return {
-        key: list(session_events(records, key=key, source=source, ingest=INGEST)) for key in session_keys(records)
+        key: list(session_events(records, key=key, source=source, playback=PLAYBACK))
+        for key in session_keys(records)
     }
 
 

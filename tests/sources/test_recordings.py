@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from windowpane.exceptions import UnknownFormatError
-from windowpane.sources.base import FileStats, Problem, Reader
-from windowpane.sources.discover import files_of, reader_for
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers, files_of, reader_for
+from windowpane.sources.reader import FileStats, Problem, Reader
 
 FORMATS = ("claude_code", "codex", "pi")
 CALLS = ("api_calls", "api_msgs")

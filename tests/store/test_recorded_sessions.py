@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import closing
 
 from windowpane.ingest.importer import import_paths
-from windowpane.sources.ingest import Ingest
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback import PlaybackSettings
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -31,16 +31,16 @@ def contents_of(store: SqliteStore) -> dict[str, list]:
 def test_recordings_are_stored_once_and_read_alike(tmp_path, sessions_dir):
     """Every session verifies, a second import adds nothing, and rebuilding changes no row."""
     store = SqliteStore(tmp_path / "w.db")
-    ingest = Ingest(
+    playback = PlaybackSettings(
         digest=store.digester(),
         counter_for=lambda model: QuarterCounter(),
         limit_tokens=200_000,
     )
     folders = [sessions_dir / name for name in ("claude_code", "codex", "pi", "tau_bench")]
-    first = import_paths(folders, store, ingest=ingest, readers=all_readers(complete=True))
+    first = import_paths(folders, store, playback=playback, readers=all_readers(complete=True))
     stored = contents_of(store)
 
-    again = import_paths(folders, store, ingest=ingest, readers=all_readers(complete=True))
+    again = import_paths(folders, store, playback=playback, readers=all_readers(complete=True))
     outcomes = [outcome for report in again for outcome in report.outcomes]
 
     assert sum(outcome.appended for report in first for outcome in report.outcomes) == store.size().events

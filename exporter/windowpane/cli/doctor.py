@@ -31,8 +31,7 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.probing import status_of
-from windowpane.sources.discover import default_places
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers, default_places
 from windowpane.store.chain import KEY_VARIABLE, checked_key, key_in
 
 Verdict = Literal["ok", "note", "problem"]

@@ -24,9 +24,8 @@ from windowpane.cli.options import (
 )
 from windowpane.config.loading import load_config
 from windowpane.ingest.importer import FileReport, import_paths
-from windowpane.ingest.pipeline import JudgedStore, make_ingest
-from windowpane.sources.discover import SUFFIXES, default_places
-from windowpane.sources.registry import all_readers
+from windowpane.ingest.pipeline import AlertingStore, playback_settings
+from windowpane.sources.discovery import SUFFIXES, all_readers, default_places
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -77,14 +76,16 @@ def command(
             f"no recordings in the usual places; name a file or folder. Looked in:\n{places}"
         )
     with open_to_write(store_path, capture=capture) as store, _bar(quiet=as_json) as progress:
-        ingest = make_ingest(store.digester(), limit_tokens=limit_tokens, agent=agent, model=model, config=config)
+        playback = playback_settings(
+            store.digester(), limit_tokens=limit_tokens, agent=agent, model=model, config=config
+        )
         task = progress.add_task("reading", total=None)
 
         def tell(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
 
-        judged = JudgedStore(store, rules=config.alert_rules())
-        reports = import_paths(chosen, judged, ingest=ingest, readers=readers, progress=tell)
+        judged = AlertingStore(store, rules=config.alert_rules())
+        reports = import_paths(chosen, judged, playback=playback, readers=readers, progress=tell)
         progress.update(task, completed=len(reports))
         progress.update(task, description="indexing for search")
         while store.index_text():

@@ -19,13 +19,12 @@ from rich.text import Text
 from windowpane.cli.options import can_draw, open_to_write, plain_errors, store_option
 from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config.loading import load_config
-from windowpane.ingest.pipeline import make_ingest
-from windowpane.ingest.watch import Seen, Watcher
+from windowpane.ingest.pipeline import playback_settings
+from windowpane.ingest.watch import WatchedSession, Watcher
 from windowpane.runtime.notifications import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT
 from windowpane.serve.store_exporter import StoreServer
-from windowpane.sources.discover import default_places
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers, default_places
 from windowpane.text import formats
 from windowpane.text.status_line import gauge_line
 
@@ -78,7 +77,7 @@ def command(
         watcher = Watcher(
             chosen,
             store,
-            ingest=make_ingest(store.digester(), limit_tokens=limit_tokens, config=config),
+            playback=playback_settings(store.digester(), limit_tokens=limit_tokens, config=config),
             readers=all_readers(complete=False),
             final_readers=all_readers(),
             since_seconds=since_hours * HOUR,
@@ -134,7 +133,7 @@ def _take_in(watcher: Watcher, paths: Sequence[Path], since_hours: float) -> Non
         click.echo(said, err=True)
 
 
-def show_lines(seen: Sequence[Seen]) -> int:
+def show_lines(seen: Sequence[WatchedSession]) -> int:
     """One line a session; how many there were."""
     unicode = can_draw()
     for one in seen:
@@ -142,7 +141,7 @@ def show_lines(seen: Sequence[Seen]) -> int:
     return len(seen)
 
 
-def _live(watcher: Watcher) -> list[Seen]:
+def _live(watcher: Watcher) -> list[WatchedSession]:
     import time
 
     now = time.time()
@@ -150,14 +149,14 @@ def _live(watcher: Watcher) -> list[Seen]:
     return sorted(live, key=lambda seen: -(seen.pressure.utilization or 0.0))
 
 
-def _screen(live: Sequence[Seen], *, unicode: bool) -> Group:
+def _screen(live: Sequence[WatchedSession], *, unicode: bool) -> Group:
     lines = [Text(_line(seen, unicode=unicode), no_wrap=True, overflow="ellipsis") for seen in live[:LINES]]
     if len(live) > LINES:
         lines.append(Text(f"and {len(live) - LINES} more"))
     return Group(*lines) if lines else Group(Text("no live session yet; waiting for a transcript to change"))
 
 
-def _line(seen: Seen, *, unicode: bool) -> str:
+def _line(seen: WatchedSession, *, unicode: bool) -> str:
     name = formats.plain(f"{seen.agent} {seen.session_id}")
     return f"{name[:NAME_CHARACTERS]:<{NAME_CHARACTERS}} {gauge_line(seen.pressure, unicode=unicode)}"
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from windowpane.demo.play import Loaded, load
+from windowpane.demo.play import LoadedSession, load
 
-__all__ = ["Loaded", "load"]
+__all__ = ["LoadedSession", "load"]

@@ -20,15 +20,14 @@ from typing import Final, NamedTuple
 import click
 
 from windowpane.core.events import Event, EventContext, TurnEnded
-from windowpane.demo.play import LONG_SESSION
-from windowpane.demo.recordings import Recorded, recorded_sessions
-from windowpane.ingest.pipeline import make_ingest
+from windowpane.demo.play import LONG_SESSION, DemoRecording, recorded_sessions
+from windowpane.ingest.pipeline import playback_settings
 from windowpane.models.tokens import counter_for
 from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.runtime.start import Runtime, start
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.serve.maintenance import Upkeep
-from windowpane.sources.ingest import session_events
+from windowpane.sources.playback import session_events
 
 PACE_SECONDS: Final = 2.0
 UPKEEP_SECONDS: Final = 600.0
@@ -41,14 +40,14 @@ class Worker(NamedTuple):
     """One agent: what it plays, in how large a window."""
 
     agent: str
-    recorded: Recorded
+    recorded: DemoRecording
     limit_tokens: int | None
     """None: observed as it was recorded."""
 
 
 def workers() -> list[Worker]:
     """The long recording managed in three sizes, and one of each format observed."""
-    chosen: dict[str, Recorded] = {}
+    chosen: dict[str, DemoRecording] = {}
     for recorded in recorded_sessions(now=time.time()):
         chosen.setdefault(recorded.name, recorded)
     found = [Worker(f"worker-{size // 1_024}k", chosen[LONG_SESSION], size) for size in (8_192, 32_768, 131_072)]
@@ -86,10 +85,10 @@ def _managed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Even
 def _observed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Event]:
     """What was recorded, under a session id of its own, so that playing it again is another session."""
     recorded = worker.recorded
-    ingest = make_ingest(runtime.digest, agent=worker.agent)
+    playback = playback_settings(runtime.digest, agent=worker.agent)
     before: EventContext | None = None
     context: EventContext | None = None
-    for event in session_events(recorded.records, key=recorded.key, source=recorded.source, ingest=ingest):
+    for event in session_events(recorded.records, key=recorded.key, source=recorded.source, playback=playback):
         if event.context is not before or context is None:
             before = event.context
             stream = f"{session_id}:{before.stream_id}"

@@ -2,20 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import lzma
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from windowpane.demo.recordings import recorded_sessions
-from windowpane.demo.reruns import rerun_events
-from windowpane.ingest.pipeline import JudgedStore, make_ingest
-from windowpane.sources.ingest import session_events
+from windowpane.core.events import Event, SessionEnded
+from windowpane.exceptions import SourceError
+from windowpane.ingest.pipeline import AlertingStore, playback_settings
+from windowpane.models.tokens import counter_for
+from windowpane.replay.managed import RerunOptions, managed_events
+from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import Broken, ModelCalled, Record, SessionOpened
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
+    from windowpane.core.protocols import Digester
     from windowpane.store.sqlite import SqliteStore
+
+TURN_SECONDS: Final = 20.0
+"""Pace of recordings that have no times."""
+APART_SECONDS: Final = 40.0
+"""How long before one another the sessions end."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRecording:
+    """One recorded session."""
+
+    name: str
+    """The packaged file."""
+    source: str
+    """Its format."""
+    key: str
+    records: Sequence[Record]
+
+
+def recorded_sessions(*, now: float) -> Iterator[DemoRecording]:
+    """Every packaged session; the first ends at *now*, each further one a little earlier."""
+    number = 0
+    for name, source, records in _packaged():
+        for key in session_keys(records):
+            own = _of_session(records, key)
+            yield DemoRecording(name, source, key, move_to(own, now - number * APART_SECONDS))
+            number += 1
+
+
+def move_to(records: Sequence[Record], end: float) -> list[Record]:
+    """The records with times that end at *end*, in seconds since the epoch."""
+    times = [time for record in records if (time := _time_of(record)) is not None]
+    if times:
+        by = end - max(times)
+        return [
+            _at(record, time + by) if (time := _time_of(record)) is not None else record for record in records
+        ]
+    calls = sum(isinstance(record, ModelCalled) for record in records)
+    at, moved = end - calls * TURN_SECONDS, []
+    for record in records:
+        if isinstance(record, ModelCalled):
+            at += TURN_SECONDS
+        moved.append(_at(record, at))
+    return moved
+
+
+def _time_of(record: Record) -> float | None:
+    return None if isinstance(record, Broken) else record.at
+
+
+def _at(record: Record, at: float) -> Record:
+    return record if isinstance(record, Broken) else replace(record, at=at)
+
+
+def _packaged() -> Iterator[tuple[str, str, list[Record]]]:
+    """Unpack each file and read it as if a user had named it."""
+    readers = all_readers(complete=True)
+    with tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder:
+        for packed in sorted(files("windowpane.demo").joinpath("data").iterdir(), key=lambda entry: entry.name):
+            if not packed.name.endswith(".xz"):
+                continue
+            path = Path(folder) / packed.name.removesuffix(".xz")
+            path.write_bytes(lzma.decompress(packed.read_bytes()))
+            reader = reader_for(path, readers)
+            problems: list[Problem] = []
+            records = list(reader.read(path, stats=FileStats(), problems=problems))
+            if any(problem.severity == "bad" for problem in problems):
+                raise SourceError(path.name, f"the packaged recording is damaged: {problems[0]}")
+            yield path.name, reader.format, records
+
+
+def _of_session(records: Sequence[Record], key: str) -> list[Record]:
+    own: list[Record] = []
+    inside = False
+    for record in records:
+        if isinstance(record, SessionOpened):
+            inside = record.session_key == key
+        if inside:
+            own.append(record)
+    return own
+
+
+def rerun_events(recorded: DemoRecording, *, limit_tokens: int, digest: Digester) -> Iterator[Event]:
+    """The events of *recorded* managed in a window of *limit_tokens*; it is left running, as the others are."""
+    size = f"{limit_tokens // 1_024}k"
+    rerun = RerunOptions(
+        session_id=f"{recorded.source}-managed-{size}",
+        limit_tokens=limit_tokens,
+        counter=counter_for(_model_of(recorded), wait=True),
+        digest=digest,
+        agent=f"{recorded.source}-managed-{size}",
+    )
+    for event in managed_events(recorded.records, key=recorded.key, rerun=rerun):
+        if not isinstance(event.data, SessionEnded):
+            yield event
+
+
+def _model_of(recorded: DemoRecording) -> str:
+    """The model most of the recording's calls went to; the one it opens with where none is named."""
+    models = [record.model for record in recorded.records if isinstance(record, ModelCalled) and record.model]
+    models = models or [record.model for record in recorded.records if isinstance(record, SessionOpened)]
+    return max(set(models), key=models.count, default="")
+
 
 LONG_SESSION: Final = "pi_large_session.jsonl"
 UNNAMED_MODEL: Final = "gpt-4o"
@@ -25,7 +138,7 @@ RERUN_LIMITS: Final = (8_192, 32_768)
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSession:
     """One session that was played into the store."""
 
     name: str
@@ -36,23 +149,25 @@ class Loaded:
 
 def load(
     store: SqliteStore, *, now: float, progress: Callable[[str], None], config: Config | None = None
-) -> list[Loaded]:
+) -> list[LoadedSession]:
     """Play every packaged session into *store*; *progress* is told of each before it is played.
 
     *config* says how the sessions are judged; None is the defaults.
     """
-    judged = JudgedStore(store, rules=None if config is None else config.alert_rules())
+    judged = AlertingStore(store, rules=None if config is None else config.alert_rules())
     digest = store.digester()
-    ingest = make_ingest(digest, model=UNNAMED_MODEL, config=config)
+    playback = playback_settings(digest, model=UNNAMED_MODEL, config=config)
     loaded = []
 
     def play(name: str, events: Callable[[], Iterable[Event]]) -> None:
         progress(name)
         outcome = judged.import_session(events)
-        loaded.append(Loaded(name, outcome.session_id, outcome.appended))
+        loaded.append(LoadedSession(name, outcome.session_id, outcome.appended))
 
     for recorded in recorded_sessions(now=now):
-        one = partial(session_events, recorded.records, key=recorded.key, source=recorded.source, ingest=ingest)
+        one = partial(
+            session_events, recorded.records, key=recorded.key, source=recorded.source, playback=playback
+        )
         play(f"{recorded.name} {recorded.key[:13]}", one)
         if recorded.name == LONG_SESSION:
             for limit in RERUN_LIMITS:

@@ -10,9 +10,10 @@ from typing import Final, Protocol
 
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
-from windowpane.sources.base import FileStats, Problem, Reader, Record
-from windowpane.sources.discover import files_of, reader_for
-from windowpane.sources.ingest import Ingest, session_events, session_keys
+from windowpane.sources.discovery import files_of, reader_for
+from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.reader import FileStats, Problem, Reader
+from windowpane.sources.records import Record
 from windowpane.store.records import ImportOutcome
 
 _log: Final = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def import_paths(
     paths: Iterable[Path],
     store: SessionStore,
     *,
-    ingest: Ingest,
+    playback: PlaybackSettings,
     readers: Sequence[Reader],
     progress: Progress | None = None,
 ) -> list[FileReport]:
@@ -79,18 +80,20 @@ def import_paths(
     for number, path in enumerate(files, 1):
         if progress is not None:
             progress(path, number=number, total=len(files))
-        report = import_file(path, store, ingest=ingest, readers=readers)
+        report = import_file(path, store, playback=playback, readers=readers)
         if report.unknown and path not in named:
             report.left_out, report.error = report.error, ""
         reports.append(report)
     return reports
 
 
-def import_file(path: Path, store: SessionStore, *, ingest: Ingest, readers: Sequence[Reader]) -> FileReport:
+def import_file(
+    path: Path, store: SessionStore, *, playback: PlaybackSettings, readers: Sequence[Reader]
+) -> FileReport:
     """Import one recording; what goes wrong is in the report."""
     report = FileReport(path)
     try:
-        _import(path, store, ingest, readers, report)
+        _import(path, store, playback, readers, report)
     except UnknownFormatError as error:
         report.error, report.unknown = error.problem, True
     except SourceError as error:
@@ -105,14 +108,14 @@ def import_file(path: Path, store: SessionStore, *, ingest: Ingest, readers: Seq
 
 
 def _import(
-    path: Path, store: SessionStore, ingest: Ingest, readers: Sequence[Reader], report: FileReport
+    path: Path, store: SessionStore, playback: PlaybackSettings, readers: Sequence[Reader], report: FileReport
 ) -> None:
     reader = reader_for(path, readers)
     report.format = reader.format
     recording = _Recording(path, reader, report)
     for key in recording.keys:
         try:
-            report.outcomes.append(store.import_session(recording.factory(key, ingest)))
+            report.outcomes.append(store.import_session(recording.factory(key, playback)))
         except StoreError as error:
             report.error = f"session {key}: {error}"
 
@@ -130,11 +133,11 @@ class _Recording:
             records = iter(self._kept)
         self.keys = session_keys(records)
 
-    def factory(self, key: str, ingest: Ingest) -> Callable[[], Iterable[Event]]:
+    def factory(self, key: str, playback: PlaybackSettings) -> Callable[[], Iterable[Event]]:
         """What makes the event sequence of one session, as often as it is called."""
 
         def events() -> Iterable[Event]:
-            return session_events(self._records(), key=key, source=self._reader.format, ingest=ingest)
+            return session_events(self._records(), key=key, source=self._reader.format, playback=playback)
 
         return events
 

@@ -15,7 +15,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.fidelity.probe import evaluate
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for, image_tokens
-from windowpane.sources.ingest import Ingest
+from windowpane.sources.playback import PlaybackSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from windowpane.store.records import ImportOutcome
 
 
-def make_ingest(
+def playback_settings(
     digest: Digester,
     *,
     limit_tokens: int | None = None,
@@ -36,13 +36,13 @@ def make_ingest(
     model: str = "",
     with_fidelity: bool = True,
     config: Config | None = None,
-) -> Ingest:
+) -> PlaybackSettings:
     """What playing recordings needs, with the packaged vocabularies and catalog; deterministic.
 
     *config* says where zones begin, over how many turns velocity is taken and what is stale, as it does for
     agents that run; None is the defaults.
     """
-    return Ingest(
+    return PlaybackSettings(
         digest=digest,
         counter_for=partial(counter_for, wait=True),
         catalog=packaged_catalog(),
@@ -56,7 +56,7 @@ def make_ingest(
     )
 
 
-class JudgedStore:
+class AlertingStore:
     """A store for the importer that keeps each recorded session together with the alerts it would have fired.
 
     *rules* are those of the configuration; None is the defaults.

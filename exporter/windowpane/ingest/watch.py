@@ -23,12 +23,12 @@ from windowpane.core.events import AlertFired, AlertResolved, Event, PressureMea
 from windowpane.core.limits import LIVE_SECONDS
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
+from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.importer import import_file
-from windowpane.ingest.pipeline import JudgedStore
-from windowpane.sources.base import Reader
-from windowpane.sources.discover import files_of, reader_for
-from windowpane.sources.follow import FollowedFile, LineReader, Rewritten
-from windowpane.sources.ingest import Ingest
+from windowpane.ingest.pipeline import AlertingStore
+from windowpane.sources.discovery import files_of, reader_for
+from windowpane.sources.playback import PlaybackSettings
+from windowpane.sources.reader import Reader
 from windowpane.sources.transcript import IDLE_SECONDS
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
@@ -42,7 +42,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WatchedSession:
     """The latest of one watched session."""
 
     session_id: str
@@ -81,7 +81,7 @@ class Watcher:
         paths: Sequence[Path],
         store: SqliteStore,
         *,
-        ingest: Ingest,
+        playback: PlaybackSettings,
         readers: Sequence[Reader],
         final_readers: Sequence[Reader],
         since_seconds: float,
@@ -95,7 +95,7 @@ class Watcher:
         """
         self._paths = tuple(paths)
         self._store = store
-        self._ingest = ingest
+        self._playback = playback
         self._readers = readers
         self._final_readers = final_readers
         self._rules = rules
@@ -109,12 +109,12 @@ class Watcher:
         """Guards what is known of the store's sessions while events are appended."""
         self.notifier: Notifier | None = None
         """Told of young alerts, where there is one."""
-        self.sessions: dict[str, Seen] = {}
+        self.sessions: dict[str, WatchedSession] = {}
         """The watched sessions, by id."""
 
-    def look(self) -> list[Seen]:
+    def look(self) -> list[WatchedSession]:
         """Take in what changed; returns the sessions that moved, each once. Never raises for a bad file."""
-        moved: dict[str, Seen] = {}
+        moved: dict[str, WatchedSession] = {}
         for path in self._candidates():
             with self._boundary.contain(f"following {path.name}", failed=partial(self._failed, path)):
                 for event in self._visit(path):
@@ -197,7 +197,7 @@ class Watcher:
 
     def _begin(self, path: Path, known: _File, reader: LineReader) -> Iterable[Event]:
         """Read a file from its beginning and store what the store does not hold yet."""
-        known.followed, known.engine = FollowedFile(path, reader, self._ingest), AlertEngine(self._rules)
+        known.followed, known.engine = FollowedFile(path, reader, self._playback), AlertEngine(self._rules)
         known.stored.clear()
         interleaved = list(known.engine.interleave(known.followed.read()))
         for session_id, events in by_session(interleaved).items():
@@ -232,8 +232,8 @@ class Watcher:
         known.followed = None
         known.stored.clear()
         readers = self._final_readers
-        judged = JudgedStore(self._store, rules=self._rules)
-        report = import_file(path, judged, ingest=self._ingest, readers=readers)
+        judged = AlertingStore(self._store, rules=self._rules)
+        report = import_file(path, judged, playback=self._playback, readers=readers)
         if report.error:
             self._boundary.warn(str(path), "%s: %s", path, report.error)
             self._failed(path)
@@ -260,13 +260,13 @@ class Watcher:
         if young:
             self.notifier.write(young)
 
-    def _note(self, event: Event) -> Seen | None:
+    def _note(self, event: Event) -> WatchedSession | None:
         context, data = event.context, event.data
         seen = self.sessions.get(context.session_id)
         if isinstance(data, PressureMeasured):
-            seen = Seen(context.session_id, context.agent, context.model, event.at, data)
+            seen = WatchedSession(context.session_id, context.agent, context.model, event.at, data)
         elif isinstance(data, SessionEnded) and seen is not None:
-            seen = Seen(seen.session_id, seen.agent, seen.model, event.at, seen.pressure, ended=True)
+            seen = WatchedSession(seen.session_id, seen.agent, seen.model, event.at, seen.pressure, ended=True)
         else:
             return None
         self.sessions[context.session_id] = seen

@@ -14,8 +14,7 @@ from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify
 from windowpane.models.replies import Reply
-from windowpane.observer.alignment import Held
-from windowpane.observer.diff import Facts, ModelViews
+from windowpane.observer.diff import Facts, Held, ModelViews
 from windowpane.observer.messages import Call, copied, head_of, specs_of, specs_of_reply
 
 

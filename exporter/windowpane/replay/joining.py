@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from windowpane.core.vocabulary import STANDING_TYPES
 from windowpane.replay.recordings import Recording, RecordingSource, model_of
-from windowpane.sources.base import Content, ModelCalled, Record, SessionOpened
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionOpened
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def _continued(recording: Recording, number: int, key: str) -> Iterator[Record]:
         if isinstance(record, SessionOpened):
             if number == 0:
                 yield SessionOpened(key, record.agent, record.model)
-        elif isinstance(record, Content):
+        elif isinstance(record, ContentAdded):
             if number and record.content_type in STANDING_TYPES:
                 continue
             call_id = record.tool_call_id

@@ -24,10 +24,10 @@ from windowpane.manager.plans.policies import POLICIES, Policy
 from windowpane.manager.session import Dependencies, Task
 from windowpane.manager.settings import EngineSettings
 from windowpane.models.replies import Reply, ReplyPart
-from windowpane.sources.base import (
+from windowpane.sources.records import (
     Broken,
     Cleared,
-    Content,
+    ContentAdded,
     ModelCalled,
     Record,
     SessionClosed,
@@ -132,7 +132,7 @@ class _Player:
         at = None if isinstance(record, Broken) else record.at
         if at is not None:
             self._now = at
-        if isinstance(record, Content):
+        if isinstance(record, ContentAdded):
             self._content(record)
         elif isinstance(record, ModelCalled):
             self._called(record)
@@ -149,7 +149,7 @@ class _Player:
             self._settle()
             self.manager.close(reason)
 
-    def _content(self, record: Content) -> None:
+    def _content(self, record: ContentAdded) -> None:
         text = record.text or ""
         if record.content_type in REPLY_TYPES:
             self._begin_reply()
@@ -172,7 +172,7 @@ class _Player:
         else:
             self.manager.add_memory(text)
 
-    def _reply(self, record: Content, text: str) -> None:
+    def _reply(self, record: ContentAdded, text: str) -> None:
         if record.content_type == "tool_call":
             self._calls += 1
             call_id = record.tool_call_id

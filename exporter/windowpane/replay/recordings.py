@@ -18,18 +18,10 @@ from windowpane.core.vocabulary import DERIVED_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
 from windowpane.models.tokens import counter_for
-from windowpane.sources.base import (
-    Cleared,
-    Content,
-    FileStats,
-    ModelCalled,
-    Record,
-    SessionClosed,
-    SessionOpened,
-)
-from windowpane.sources.discover import files_of, reader_for
-from windowpane.sources.ingest import session_id_of, session_keys
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers, files_of, reader_for
+from windowpane.sources.playback import session_id_of, session_keys
+from windowpane.sources.reader import FileStats
+from windowpane.sources.records import Cleared, ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.reads import SqliteReader
 
@@ -167,13 +159,13 @@ def _is_first_hand(block: Block) -> bool:
     return block.content_type not in DERIVED_TYPES and block.content_type != "unattributed" and not block.replaces
 
 
-def _content(store: EventReader, block: Block, at: float | None, stand_ins: dict[str, int]) -> Content:
+def _content(store: EventReader, block: Block, at: float | None, stand_ins: dict[str, int]) -> ContentAdded:
     text = store.content(block.digest) if block.digest else None
     media = int(block.content_type == "media")
     if text is None and not media:
         text = NOT_CAPTURED.format(number=len(stand_ins) + 1)
         stand_ins[text] = block.tokens
-    return Content(
+    return ContentAdded(
         block.content_type, text, block.tool_call_id, block.tool_name, media=media, tokens=block.tokens, at=at
     )
 

@@ -10,7 +10,7 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.core.tracking import SessionTracker
 from windowpane.core.vocabulary import COMPONENT_OF, STANDING_TYPES, Component
 from windowpane.core.window.blocks import Block
-from windowpane.sources.base import Compacted
+from windowpane.sources.records import Compacted
 
 SEEN_RATIO: Final = 0.8
 """Share of what must have left whose text the recording has to show for it to be counted instead of totals."""

@@ -15,19 +15,17 @@ from typing import ClassVar, Final
 
 import platformdirs
 
-from windowpane.sources.base import (
-    Content,
-    FileStats,
-    ModelCalled,
-    Problem,
-    Record,
-    SessionClosed,
-    SessionOpened,
+from windowpane.sources.json_document import (
+    DocumentLog,
+    JsonObject,
+    document_key,
+    load_list,
+    record_digest,
+    shape_of,
 )
-from windowpane.sources.chat import Chat, opening, stop_reason_of, text_of, usage_of
-from windowpane.sources.documents import Item, Notes, document_key, load_list, record_digest
-from windowpane.sources.endings import ending
-from windowpane.sources.shapes import shape_of
+from windowpane.sources.openai_chat import Chat, opening, stop_reason_of, text_of, usage_of
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
 
 FINISHED: Final = frozenset({"Submitted", "LimitsExceeded", "TimeExceeded"})
 _SUFFIX: Final = ".traj.json"
@@ -55,7 +53,7 @@ class MiniSweAgentReader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the run. Raises `SourceError` when the file holds no list of messages."""
-        notes = Notes(path, stats, problems)
+        notes = DocumentLog(path, stats, problems)
         run = load_list(path, notes, of="messages")
         info = run.item("info")
         model = info.item("config").item("model").name("model_name") or ""
@@ -67,7 +65,7 @@ class MiniSweAgentReader:
         yield from _close(info)
 
 
-def _close(info: Item) -> Iterator[Record]:
+def _close(info: JsonObject) -> Iterator[Record]:
     status = info.text("exit_status")
     if status:
         yield SessionClosed(ending(status, finished=FINISHED))
@@ -81,7 +79,7 @@ class _Run:
         self._model = model
         self._chat = Chat(stats)
 
-    def read(self, run: Item) -> Iterator[Record]:
+    def read(self, run: JsonObject) -> Iterator[Record]:
         """The records of all messages."""
         for message in run.items("messages"):
             if message.value.get("role") == "exit":
@@ -101,7 +99,7 @@ class _Run:
             else:
                 yield from self._chat.contents(message, role, at)
 
-    def _reply(self, message: Item, at: float | None) -> Iterator[Record]:
+    def _reply(self, message: JsonObject, at: float | None) -> Iterator[Record]:
         if message.value.get("tool_calls"):
             yield from self._chat.contents(message, "assistant", at)
             return
@@ -110,13 +108,13 @@ class _Run:
         command = _COMMAND.search(text)
         said = text if command is None else text[: command.start()]
         if said:
-            yield Content("assistant_response", said, at=at)
+            yield ContentAdded("assistant_response", said, at=at)
         self._chat.pending = None
         if command is not None:
             self._stats.tool_calls += 1
             yield self._chat.step("bash", text[command.start() :], at)
 
-    def _called(self, extra: Item, at: float | None) -> ModelCalled:
+    def _called(self, extra: JsonObject, at: float | None) -> ModelCalled:
         stats = self._stats
         stats.user_turns += 1
         stats.api_calls += 1

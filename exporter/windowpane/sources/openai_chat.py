@@ -1,7 +1,7 @@
-"""Bare OpenAI-style message lists, and the tau-bench results that hold one such list a task.
+"""Message lists in the shape of OpenAI's chat API, and the reading of their messages, which other formats share.
 
-Neither records times or usage (a message's own `usage` is taken where somebody kept it), so a session read from
-them is estimated throughout. Neither has ids: a session is keyed by a digest of how it, or its dump, begins.
+A bare list records neither times nor usage (a message's own `usage` is read where it was saved), so its session
+is estimated throughout. It has no id either: the session is keyed by a digest of how it begins.
 """
 
 from __future__ import annotations
@@ -10,21 +10,191 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
-from windowpane.sources.base import Content, FileStats, ModelCalled, Problem, Record, SessionClosed, SessionOpened
-from windowpane.sources.chat import Chat, opening, usage_of
-from windowpane.sources.documents import (
-    MAXIMUM_NAME_CHARS,
-    Item,
-    Notes,
+from windowpane.core.events import Usage
+from windowpane.core.vocabulary import ContentType
+from windowpane.sources.json_document import (
+    DocumentLog,
+    JsonObject,
     compact,
-    document_key,
-    items_of,
-    kind_of,
-    load_document,
     load_list,
     record_digest,
+    shape_of,
 )
-from windowpane.sources.shapes import shape_of
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionOpened
+
+ROLES: Final[dict[str, ContentType]] = {
+    "system": "system_prompt",
+    "developer": "system_prompt",
+    "user": "user_message",
+    "assistant": "assistant_response",
+    "tool": "tool_result",
+    "function": "tool_result",
+}
+"""What a message of each role is."""
+
+_MEDIA_PARTS: Final = frozenset({"image", "image_url", "input_image", "input_audio", "file", "document"})
+_MAXIMUM_STOP_REASON_CHARS: Final = 64
+
+
+class Chat:
+    """One conversation: reads its messages in order and links tool results to the calls they answer."""
+
+    def __init__(self, stats: FileStats, *, calls_are_content: bool = False) -> None:
+        self._stats = stats
+        self._calls_are_content = calls_are_content
+        """Whether tool calls count as content characters, beside the messages' texts."""
+        self._names: dict[str, str] = {}
+        self._steps = 0
+        self.pending: str | None = None
+        """The last call without an id of its own that has no result yet."""
+
+    def role(self, message: JsonObject) -> str | None:
+        """The message's role where it is known; notes it otherwise."""
+        role = message.text("role")
+        if role in ROLES:
+            return role
+        if role is not None or not message.has("role"):
+            message.notes.bad(message.at("role"), f"expected one of {', '.join(ROLES)}, got another")
+        return None
+
+    def count(self, message: JsonObject) -> None:
+        """Count the message in the statistics, as the recording tells it."""
+        stats = self._stats
+        stats.messages += 1
+        stats.content_chars += len(text_of(message, quiet=True))
+        calls = message.value.get("tool_calls")
+        if isinstance(calls, list) and calls:
+            stats.tool_calls += len(calls)
+            if self._calls_are_content:
+                stats.content_chars += len(compact(calls))
+
+    def contents(self, message: JsonObject, role: str, at: float | None) -> Iterator[ContentAdded]:
+        """What entered the window with the message."""
+        if role == "assistant":
+            yield from self.thinking(message, at)
+        yield from self._body(message, ROLES[role], at)
+        if role == "assistant":
+            yield from self.calls(message, at)
+
+    def thinking(self, message: JsonObject, at: float | None) -> Iterator[ContentAdded]:
+        """What the model thought, where the message says it."""
+        thought = message.text("reasoning_content")
+        if thought:
+            yield ContentAdded("thinking", thought, at=at)
+
+    def calls(self, message: JsonObject, at: float | None) -> Iterator[ContentAdded]:
+        """The tool calls of a reply, those of the older `function_call` included."""
+        for call in message.items("tool_calls"):
+            function = call.item("function") if call.has("function") else call
+            yield self._call(function, call.name("id"), at)
+        if message.has("function_call"):
+            yield self._call(message.item("function_call"), None, at)
+
+    def step(self, name: str, text: str, at: float | None) -> ContentAdded:
+        """A call that is written in the reply's text and has no id of its own."""
+        call_id = f"step-{self._steps}"
+        self._steps += 1
+        self.pending = call_id
+        self._names[call_id] = name
+        return ContentAdded("tool_call", text, tool_call_id=call_id, tool_name=name or None, at=at)
+
+    def result(self, message: JsonObject, call_id: str | None, at: float | None) -> Iterator[ContentAdded]:
+        """The result of a tool call; of the pending one where *call_id* is None."""
+        text, media = text_of(message), _media(message)
+        self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(text))
+        call_id = call_id or self.pending
+        if call_id == self.pending:
+            self.pending = None
+        name = message.name("name") or (self._names.get(call_id) if call_id else None)
+        yield ContentAdded("tool_result", text, tool_call_id=call_id, tool_name=name or None, media=media, at=at)
+
+    def _call(self, function: JsonObject, call_id: str | None, at: float | None) -> ContentAdded:
+        name = function.name("name") or ""
+        arguments = function.value.get("arguments")
+        text = arguments if isinstance(arguments, str) else "" if arguments is None else compact(arguments)
+        if call_id is None:
+            return self.step(name, text, at)
+        self._names[call_id] = name
+        return ContentAdded("tool_call", text, tool_call_id=call_id, tool_name=name or None, at=at)
+
+    def _body(self, message: JsonObject, content_type: ContentType, at: float | None) -> Iterator[ContentAdded]:
+        if content_type == "tool_result":
+            yield from self.result(message, message.name("tool_call_id") or message.name("id"), at)
+            return
+        text, media = text_of(message), _media(message)
+        if text or media:
+            yield ContentAdded(content_type, text, media=media, at=at)
+
+
+def text_of(message: JsonObject, *, quiet: bool = False) -> str:
+    """The text of a message's content, given as text or as a list of parts; parts follow one another."""
+    content = message.value.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        if not quiet:
+            message.wrong("content", "text or a list of parts", content)
+        return ""
+    texts = []
+    for index, part in enumerate(content):
+        text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            texts.append(text)
+        elif not quiet and not _is_media(part):
+            message.notes.bad(f"{message.at('content')}[{index}]", "expected a part with text or media")
+    return "".join(texts)
+
+
+def _media(message: JsonObject) -> int:
+    content = message.value.get("content")
+    if not isinstance(content, list):
+        return 0
+    return sum(map(_is_media, content))
+
+
+def _is_media(part: object) -> bool:
+    return isinstance(part, dict) and str(part.get("type")) in _MEDIA_PARTS
+
+
+def usage_of(holder: JsonObject, key: str = "usage") -> Usage | None:
+    """The usage of one call in OpenAI's names; None where it has none.
+
+    `prompt_tokens` includes what was read from and written to the cache, so those are taken out of the input.
+    """
+    if not holder.has(key):
+        return None
+    usage = holder.item(key)
+    prompt, completion = usage.count("prompt_tokens"), usage.count("completion_tokens")
+    if prompt is None and completion is None:
+        return None
+    prompt = prompt or 0
+    read = min(usage.item("prompt_tokens_details").count("cached_tokens") or 0, prompt)
+    written = min(usage.count("cache_creation_input_tokens") or 0, prompt - read)
+    return Usage(
+        input_tokens=prompt - read - written,
+        output_tokens=completion or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=usage.item("completion_tokens_details").count("reasoning_tokens") or 0,
+    )
+
+
+def stop_reason_of(choice: JsonObject) -> str | None:
+    """Why the model stopped."""
+    reason = choice.text("finish_reason")
+    return reason[:_MAXIMUM_STOP_REASON_CHARS] if reason else None
+
+
+def opening(messages: object) -> object:
+    """The messages up to the first reply, which tell one conversation from another and never change."""
+    if not isinstance(messages, list):
+        return messages
+    for index, message in enumerate(messages):
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            return messages[: index + 1]
+    return messages
+
 
 _TRAJECTORY_SUFFIXES: Final = (".traj", ".traj.json")
 _ROLE_PATHS: Final = frozenset({"[].role", "messages[].role"})
@@ -35,7 +205,7 @@ _FOREIGN_PATHS: Final = frozenset(
 """Fields of other formats that also hold messages: agents' trajectories, exports, logs of single calls."""
 
 
-def conversation(messages: Iterator[Item], chat: Chat, stats: FileStats) -> Iterator[Record]:
+def conversation(messages: Iterator[JsonObject], chat: Chat, stats: FileStats) -> Iterator[Record]:
     """The records of messages in OpenAI's shape; every assistant message is one model call."""
     for message in messages:
         role = chat.role(message)
@@ -80,61 +250,11 @@ class OpenAIChatReader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the one conversation. Raises `SourceError` when the file is no list of messages."""
-        notes = Notes(path, stats, problems)
+        notes = DocumentLog(path, stats, problems)
         holder = load_list(path, notes, of="messages")
         stats.sessions += 1
         key = record_digest(opening(holder.value["messages"]))
         yield SessionOpened(key, "openai-chat", holder.name("model") or "")
         for tool in holder.items("tools"):
-            yield Content("tool_definition", compact(tool.value))
+            yield ContentAdded("tool_definition", compact(tool.value))
         yield from conversation(holder.items("messages"), Chat(stats, calls_are_content=True), stats)
-
-
-class TauBenchReader:
-    """tau-bench: a list of results, each with the trajectory of one trial of one task."""
-
-    format: ClassVar[str] = "tau_bench"
-
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
-        """A list of objects with a task and a trajectory."""
-        del path
-        paths = shape_of(head)
-        return "[].task_id" in paths and ("[].traj" in paths or {"[].reward", "[].info"} <= paths)
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Nowhere in particular."""
-        return ()
-
-    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """One session a result. Raises `SourceError` when the file is no list."""
-        notes = Notes(path, stats, problems)
-        document = load_document(path, notes)
-        if not isinstance(document, list):
-            notes.fail(f"expected a list of results, got {kind_of(document)}")
-        if not document:
-            notes.odd("", "the list of results is empty")
-        dump = record_digest(document[0]) if document else ""
-        seen: dict[str, int] = {}
-        for result in items_of(document, "", notes):
-            if not isinstance(result.value.get("traj"), list):
-                result.wrong("traj", "a list of messages", result.value.get("traj"))
-                continue
-            stats.sessions += 1
-            trial = result.name("trial") or "0"
-            key = unique_key(document_key(result.name("task_id"), trial=trial, digest=dump), seen, result)
-            yield SessionOpened(key, "tau-bench")
-            chat = Chat(stats, calls_are_content=True)
-            yield from conversation(result.items("traj"), chat, stats)
-            failed = result.item("info").has("error")
-            yield SessionClosed("error: other" if failed else "completed")
-
-
-def unique_key(key: str, seen: dict[str, int], item: Item) -> str:
-    """*key*, numbered from its second use on in a document, which is noted."""
-    seen[key] = seen.get(key, 0) + 1
-    if seen[key] == 1:
-        return key
-    item.notes.odd(item.where, f"its session has the same id as another of the document, number {seen[key]}")
-    return f"{key[: MAXIMUM_NAME_CHARS - 10]}-{seen[key]}"

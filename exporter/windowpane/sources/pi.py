@@ -9,25 +9,20 @@ from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.base import (
-    Compacted,
-    Content,
-    ModelCalled,
-    SessionOpened,
-)
-from windowpane.sources.jsonlines import rows_of_head
-from windowpane.sources.reading import Reading
-from windowpane.sources.transcript import Transcript, TranscriptReader
-from windowpane.sources.values import (
+from windowpane.sources.json_lines import (
     as_json,
     count,
     dollars,
+    head_rows,
     instant,
     mapping,
     milliseconds,
     sequence,
     text,
 )
+from windowpane.sources.reader import ProblemLog
+from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, SessionOpened
+from windowpane.sources.transcript import Transcript, TranscriptReader
 
 AGENT: Final = "pi"
 MAXIMUM_KEPT: Final = 4_096
@@ -50,7 +45,7 @@ class PiReader(TranscriptReader):
         return any(
             (row.get("type") == "session" and "cwd" in row)
             or (row.get("type") == "message" and "role" in mapping(row.get("message")) and "sessionId" not in row)
-            for row in rows_of_head(head)
+            for row in head_rows(head)
         )
 
     @staticmethod
@@ -58,12 +53,12 @@ class PiReader(TranscriptReader):
         """Where pi keeps its sessions."""
         return (Path.home() / ".pi" / "agent" / "sessions",)
 
-    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
         return _PiSession(path, reading, complete=complete)
 
 
 class _PiSession(Transcript):
-    def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
+    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, reading, complete=complete)
         self._session: SessionOpened | None = None
         self._heading: SessionOpened | None = None
@@ -253,7 +248,7 @@ class _PiSession(Transcript):
         media: int = 0,
     ) -> None:
         key = f"entry-{self._entry}"
-        self.out.append(Content(content_type, written, call_id, name, media, key=key, at=at))
+        self.out.append(ContentAdded(content_type, written, call_id, name, media, key=key, at=at))
 
     def _open(self, heading: SessionOpened, first_at: float | None) -> None:
         """A copied session keeps the rows of the old one, so its header may be later than they are."""

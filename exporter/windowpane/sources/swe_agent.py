@@ -14,27 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.sources.base import (
-    Content,
-    FileStats,
-    ModelCalled,
-    Problem,
-    Record,
-    SessionClosed,
-    SessionOpened,
-)
-from windowpane.sources.chat import Chat, opening, text_of
-from windowpane.sources.documents import (
+from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
-    Item,
-    Notes,
+    DocumentLog,
+    JsonObject,
     document_key,
     kind_of,
     load_document,
     record_digest,
+    shape_of,
 )
-from windowpane.sources.endings import ending
-from windowpane.sources.shapes import shape_of
+from windowpane.sources.openai_chat import Chat, opening, text_of
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
 
 _LIMITS: Final = (
     "exit_cost", "exit_context", "exit_command", "exit_command_timeout", "exit_total_execution_time",
@@ -68,11 +60,11 @@ class SweAgentReader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the run. Raises `SourceError` when the file has neither history nor trajectory."""
-        notes = Notes(path, stats, problems)
+        notes = DocumentLog(path, stats, problems)
         document = load_document(path, notes)
         if not isinstance(document, dict):
             notes.fail(f"expected an object with history or trajectory, got {kind_of(document)}")
-        run = Item(document, "", notes)
+        run = JsonObject(document, "", notes)
         attempts = list(run.items("attempts")) if document.get("attempts") else [run]
         if not any(isinstance(attempt.value.get(key), list) for attempt in attempts for key in _LISTS):
             notes.fail("the object has neither a history nor a trajectory")
@@ -97,7 +89,7 @@ class SweAgentReader:
 _LISTS: Final = ("history", "trajectory")
 
 
-def _config(run: Item) -> Item:
+def _config(run: JsonObject) -> JsonObject:
     """The settings the run was replayed with: an object, or one written as text."""
     config = run.value.get("replay_config")
     if isinstance(config, str):
@@ -106,10 +98,10 @@ def _config(run: Item) -> Item:
         except (ValueError, RecursionError):
             run.wrong("replay_config", "an object, or one as JSON", config)
             config = None
-    return Item(config if isinstance(config, dict) else {}, "replay_config", run.notes)
+    return JsonObject(config if isinstance(config, dict) else {}, "replay_config", run.notes)
 
 
-def _messages(attempt: Item) -> Item:
+def _messages(attempt: JsonObject) -> JsonObject:
     """The attempt with its history, made from the steps where it has none."""
     if isinstance(attempt.value.get("history"), list):
         return attempt
@@ -127,10 +119,10 @@ def _messages(attempt: Item) -> Item:
             }
         )
         history.append({"role": "user", "content": step.text("observation")})
-    return Item({"history": history}, attempt.where, attempt.notes)
+    return JsonObject({"history": history}, attempt.where, attempt.notes)
 
 
-def _largest_output(attempt: Item, in_history: int) -> int:
+def _largest_output(attempt: JsonObject, in_history: int) -> int:
     """Length of the largest tool output: an observation, without the prompt the history has after it."""
     steps = attempt.value.get("trajectory")
     if not isinstance(steps, list) or not steps:
@@ -139,7 +131,7 @@ def _largest_output(attempt: Item, in_history: int) -> int:
     return max((len(text) for text in outputs if isinstance(text, str)), default=0)
 
 
-def _close(attempt: Item, stats: FileStats, calls: int) -> Iterator[Record]:
+def _close(attempt: JsonObject, stats: FileStats, calls: int) -> Iterator[Record]:
     info = attempt.item("info")
     totals = info.item("model_stats")
     for name in _TOKENS:
@@ -167,7 +159,7 @@ class _Run:
         self._chat = Chat(stats)
         self.calls = 0
 
-    def read(self, attempt: Item) -> Iterator[Record]:
+    def read(self, attempt: JsonObject) -> Iterator[Record]:
         """The records of all messages."""
         for message in attempt.items("history"):
             role = self._chat.role(message)
@@ -189,12 +181,12 @@ class _Run:
             else:
                 yield from self._chat.contents(message, role, None)
 
-    def _demonstration(self, message: Item) -> Iterator[Record]:
+    def _demonstration(self, message: JsonObject) -> Iterator[Record]:
         text = text_of(message)
         if text:
-            yield Content("memory_injection", text)
+            yield ContentAdded("memory_injection", text)
 
-    def _reply(self, message: Item) -> Iterator[Record]:
+    def _reply(self, message: JsonObject) -> Iterator[Record]:
         self._chat.pending = None
         action = message.text("action")
         if message.value.get("tool_calls") or not action:
@@ -204,13 +196,13 @@ class _Run:
         text, thought = text_of(message), message.text("thought") or ""
         said = thought if text.startswith(thought) else text
         if said:
-            yield Content("assistant_response", said)
+            yield ContentAdded("assistant_response", said)
         self._stats.tool_calls += 1
         words = action.split(maxsplit=1)
         yield self._chat.step(words[0][:MAXIMUM_NAME_CHARS] if words else "", text[len(said) :], None)
 
 
-def _call_id(message: Item) -> str | None:
+def _call_id(message: JsonObject) -> str | None:
     """The call a tool message answers; the first where it names several."""
     ids = message.value.get("tool_call_ids")
     if isinstance(ids, list) and ids and isinstance(ids[0], str):

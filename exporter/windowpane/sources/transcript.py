@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.sources.base import Broken, FileStats, Problem, Record
-from windowpane.sources.jsonlines import Row, rows
-from windowpane.sources.reading import Reading
+from windowpane.sources.json_lines import JsonRow, rows
+from windowpane.sources.reader import FileStats, Problem, ProblemLog
+from windowpane.sources.records import Broken, Record
 
 IDLE_SECONDS: Final = 120.0
 """A file not written to for so long is taken as finished: no model streams a reply more slowly."""
@@ -35,10 +35,10 @@ class TranscriptReader(ABC):
 
     def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
         """One pass over the file, for whoever feeds it rows as they are written."""
-        return self._begin(path, Reading(path, stats, problems), complete=self._complete)
+        return self._begin(path, ProblemLog(path, stats, problems), complete=self._complete)
 
     @abstractmethod
-    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
         """The format's own pass."""
 
 
@@ -50,7 +50,7 @@ class Transcript(ABC):
     and so is a session whose model is not known yet.
     """
 
-    def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
+    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
         self.path = path
         self.reading = reading
         self.stats = reading.stats
@@ -97,7 +97,7 @@ class Transcript(ABC):
         yield from out
         out.clear()
 
-    def feed(self, more: Iterable[Row]) -> list[Record]:
+    def feed(self, more: Iterable[JsonRow]) -> list[Record]:
         """The records that *more* rows of a growing file make, in order; what may go on is held back."""
         found: list[Record] = []
         for row in more:
@@ -116,7 +116,7 @@ class Transcript(ABC):
         self.out.clear()
         return found
 
-    def _step(self, row: Row) -> bool:
+    def _step(self, row: JsonRow) -> bool:
         """Take one row; whether `out` can go."""
         self.line = row.line
         if row.value is None:
@@ -149,7 +149,7 @@ class Transcript(ABC):
         self._flowing = self.settled or len(self.out) >= MAXIMUM_HELD
         return self._flowing
 
-    def _lose(self, row: Row) -> None:
+    def _lose(self, row: JsonRow) -> None:
         if (row.last and not self.complete) or self._told >= MAXIMUM_BROKEN:
             return
         self._told += 1

@@ -20,8 +20,8 @@ from windowpane.core.digests import keyed_digester
 from windowpane.ingest.importer import import_paths
 from windowpane.models.catalog import PackagedCatalog
 from windowpane.models.tokens.counters import counter_for
-from windowpane.sources.ingest import Ingest
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers
+from windowpane.sources.playback import PlaybackSettings
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.server.background import serving
 
@@ -217,8 +217,10 @@ def recorded(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     ]
     target = tmp_path_factory.mktemp("recorded") / "windowpane.db"
     store = SqliteStore(target)
-    ingest = Ingest(digest=keyed_digester(b"k" * 32), counter_for=counter_for, catalog=PackagedCatalog())
-    reports = import_paths(paths, store, ingest=ingest, readers=all_readers())
+    playback = PlaybackSettings(
+        digest=keyed_digester(b"k" * 32), counter_for=counter_for, catalog=PackagedCatalog()
+    )
+    reports = import_paths(paths, store, playback=playback, readers=all_readers())
     store.close()
     assert sum(bool(report.outcomes) for report in reports) == len(RECORDINGS)
     return target

@@ -11,9 +11,9 @@ from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.questions import blocks_of
 from windowpane.fidelity.suite.document import CaseEntry, SessionReference
-from windowpane.sources.base import Content, FileStats, Record, SessionOpened
-from windowpane.sources.discover import reader_for
-from windowpane.sources.registry import all_readers
+from windowpane.sources.discovery import all_readers, reader_for
+from windowpane.sources.reader import FileStats
+from windowpane.sources.records import ContentAdded, Record, SessionOpened
 
 
 def original_of(case: CaseEntry, folder: Path, counter: TokenCounter) -> tuple[Block, ...]:
@@ -47,17 +47,17 @@ def _session_blocks(reference: SessionReference, folder: Path, counter: TokenCou
         raise ConfigurationError(str(path), f"holds no session with text{wanted}", expected="a recorded session")
 
 
-def _content(records: Iterator[Record], key: str) -> Iterator[Content]:
+def _content(records: Iterator[Record], key: str) -> Iterator[ContentAdded]:
     current = ""
     for record in records:
         if isinstance(record, SessionOpened):
             current = record.session_key
             key = key or current
-        elif isinstance(record, Content) and current == key:
+        elif isinstance(record, ContentAdded) and current == key:
             yield record
 
 
-def _block(number: int, content: Content, counter: TokenCounter) -> Block:
+def _block(number: int, content: ContentAdded, counter: TokenCounter) -> Block:
     text = content.text or ""
     return Block(
         id=f"b{number}",

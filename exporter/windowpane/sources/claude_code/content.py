@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.sources.base import Content
-from windowpane.sources.reading import Reading
-from windowpane.sources.values import as_json, instant, mapping, sequence, text
+from windowpane.sources.json_lines import as_json, instant, mapping, sequence, text
+from windowpane.sources.reader import ProblemLog
+from windowpane.sources.records import ContentAdded
 
 _MEDIA: Final = frozenset({"image", "document"})
 _SHOWN_ONLY: Final = frozenset({"hook_system_message"})
@@ -20,7 +20,7 @@ _CLEAR: Final = "<command-name>/clear</command-name>"
 class Counted:
     """The content of one row, and its figures as the recording tells them."""
 
-    contents: list[Content] = field(default_factory=list)
+    contents: list[ContentAdded] = field(default_factory=list)
     chars: int = 0
     tool_calls: int = 0
     tool_results: int = 0
@@ -32,7 +32,7 @@ class Counted:
         return "\n\n".join(content.text for content in self.contents if content.text)
 
 
-def contents_of(message: dict[str, Any], row: dict[str, Any], *, reading: Reading, line: int) -> Counted:
+def contents_of(message: dict[str, Any], row: dict[str, Any], *, reading: ProblemLog, line: int) -> Counted:
     """What a user or assistant row puts into the window."""
     plain: ContentType = (
         "assistant_response"
@@ -74,7 +74,7 @@ def text_of_attachment(attachment: dict[str, Any]) -> str:
 class _Blocks:
     """Reads the blocks of one message."""
 
-    def __init__(self, plain: ContentType, key: str, at: float | None, reading: Reading, line: int) -> None:
+    def __init__(self, plain: ContentType, key: str, at: float | None, reading: ProblemLog, line: int) -> None:
         self._plain = plain
         self._key = key
         self._at = at
@@ -108,7 +108,7 @@ class _Blocks:
         elif kind == "redacted_thinking":
             self._add("thinking", None)
         elif kind in _MEDIA:
-            self._counted.contents.append(Content("media", None, media=1, key=self._key, at=self._at))
+            self._counted.contents.append(ContentAdded("media", None, media=1, key=self._key, at=self._at))
         elif kind.endswith("tool_use"):
             self._tool_use(block)
         elif kind.endswith("tool_result"):
@@ -122,7 +122,7 @@ class _Blocks:
 
     def _add(self, content_type: ContentType, value: str | None) -> None:
         self._counted.chars += len(value or "")
-        self._counted.contents.append(Content(content_type, value, key=self._key, at=self._at))
+        self._counted.contents.append(ContentAdded(content_type, value, key=self._key, at=self._at))
 
     def _tool_use(self, block: dict[str, Any]) -> None:
         arguments = as_json(block.get("input"))
@@ -130,7 +130,7 @@ class _Blocks:
         self._counted.tool_calls += 1
         self._counted.chars += len(arguments)
         self._counted.contents.append(
-            Content(
+            ContentAdded(
                 "tool_call", f"{name} {arguments}", text(block.get("id")) or None, name or None,
                 key=self._key, at=self._at,
             )
@@ -156,7 +156,7 @@ class _Blocks:
         counted.chars += len(output)
         counted.max_output_chars = max(counted.max_output_chars, len(output))
         counted.contents.append(
-            Content(
+            ContentAdded(
                 "tool_result", output, text(block.get("tool_use_id")) or None, media=media,
                 key=self._key, at=self._at,
             )

@@ -12,13 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.sources.base import Cleared, Content, Removed
 from windowpane.sources.claude_code.content import Counted, contents_of, delegate_of, is_clear, text_of_attachment
 from windowpane.sources.claude_code.session import Compaction, Session
-from windowpane.sources.jsonlines import rows_of_head
-from windowpane.sources.reading import Reading
+from windowpane.sources.json_lines import count, head_rows, instant, mapping, text, texts
+from windowpane.sources.reader import ProblemLog
+from windowpane.sources.records import Cleared, ContentAdded, ContentRemoved
 from windowpane.sources.transcript import Transcript, TranscriptReader
-from windowpane.sources.values import count, instant, mapping, text, texts
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of rows that Claude Code writes itself; no call was made."""
@@ -42,7 +41,7 @@ class ClaudeCodeReader(TranscriptReader):
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """A row of one of Claude Code's types with a `sessionId`, or a snapshot of file history."""
-        rows = rows_of_head(head)
+        rows = head_rows(head)
         if not rows and path.suffix == ".jsonl":
             return b'"sessionId"' in head and b'"parentUuid"' in head
         return any(
@@ -55,12 +54,12 @@ class ClaudeCodeReader(TranscriptReader):
         """Where Claude Code keeps its projects' transcripts."""
         return (Path.home() / ".claude" / "projects",)
 
-    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
         return _ClaudeTranscript(path, reading, complete=complete)
 
 
 class _ClaudeTranscript(Transcript):
-    def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
+    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, reading, complete=complete)
         self._sessions: dict[str, Session] = {}
         self._current: Session | None = None
@@ -86,7 +85,7 @@ class _ClaudeTranscript(Transcript):
             injected = text_of_attachment(mapping(row.get("attachment")))
             if injected:
                 when = self.at(instant(row.get("timestamp")))
-                content = Content("memory_injection", injected, key=text(row.get("uuid")), at=when)
+                content = ContentAdded("memory_injection", injected, key=text(row.get("uuid")), at=when)
                 self._session(row).receive((content,))
 
     def finish(self) -> None:
@@ -113,7 +112,8 @@ class _ClaudeTranscript(Transcript):
         elif row.get("isCompactSummary") is True:
             if not session.summarise(counted.text, when):
                 session.receive(
-                    Content("summary", content.text, key=content.key, at=when) for content in counted.contents
+                    ContentAdded("summary", content.text, key=content.key, at=when)
+                    for content in counted.contents
                 )
         else:
             child = delegate_of(row)
@@ -157,7 +157,7 @@ class _ClaudeTranscript(Transcript):
             if removed:
                 freed = count(details.get("tokensSaved")) or None
                 when = self.at(instant(row.get("timestamp")))
-                session.emit(Removed(removed, "microcompact", tokens_freed=freed, at=when))
+                session.emit(ContentRemoved(removed, "microcompact", tokens_freed=freed, at=when))
 
     # -- figures ----------------------------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from windowpane.core.events import Usage
-from windowpane.sources.base import Compacted, Content, FileStats, ModelCalled, Record, SessionOpened
-from windowpane.sources.values import count, mapping, text, texts
+from windowpane.sources.json_lines import count, mapping, text, texts
+from windowpane.sources.reader import FileStats
+from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, Record, SessionOpened
 
 AGENT: Final = "claude-code"
 SIDE_AGENT: Final = "claude-code-agent"
@@ -95,7 +96,7 @@ class Compaction:
     last_kept: str
     at: float | None
     summary: str | None = None
-    held: list[Content] = field(default_factory=list)
+    held: list[ContentAdded] = field(default_factory=list)
 
     @classmethod
     def of(cls, details: dict[str, Any], at: float | None) -> Compaction:
@@ -129,7 +130,7 @@ class Session:
         """Of the latest call; empty before the first."""
         self._started_at = at
         self._call: Call | None = None
-        self._waiting: list[Content] = []
+        self._waiting: list[ContentAdded] = []
         self._compaction: Compaction | None = None
         self._last_input_at: float | None = None
         self._keys: deque[str] = deque(maxlen=REMEMBERED_KEYS)
@@ -154,7 +155,7 @@ class Session:
 
     # -- content ----------------------------------------------------------------------------------------------
 
-    def receive(self, contents: Iterable[Content]) -> None:
+    def receive(self, contents: Iterable[ContentAdded]) -> None:
         """Content that is not the model's."""
         for content in contents:
             self.used = True
@@ -170,7 +171,7 @@ class Session:
             else:
                 self._put(content)
 
-    def reply(self, contents: Iterable[Content]) -> None:
+    def reply(self, contents: Iterable[ContentAdded]) -> None:
         """Content of the open call."""
         self.used = True
         for content in contents:
@@ -202,7 +203,7 @@ class Session:
             for content in waiting:
                 self._put(content)
 
-    def _put(self, content: Content) -> None:
+    def _put(self, content: ContentAdded) -> None:
         if content.key:
             self._keys.append(content.key)
         self._out.append(content)

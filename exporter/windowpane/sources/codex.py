@@ -7,24 +7,17 @@ back until it has come. Usage is repeated in rows whose totals have not changed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.core.events import Usage
-from windowpane.sources.base import (
-    Compacted,
-    Content,
-    LimitStated,
-    ModelCalled,
-    SessionOpened,
-)
-from windowpane.sources.codex.items import Item, item_of, message_key
-from windowpane.sources.jsonlines import rows_of_head
-from windowpane.sources.reading import Reading
+from windowpane.core.vocabulary import ContentType
+from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
+from windowpane.sources.reader import ProblemLog
+from windowpane.sources.records import Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
 from windowpane.sources.transcript import Transcript, TranscriptReader
-from windowpane.sources.values import count, instant, mapping, sequence, text
 
 AGENT: Final = "codex"
 SUBAGENT: Final = "codex-agent"
@@ -49,7 +42,7 @@ class CodexReader(TranscriptReader):
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """A row of one of Codex's types with a `payload`."""
-        rows = rows_of_head(head)
+        rows = head_rows(head)
         if not rows and path.suffix == ".jsonl":
             return b'"session_meta"' in head[:200] and b'"payload"' in head[:400]
         return any(text(row.get("type")) in _ROW_TYPES and "payload" in row for row in rows)
@@ -59,12 +52,12 @@ class CodexReader(TranscriptReader):
         """Where Codex keeps its rollouts."""
         return (Path.home() / ".codex" / "sessions",)
 
-    def _begin(self, path: Path, reading: Reading, *, complete: bool | None) -> Transcript:
+    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
         return _Rollout(path, reading, complete=complete)
 
 
 class _Rollout(Transcript):
-    def __init__(self, path: Path, reading: Reading, *, complete: bool | None) -> None:
+    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
         super().__init__(path, reading, complete=complete)
         self._session: SessionOpened | None = None
         self._model = ""
@@ -72,7 +65,7 @@ class _Rollout(Transcript):
         self._replying = False
         """Whether a model call has begun whose count is still to come."""
         self._reply_at: float | None = None
-        self._waiting: list[Content] = []
+        self._waiting: list[ContentAdded] = []
         self._compaction: Compacted | None = None
         self._totals: dict[str, Any] | None = None
         self._last_total: int | None = None
@@ -135,9 +128,9 @@ class _Rollout(Transcript):
         self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None)
         instructions = text(mapping(payload.get("base_instructions")).get("text"))
         if instructions:
-            self._put(Content("system_prompt", instructions, key="base_instructions", at=at))
+            self._put(ContentAdded("system_prompt", instructions, key="base_instructions", at=at))
 
-    def _item(self, item: Item) -> None:
+    def _item(self, item: ResponseItem) -> None:
         stats = self.stats
         if item.counts:
             stats.messages += 1
@@ -194,7 +187,7 @@ class _Rollout(Transcript):
 
     # -- order ------------------------------------------------------------------------------------------------
 
-    def _receive(self, content: Content) -> None:
+    def _receive(self, content: ContentAdded) -> None:
         if self._compaction is not None:
             self._release(None)
         if self._replying:
@@ -216,7 +209,7 @@ class _Rollout(Transcript):
         for content in waiting:
             self._put(content)
 
-    def _put(self, content: Content) -> None:
+    def _put(self, content: ContentAdded) -> None:
         self.out.append(content)
 
     # -- compaction -------------------------------------------------------------------------------------------
@@ -295,3 +288,105 @@ def _usage(last: dict[str, Any]) -> Usage:
 
 def _digest(value: str) -> str:
     return blake2b(value.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+_CALLS: Final = frozenset(
+    {"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"}
+)
+_INJECTED: Final = ("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>")
+"""How user messages begin that Codex writes itself."""
+_REASONING_OVERHEAD_BYTES: Final = 650
+_BYTES_PER_TOKEN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseItem:
+    """One item, and its figures as the recording tells them."""
+
+    contents: tuple[ContentAdded, ...]
+    reply: bool
+    """Whether the model wrote it."""
+    counts: bool = True
+    """Whether it is a message; reasoning is not."""
+    chars: int = 0
+    tool_calls: int = 0
+    output_chars: int = 0
+
+
+def item_of(payload: dict[str, Any], at: float | None) -> ResponseItem | None:
+    """What one payload puts into the window; None for a kind this release does not know."""
+    kind = text(payload.get("type"))
+    if kind == "message":
+        return _message(payload, at)
+    if kind == "reasoning":
+        return _reasoning(payload, at)
+    if kind in _CALLS:
+        return _call(payload, kind, at)
+    if kind.endswith("_output"):
+        return _output(payload, at)
+    return None
+
+
+def message_key(payload: dict[str, Any]) -> str:
+    """A message's name: what survives a compaction is repeated without an id."""
+    role = text(payload.get("role"))
+    digest = blake2b(role.encode(errors="replace"), digest_size=8)
+    for part in sequence(payload.get("content")):
+        digest.update(text(mapping(part).get("text")).encode(errors="replace"))
+    return f"message-{digest.hexdigest()}"
+
+
+def _message(payload: dict[str, Any], at: float | None) -> ResponseItem:
+    role = payload.get("role")
+    key = message_key(payload)
+    contents = []
+    chars = 0
+    for part in sequence(payload.get("content")):
+        inner = mapping(part)
+        written = text(inner.get("text"))
+        if inner.get("type") == "input_image":
+            contents.append(ContentAdded("media", None, media=1, key=key, at=at))
+        elif written:
+            chars += len(written)
+            contents.append(ContentAdded(_type_of(role, written), written, key=key, at=at))
+    return ResponseItem(tuple(contents), reply=role == "assistant", chars=chars)
+
+
+def _type_of(role: object, written: str) -> ContentType:
+    if role == "assistant":
+        return "assistant_response"
+    if role in ("developer", "system"):
+        return "system_prompt"
+    return "memory_injection" if written.startswith(_INJECTED) else "user_message"
+
+
+def _reasoning(payload: dict[str, Any], at: float | None) -> ResponseItem:
+    """Reasoning is encrypted; its summary is for the user. Its size is known from the cipher text."""
+    encrypted = text(payload.get("encrypted_content"))
+    hidden = len(encrypted) * 3 // 4 - _REASONING_OVERHEAD_BYTES
+    tokens = max(0, hidden // _BYTES_PER_TOKEN)
+    return ResponseItem((ContentAdded("thinking", None, tokens=tokens or None, at=at),), reply=True, counts=False)
+
+
+def _call(payload: dict[str, Any], kind: str, at: float | None) -> ResponseItem:
+    name = text(payload.get("name")) or kind.removesuffix("_call")
+    arguments = payload.get("arguments", payload.get("input", payload.get("action")))
+    written = arguments if isinstance(arguments, str) else as_json(arguments)
+    call_id = text(payload.get("call_id")) or text(payload.get("id")) or None
+    content = ContentAdded("tool_call", f"{name} {written}", call_id, name, key=call_id or "", at=at)
+    return ResponseItem((content,), reply=True, chars=len(written), tool_calls=1)
+
+
+def _output(payload: dict[str, Any], at: float | None) -> ResponseItem:
+    output = payload.get("output")
+    media = 0
+    if isinstance(output, dict):
+        output = output.get("content", output)
+    if isinstance(output, list):
+        media = sum(mapping(part).get("type") == "input_image" for part in output)
+        written = "\n".join(text(mapping(part).get("text")) for part in output if mapping(part).get("text"))
+    else:
+        written = output if isinstance(output, str) else as_json(output)
+    call_id = text(payload.get("call_id")) or None
+    content = ContentAdded("tool_result", written, call_id, media=media, key=call_id or "", at=at)
+    return ResponseItem((content,), reply=False, chars=len(written), output_chars=len(written))

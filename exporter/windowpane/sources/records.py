@@ -7,16 +7,11 @@ never raises for a bad record: it notes a `Problem` with file and line and goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from dataclasses import dataclass
+from typing import Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-
-MAXIMUM_RECORD_BYTES = 64 * 2**20
-MAXIMUM_DOCUMENT_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +30,7 @@ class SessionOpened:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ContentAdded:
     """One piece of content entered the window."""
 
     content_type: ContentType
@@ -48,7 +43,7 @@ class Content:
     tokens: int | None = None
     """Where the recording states them."""
     key: str = ""
-    """The record's own id, for `Removed.keys`."""
+    """The record's own id, for `ContentRemoved.keys`."""
     at: float | None = None
     child_key: str | None = None
     """The session that gave this result, where it was delegated to one."""
@@ -67,7 +62,7 @@ class ModelCalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class ContentRemoved:
     """The agent evicted content by itself, such as old tool results."""
 
     keys: tuple[str, ...]
@@ -127,65 +122,35 @@ class Broken:
 
 
 Record = (
-    SessionOpened | Content | ModelCalled | Removed | Compacted | Cleared | LimitStated | SessionClosed | Broken
+    SessionOpened
+    | ContentAdded
+    | ModelCalled
+    | ContentRemoved
+    | Compacted
+    | Cleared
+    | LimitStated
+    | SessionClosed
+    | Broken
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing wrong with a recording."""
-
-    file: str
-    line: int | None
-    field: str
-    problem: str
-    severity: Literal["odd", "bad"] = "bad"
-    """`bad` was skipped, `odd` was understood all the same."""
-
-    def __str__(self) -> str:
-        """`file:line: field: problem`, without what is unknown."""
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.field}: {self.problem}" if self.field else f"{place}: {self.problem}"
+FAILURES: Final = frozenset(
+    {
+        "APIConnectionError", "APIError", "AuthenticationError", "BadGatewayError", "BadRequestError",
+        "ContentPolicyViolationError", "ContextWindowExceededError", "Exception", "FormatError",
+        "InternalServerError", "JSONDecodeError", "KeyboardInterrupt", "NotFoundError", "PermissionDeniedError",
+        "RateLimitError", "RepeatedFormatError", "RuntimeError", "ServiceUnavailableError", "Timeout",
+        "TimeoutExpired", "UnprocessableEntityError", "UserInterruption", "ValueError",
+        "agent_error", "exit_api", "exit_environment_error", "exit_error", "exit_forfeit", "exit_format",
+        "infrastructure_error", "invalid_agent_message", "timeout", "too_many_errors", "unexpected_error",
+        "unhandled_exception", "user_error",
+    }
+)  # fmt: skip
+"""Ways to fail that the formats name."""
 
 
-@dataclass(slots=True)
-class FileStats:
-    """Raw figures of one recording, counted as the recording tells them; comparable across tools."""
-
-    messages: int = 0
-    tool_calls: int = 0
-    content_chars: int = 0
-    max_tool_output_chars: int = 0
-    user_turns: int = 0
-    """Exchanges (steps in trajectory formats)."""
-    api_calls: int = 0
-    compactions: int = 0
-    evictions: int = 0
-    bad_lines: int = 0
-    odd_lines: int = 0
-    peak_context: int = 0
-    """Largest input total of one call, tokens."""
-    usage: dict[str, int] = field(default_factory=dict)
-    """Sums by the format's own names."""
-    sessions: int = 0
-
-
-class Reader(Protocol):
-    """Reads one format."""
-
-    format: ClassVar[str]
-    """Its name; also the `source` of the events."""
-
-    @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
-        """Whether a file that begins with *head* (at most 64 kB) is of this format."""
-        ...
-
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Where the tool keeps its recordings on this machine; may not exist."""
-        ...
-
-    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the file in order. Raises `SourceError` only when nothing of it can be read."""
-        ...
+def ending(status: str, *, finished: frozenset[str]) -> str:
+    """*status* where it is one of *finished*, `error: …` for a known failure, else `error: other`."""
+    if status in finished:
+        return status
+    return f"error: {status}" if status in FAILURES else "error: other"

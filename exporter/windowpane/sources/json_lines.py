@@ -7,8 +7,10 @@ second look with the standard library, so everything `json` accepts is accepted 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -16,8 +18,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.base import MAXIMUM_RECORD_BYTES
-from windowpane.sources.reading import Reading
+from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, ProblemLog
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SKIP_BYTES: Final = 2**20
@@ -28,7 +29,7 @@ _decode: Final = msgspec.json.Decoder().decode
 _slow: Final = json.JSONDecoder()
 
 
-class Row(NamedTuple):
+class JsonRow(NamedTuple):
     """One JSON object of a file, or the place where one was lost."""
 
     line: int
@@ -40,7 +41,7 @@ class Row(NamedTuple):
     """The lost line has no end: the file was cut, or is still being written."""
 
 
-def rows_of_head(head: bytes) -> list[dict[str, Any]]:
+def head_rows(head: bytes) -> list[dict[str, Any]]:
     """The objects on the first lines of a file, for telling its format; anything else is passed over."""
     lines = head.removeprefix(_BYTE_ORDER_MARK).split(b"\n")[:HEAD_LINES]
     found = []
@@ -52,7 +53,7 @@ def rows_of_head(head: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def rows(path: Path, reading: Reading, *, limit_bytes: int = MAXIMUM_RECORD_BYTES) -> Iterator[Row]:
+def rows(path: Path, reading: ProblemLog, *, limit_bytes: int = MAXIMUM_RECORD_BYTES) -> Iterator[JsonRow]:
     """The objects of *path* in order; what is wrong goes to *reading*.
 
     Raises `SourceError` when the file cannot be opened.
@@ -65,12 +66,12 @@ def rows(path: Path, reading: Reading, *, limit_bytes: int = MAXIMUM_RECORD_BYTE
         yield from _rows(file, reading, limit_bytes)
 
 
-def rows_in(lines: bytes, reading: Reading, *, after_line: int) -> Iterator[Row]:
+def parse_rows(lines: bytes, reading: ProblemLog, *, after_line: int) -> Iterator[JsonRow]:
     """The objects of whole *lines*, the first of which follows line number *after_line* of its file."""
     return _rows(BytesIO(lines), reading, MAXIMUM_RECORD_BYTES, after_line)
 
 
-def _rows(file: BinaryIO, reading: Reading, limit_bytes: int, after_line: int = 0) -> Iterator[Row]:
+def _rows(file: BinaryIO, reading: ProblemLog, limit_bytes: int, after_line: int = 0) -> Iterator[JsonRow]:
     number = after_line
     readline = file.readline
     while True:
@@ -78,7 +79,7 @@ def _rows(file: BinaryIO, reading: Reading, limit_bytes: int, after_line: int = 
             raw = readline(limit_bytes + 1)
         except OSError as error:
             reading.bad_line(number + 1, f"cannot be read: {error.strerror}")
-            yield Row(number + 1, None, "cannot be read")
+            yield JsonRow(number + 1, None, "cannot be read")
             return
         if not raw:
             return
@@ -95,12 +96,12 @@ def _rows(file: BinaryIO, reading: Reading, limit_bytes: int, after_line: int = 
             yield from _second_look(raw, reading, number)
             continue
         if isinstance(value, dict):
-            yield Row(number, value)
+            yield JsonRow(number, value)
         else:
             reading.odd_line(number, "", f"expected a JSON object, got {_kind(value)}")
 
 
-def _too_long(file: BinaryIO, reading: Reading, number: int, limit_bytes: int) -> Row:
+def _too_long(file: BinaryIO, reading: ProblemLog, number: int, limit_bytes: int) -> JsonRow:
     """Skip the rest of a line over the cap without keeping it."""
     while True:
         piece = file.readline(_SKIP_BYTES)
@@ -108,10 +109,10 @@ def _too_long(file: BinaryIO, reading: Reading, number: int, limit_bytes: int) -
             break
     problem = f"line of more than {limit_bytes:,} bytes skipped"
     reading.bad_line(number, problem)
-    return Row(number, None, problem)
+    return JsonRow(number, None, problem)
 
 
-def _second_look(raw: bytes, reading: Reading, number: int) -> Iterator[Row]:
+def _second_look(raw: bytes, reading: ProblemLog, number: int) -> Iterator[JsonRow]:
     """Save what can be saved of a line that is not one plain JSON text."""
     stripped = raw.strip(b"\0 \t\r\n")
     if not stripped:
@@ -121,7 +122,7 @@ def _second_look(raw: bytes, reading: Reading, number: int) -> Iterator[Row]:
     remarks = []
     if b"\0" in stripped:
         reading.bad_line(number, "NUL bytes within the line: binary data, not text")
-        yield Row(number, None, "binary data")
+        yield JsonRow(number, None, "binary data")
         return
     if len(stripped) < len(raw.strip()):
         remarks.append("NUL bytes around the record dropped")
@@ -140,11 +141,11 @@ def _second_look(raw: bytes, reading: Reading, number: int) -> Iterator[Row]:
         reading.bad_line(number, "; ".join(remarks), used=not problem)
     for value in objects:
         if isinstance(value, dict):
-            yield Row(number, value)
+            yield JsonRow(number, value)
         else:
             reading.odd_line(number, "", f"expected a JSON object, got {_kind(value)}")
     if problem:
-        yield Row(number, None, remarks[-1], last=not raw.endswith(b"\n"))
+        yield JsonRow(number, None, remarks[-1], last=not raw.endswith(b"\n"))
 
 
 class _Objects(NamedTuple):
@@ -200,3 +201,76 @@ def _kind(value: object) -> str:
     if isinstance(value, str):
         return "a string"
     return "an array" if isinstance(value, list) else "a number"
+
+
+MAXIMUM_TOKENS: Final = 2**40
+"""A larger count is a broken record, not a window."""
+
+EARLIEST: Final = 0.0
+LATEST: Final = 32_503_680_000.0
+"""The year 3000: a later time is a broken record."""
+
+_NOTHING: Final[dict[str, Any]] = {}
+_encoder: Final = json.JSONEncoder(ensure_ascii=False)
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """*value* where it is an object, else an empty one (not to be written to)."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def sequence(value: object) -> list[Any]:
+    """*value* where it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """*value* where it is a string, else the empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """The non-empty strings of an array."""
+    return tuple(item for item in sequence(value) if isinstance(item, str) and item)
+
+
+def count(value: object) -> int:
+    """*value* where it is a possible number of tokens, else 0."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAXIMUM_TOKENS:
+        return value
+    return 0
+
+
+def dollars(value: object) -> float | None:
+    """*value* where it is a possible amount of money, else None."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
+        return float(value)
+    return None
+
+
+def instant(value: object) -> float | None:
+    """Seconds since the epoch of an ISO 8601 time (UTC where it names no zone), else None."""
+    if not isinstance(value, str) or not value:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if EARLIEST <= seconds <= LATEST else None
+
+
+def milliseconds(value: object) -> float | None:
+    """Seconds since the epoch of a number of milliseconds, else None."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return None
+    seconds = value / 1000
+    return seconds if EARLIEST <= seconds <= LATEST else None
+
+
+def as_json(value: object) -> str:
+    """*value* as JSON text, as Python writes it by default but for non-ASCII characters, which stay."""
+    try:
+        return _encoder.encode(value)
+    except RecursionError:
+        return "{}"

@@ -15,15 +15,10 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, runtime_checkable
 
 from windowpane.core.events import Event
-from windowpane.sources.base import (
-    MAXIMUM_RECORD_BYTES,
-    FileStats,
-    Problem,
-    Record,
-    SessionOpened,
-)
-from windowpane.sources.ingest import Ingest, Stage
-from windowpane.sources.jsonlines import rows_in
+from windowpane.sources.json_lines import parse_rows
+from windowpane.sources.playback import DeferredPlayer, PlaybackSettings
+from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, FileStats, Problem
+from windowpane.sources.records import Record, SessionOpened
 from windowpane.sources.transcript import Transcript
 
 PIECE_BYTES: Final = 8 * 2**20
@@ -66,13 +61,13 @@ class FollowedFile:
 
     path: Path
     reader: LineReader
-    ingest: Ingest
+    playback: PlaybackSettings
     offset: int = 0
     """Bytes that were read, to the end of a line."""
     problems: list[Problem] = field(default_factory=list)
     _transcript: Transcript | None = None
-    _stages: dict[str, Stage] = field(default_factory=dict)
-    _current: Stage | None = None
+    _stages: dict[str, DeferredPlayer] = field(default_factory=dict)
+    _current: DeferredPlayer | None = None
     _emitted: list[Event] = field(default_factory=list)
     _line: int = 0
     _mark: _Mark | None = None
@@ -113,7 +108,7 @@ class FollowedFile:
             stats = FileStats()
             self._transcript = self.reader.transcript(self.path, stats=stats, problems=self.problems)
         transcript = self._transcript
-        for record in transcript.feed(rows_in(lines, transcript.reading, after_line=self._line)):
+        for record in transcript.feed(parse_rows(lines, transcript.reading, after_line=self._line)):
             self._take(record)
         self._line += lines.count(b"\n")
 
@@ -121,7 +116,7 @@ class FollowedFile:
         if isinstance(record, SessionOpened):
             stage = self._stages.get(record.session_key)
             if stage is None:
-                stage = Stage(record.session_key, self.reader.format, self.ingest, self._emitted)
+                stage = DeferredPlayer(record.session_key, self.reader.format, self.playback, self._emitted)
                 self._stages[record.session_key] = stage
             self._current = stage
         if self._current is not None:

@@ -1,7 +1,7 @@
 """Recordings that are one JSON document: loading them whole, telling them apart, and reading their fields.
 
-Nothing a document holds is trusted: an object is wrapped as an `Item`, which knows its place in the document,
-and a field of the wrong type is noted as a `Problem` and read as absent. Problems name types and places, never
+Nothing a document holds is trusted: an object is wrapped as a `JsonObject`, which knows its path in the document,
+and a field of the wrong type is reported as a `Problem` and read as absent. Problems name types and paths, never
 values: what an agent said is private.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.base import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem
+from windowpane.sources.reader import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem
 
 MAXIMUM_PROBLEMS: Final = 200
 """Reported for one document; the rest is counted in the statistics only."""
@@ -32,7 +32,7 @@ _LATEST_SECONDS: Final = 4_102_444_800.0
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class Notes:
+class DocumentLog:
     """What is wrong with one document, collected for its reader's caller."""
 
     def __init__(self, path: Path, stats: FileStats, problems: list[Problem]) -> None:
@@ -66,12 +66,12 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JsonObject:
     """One JSON object and its place in the document, such as `simulations[2].messages[0]`."""
 
     value: dict[str, Any]
     where: str
-    notes: Notes
+    notes: DocumentLog
 
     def has(self, key: str) -> bool:
         """Whether the field is there with any value but null."""
@@ -128,14 +128,14 @@ class Item:
             return None
         return seconds
 
-    def item(self, key: str) -> Item:
+    def item(self, key: str) -> JsonObject:
         """A nested object; an empty one when it is absent or something else."""
         value = self.value.get(key)
         if value is not None and not isinstance(value, dict):
             self.wrong(key, "an object", value)
-        return Item(value if isinstance(value, dict) else {}, self.at(key), self.notes)
+        return JsonObject(value if isinstance(value, dict) else {}, self.at(key), self.notes)
 
-    def items(self, key: str) -> Iterator[Item]:
+    def items(self, key: str) -> Iterator[JsonObject]:
         """The objects of a list; entries that are none are noted and skipped."""
         value = self.value.get(key)
         if value is None:
@@ -154,12 +154,12 @@ class Item:
         self.notes.bad(self.at(key), f"expected {expected}, got {kind_of(value)}")
 
 
-def items_of(values: list[Any], where: str, notes: Notes) -> Iterator[Item]:
+def items_of(values: list[Any], where: str, notes: DocumentLog) -> Iterator[JsonObject]:
     """The objects of a list; entries that are none are noted and skipped."""
     for index, value in enumerate(values):
         place = f"{where}[{index}]"
         if isinstance(value, dict):
-            yield Item(value, place, notes)
+            yield JsonObject(value, place, notes)
         else:
             notes.bad(place, f"expected an object, got {kind_of(value)}")
 
@@ -177,7 +177,7 @@ def kind_of(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-def load_document(path: Path, notes: Notes) -> Any:
+def load_document(path: Path, notes: DocumentLog) -> Any:
     """The document as plain JSON types. Raises `SourceError`, with line and column, when it is none."""
     text = _text(_raw(path, notes), notes)
     try:
@@ -193,13 +193,13 @@ def load_document(path: Path, notes: Notes) -> Any:
         notes.fail(f"not a JSON document: {error}")
 
 
-def load_list(path: Path, notes: Notes, *, of: str) -> Item:
+def load_list(path: Path, notes: DocumentLog, *, of: str) -> JsonObject:
     """A document that holds a list named *of*, or is that list; the list is a field of the object either way.
 
     Raises `SourceError` when there is no such list; an empty one is noted.
     """
     document = load_document(path, notes)
-    holder = Item(document if isinstance(document, dict) else {of: document}, "", notes)
+    holder = JsonObject(document if isinstance(document, dict) else {of: document}, "", notes)
     values = holder.value.get(of)
     if not isinstance(values, list):
         notes.fail(f"expected a list of {of}, or an object with one, got {kind_of(document)}")
@@ -208,7 +208,7 @@ def load_list(path: Path, notes: Notes, *, of: str) -> Item:
     return holder
 
 
-def _raw(path: Path, notes: Notes) -> bytes:
+def _raw(path: Path, notes: DocumentLog) -> bytes:
     try:
         if not path.is_file():
             notes.fail("no such file" if not path.exists() else "not a file")
@@ -224,7 +224,7 @@ def _raw(path: Path, notes: Notes) -> bytes:
     return raw
 
 
-def _text(raw: bytes, notes: Notes) -> str:
+def _text(raw: bytes, notes: DocumentLog) -> str:
     """The document's text; bytes that are not of its encoding are replaced and noted."""
     encoding = json.detect_encoding(raw)
     try:
@@ -277,3 +277,64 @@ def compact(value: object) -> str:
 def record_digest(value: object) -> str:
     """A short digest of a record, to tell documents without ids apart. It is not keyed and never shown."""
     return blake2b(compact(value).encode(), digest_size=8).hexdigest()
+
+
+MAXIMUM_DEPTH: Final = 4
+
+_MARK: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:"]', re.DOTALL)
+
+
+def shape_of(head: bytes) -> frozenset[str]:
+    """The paths of the fields in *head*, such as `info.exit_status` or `[].traj[].role`.
+
+    Only the first entry of a list is looked into, and nothing deeper than four levels. Empty when *head* does not
+    begin one JSON object or list, or when more than one document begins in it (JSON Lines).
+    """
+    text = head.decode(json.detect_encoding(head), "replace").lstrip()
+    paths: set[str] = set()
+    if text[:1] not in ("{", "["):
+        return frozenset()
+    stack: list[str | None] = []
+    """Prefix of the fields of each open container; None in what is not looked into."""
+    key = pending = ""
+    opened = False
+    for match in _MARK.finditer(text):
+        mark = match.group()
+        if mark == '"':
+            break
+        if not stack and opened:
+            return frozenset()
+        if mark in "{[":
+            opened = True
+            stack.append(_prefix(stack, key, opens_list=mark == "["))
+            key = pending = ""
+        elif mark in "}]":
+            if not stack:
+                return frozenset()
+            stack.pop()
+        elif mark == ",":
+            _next_entry(stack)
+        elif mark == ":":
+            key = pending
+            if stack and stack[-1] is not None:
+                paths.add(stack[-1] + key)
+        else:
+            pending = mark[1:-1]
+    return frozenset(paths)
+
+
+def _prefix(stack: list[str | None], key: str, *, opens_list: bool) -> str | None:
+    """The prefix of the fields in a container that opens; None below the depth or the first entry."""
+    outer = stack[-1] if stack else ""
+    if outer is None or len(stack) >= MAXIMUM_DEPTH:
+        return None
+    here = outer if outer.endswith("[]") else outer + key
+    if opens_list:
+        return here + "[]"
+    return here + "." if here else ""
+
+
+def _next_entry(stack: list[str | None]) -> None:
+    """After the first entry of a list, the others are not looked into."""
+    if stack and stack[-1] is not None and stack[-1].endswith("[]"):
+        stack[-1] = None

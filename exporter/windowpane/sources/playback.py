@@ -1,9 +1,13 @@
-"""Plays one session's records into its tracker."""
+"""Plays the records of a recording into session trackers, the same events every time.
+
+What an event says, its number and its id depend only on the records before it, so a longer recording of a session
+continues the events of a shorter one. Nothing here reads a clock or a file.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from typing import Final, Protocol
@@ -22,19 +26,120 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import STANDING_TYPES, ContentType, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex
-from windowpane.sources.base import (
+from windowpane.sources.compaction import Replacement, replacement_of
+from windowpane.sources.records import (
     Broken,
     Cleared,
     Compacted,
-    Content,
+    ContentAdded,
+    ContentRemoved,
     LimitStated,
     ModelCalled,
     Record,
-    Removed,
     SessionClosed,
     SessionOpened,
 )
-from windowpane.sources.compaction import Replacement, replacement_of
+
+MAXIMUM_HELD: Final = 2_000
+"""Records held back at most until the session's model is known."""
+
+
+def session_keys(records: Iterable[Record]) -> tuple[str, ...]:
+    """The sessions of a recording, in the order in which they begin."""
+    keys: dict[str, None] = {}
+    for record in records:
+        if isinstance(record, SessionOpened):
+            keys[record.session_key] = None
+    return tuple(keys)
+
+
+def session_events(
+    records: Iterable[Record], *, key: str, source: str, playback: PlaybackSettings
+) -> Iterator[Event]:
+    """The whole event sequence of one session of a recording; the other sessions' records are passed over."""
+    emitted: list[Event] = []
+    stage = DeferredPlayer(key, source, playback, emitted)
+    for record in records:
+        stage.take(record)
+        if emitted:
+            yield from emitted
+            emitted.clear()
+    stage.finish()
+    yield from emitted
+
+
+class DeferredPlayer:
+    """Holds a session's first records back until its model and limit are known, then plays."""
+
+    def __init__(self, key: str, source: str, playback: PlaybackSettings, emitted: list[Event]) -> None:
+        self._key = key
+        self._source = source
+        self._playback = playback
+        self._emitted = emitted
+        self._on = False
+        self._opened: SessionOpened | None = None
+        self._held: list[Record] = []
+        self._player: SessionPlayer | None = None
+
+    def take(self, record: Record) -> None:
+        """One record of the recording, of this session or another."""
+        if isinstance(record, SessionOpened):
+            self._on = record.session_key == self._key
+            if self._on and self._opened is None:
+                self._opened = record
+        if not self._on:
+            return
+        if self._player is not None:
+            self._player.play(record)
+            return
+        self._held.append(record)
+        if _settles(record) or len(self._held) >= MAXIMUM_HELD:
+            self._begin()
+
+    def flush(self) -> None:
+        """Let go what has come so far; more may follow."""
+        if self._player is not None:
+            self._player.finish()
+
+    def finish(self) -> None:
+        """No more records: play what is held back and let everything go."""
+        if self._player is None and self._opened is not None:
+            self._begin()
+        if self._player is not None:
+            self._player.finish()
+
+    def _begin(self) -> None:
+        opened = self._opened
+        assert opened is not None
+        model = next((_model_of(record) for record in self._held if _model_of(record)), self._playback.model)
+        limit = next((_limit_of(record) for record in self._held if _limit_of(record)), None)
+        parent = opened.parent_key
+        self._player = SessionPlayer(
+            opened,
+            session_id=session_id_of(self._source, opened.session_key),
+            parent_session_id=None if parent is None else session_id_of(self._source, parent),
+            source=self._source,
+            model=model,
+            stated_limit=limit,
+            playback=self._playback,
+            emit=self._emitted.extend,
+        )
+        held, self._held = self._held, []
+        for record in held:
+            self._player.play(record)
+
+
+def _settles(record: Record) -> bool:
+    return bool(_model_of(record)) or isinstance(record, ModelCalled | SessionClosed)
+
+
+def _model_of(record: Record) -> str:
+    return record.model if isinstance(record, SessionOpened | ModelCalled) else ""
+
+
+def _limit_of(record: Record) -> int | None:
+    return record.limit_tokens if isinstance(record, SessionOpened | LimitStated) else None
+
 
 PLACEHOLDER_TOKENS: Final = 8
 """What an agent writes in the place of a tool result it cleared; its text is not recorded."""
@@ -63,7 +168,7 @@ class FidelityProbe(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ingest:
+class PlaybackSettings:
     """What playing needs of the world."""
 
     digest: Digester
@@ -96,19 +201,19 @@ class SessionPlayer:
         source: str,
         model: str,
         stated_limit: int | None,
-        ingest: Ingest,
+        playback: PlaybackSettings,
         emit: Callable[[list[Event]], None],
     ) -> None:
-        self._ingest = ingest
+        self._playback = playback
         self._model = model
         self._stated = stated_limit
-        self._counter = ingest.counter_for(model)
+        self._counter = playback.counter_for(model)
         self._references = ReferenceIndex()
         self._blocks: dict[str, list[str]] = {}
         self._at = opened.at
         info = SessionInfo(
             session_id,
-            ingest.agent or opened.agent,
+            playback.agent or opened.agent,
             model,
             source,
             f"{source}:{session_id}",
@@ -117,9 +222,9 @@ class SessionPlayer:
         self.tracker = SessionTracker(
             info,
             emit=emit,
-            digest=ingest.digest,
+            digest=playback.digest,
             limits=self._limits(),
-            settings=ingest.settings,
+            settings=playback.settings,
             next_limit=self._next_limit,
         )
         self.tracker.start(opened.at)
@@ -148,7 +253,7 @@ class SessionPlayer:
             self._state_limit(record.limit_tokens)
 
     @_play.register
-    def _(self, record: Content) -> None:
+    def _(self, record: ContentAdded) -> None:
         tokens, source = self._count(record)
         block = self.tracker.add(
             record.content_type,
@@ -177,8 +282,8 @@ class SessionPlayer:
     def _(self, record: ModelCalled) -> None:
         self._use_model(record.model)
         cost = record.cost_dollars
-        if cost is None and record.usage is not None and self._ingest.catalog is not None:
-            cost = self._ingest.catalog.cost_dollars(self._model, record.usage, self._at)
+        if cost is None and record.usage is not None and self._playback.catalog is not None:
+            cost = self._playback.catalog.cost_dollars(self._model, record.usage, self._at)
         self.tracker.end_turn(
             record.usage,
             cost_dollars=cost,
@@ -188,7 +293,7 @@ class SessionPlayer:
         )
 
     @_play.register
-    def _(self, record: Removed) -> None:
+    def _(self, record: ContentRemoved) -> None:
         tracker = self.tracker
         evicted: list[EvictedBlock] = []
         stand_ins: list[Block] = []
@@ -249,13 +354,13 @@ class SessionPlayer:
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _count(self, record: Content) -> tuple[int, CountSource]:
+    def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
         if record.tokens is not None:
             return record.tokens, "usage"
         tokens = self._counter.count(record.text) if record.text else 0
         if not record.media:
             return tokens, self._counter.source
-        flat = MEDIA_TOKENS if self._ingest.media_tokens is None else self._ingest.media_tokens(self._model)
+        flat = MEDIA_TOKENS if self._playback.media_tokens is None else self._playback.media_tokens(self._model)
         return tokens + record.media * flat, "estimate"
 
     def _kept(self, record: Compacted) -> frozenset[str]:
@@ -267,7 +372,7 @@ class SessionPlayer:
         return frozenset(kept)
 
     def _evaluate(self, record: Compacted, replacement: Replacement, event: Event) -> None:
-        if self._ingest.evaluate is None:
+        if self._playback.evaluate is None:
             return
         if not record.summary:
             reason = "the text of the summary was not recorded"
@@ -275,8 +380,8 @@ class SessionPlayer:
             unknown = FidelityEvaluated("probe", None, coverage, of=event.event_id, reason=reason)
             self.tracker.record(unknown, self._at)
             return
-        judged = self._ingest.evaluate(
-            replacement.judged, list(self.tracker.window), digest=self._ingest.digest, of=event.event_id
+        judged = self._playback.evaluate(
+            replacement.judged, list(self.tracker.window), digest=self._playback.digest, of=event.event_id
         )
         if judged is not None:
             self.tracker.record(judged, self._at)
@@ -284,7 +389,7 @@ class SessionPlayer:
     def _use_model(self, model: str) -> None:
         if model and model != self._model:
             self._model = model
-            self._counter = self._ingest.counter_for(model)
+            self._counter = self._playback.counter_for(model)
             self.tracker.set_model(model, self._limits(), self._at)
 
     def _state_limit(self, limit_tokens: int) -> None:
@@ -297,20 +402,20 @@ class SessionPlayer:
 
     def _limits(self) -> WindowLimits | None:
         """The user's word, else the recording's, else the catalog's."""
-        thresholds = self._ingest.thresholds
-        if self._ingest.limit_tokens is not None:
-            return WindowLimits.of(self._ingest.limit_tokens, "given", thresholds=thresholds)
+        thresholds = self._playback.thresholds
+        if self._playback.limit_tokens is not None:
+            return WindowLimits.of(self._playback.limit_tokens, "given", thresholds=thresholds)
         if self._stated:
             return WindowLimits.of(self._stated, "provider", thresholds=thresholds)
-        if self._ingest.catalog is None or not self._model:
+        if self._playback.catalog is None or not self._model:
             return None
-        known = self._ingest.catalog.lookup(self._model)
+        known = self._playback.catalog.lookup(self._model)
         if known is None or known.limit_tokens is None:
             return None
         return WindowLimits.of(known.limit_tokens, "catalogue", thresholds=thresholds)
 
     def _next_limit(self, above: int) -> int | None:
-        catalog = self._ingest.catalog
+        catalog = self._playback.catalog
         return None if catalog is None else catalog.next_limit(self._model, above)
 
 

@@ -14,20 +14,73 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from windowpane.core.events import Usage
-from windowpane.sources.base import Content, FileStats, ModelCalled, Problem, Record, SessionClosed, SessionOpened
-from windowpane.sources.chat import Chat, stop_reason_of, usage_of
-from windowpane.sources.documents import (
-    Item,
-    Notes,
+from windowpane.sources.json_document import (
+    MAXIMUM_NAME_CHARS,
+    DocumentLog,
+    JsonObject,
     compact,
     document_key,
     items_of,
+    kind_of,
+    load_document,
     load_list,
     record_digest,
+    shape_of,
 )
-from windowpane.sources.endings import ending
-from windowpane.sources.openai_chat import unique_key
-from windowpane.sources.shapes import shape_of
+from windowpane.sources.openai_chat import Chat, conversation, stop_reason_of, usage_of
+from windowpane.sources.reader import FileStats, Problem
+from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
+
+
+class TauBenchReader:
+    """tau-bench: a list of results, each with the trajectory of one trial of one task."""
+
+    format: ClassVar[str] = "tau_bench"
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """A list of objects with a task and a trajectory."""
+        del path
+        paths = shape_of(head)
+        return "[].task_id" in paths and ("[].traj" in paths or {"[].reward", "[].info"} <= paths)
+
+    @staticmethod
+    def default_paths() -> tuple[Path, ...]:
+        """Nowhere in particular."""
+        return ()
+
+    def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
+        """One session a result. Raises `SourceError` when the file is no list."""
+        notes = DocumentLog(path, stats, problems)
+        document = load_document(path, notes)
+        if not isinstance(document, list):
+            notes.fail(f"expected a list of results, got {kind_of(document)}")
+        if not document:
+            notes.odd("", "the list of results is empty")
+        dump = record_digest(document[0]) if document else ""
+        seen: dict[str, int] = {}
+        for result in items_of(document, "", notes):
+            if not isinstance(result.value.get("traj"), list):
+                result.wrong("traj", "a list of messages", result.value.get("traj"))
+                continue
+            stats.sessions += 1
+            trial = result.name("trial") or "0"
+            key = unique_key(document_key(result.name("task_id"), trial=trial, digest=dump), seen, result)
+            yield SessionOpened(key, "tau-bench")
+            chat = Chat(stats, calls_are_content=True)
+            yield from conversation(result.items("traj"), chat, stats)
+            failed = result.item("info").has("error")
+            yield SessionClosed("error: other" if failed else "completed")
+
+
+def unique_key(key: str, seen: dict[str, int], item: JsonObject) -> str:
+    """*key*, numbered from its second use on in a document, which is noted."""
+    seen[key] = seen.get(key, 0) + 1
+    if seen[key] == 1:
+        return key
+    item.notes.odd(item.where, f"its session has the same id as another of the document, number {seen[key]}")
+    return f"{key[: MAXIMUM_NAME_CHARS - 10]}-{seen[key]}"
+
 
 FINISHED: Final = frozenset({"user_stop", "agent_stop", "max_steps"})
 _RUN_PATHS: Final = frozenset({"simulations", "info.user_info", "info.agent_info", "info.num_trials"})
@@ -53,7 +106,7 @@ class Tau2Reader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """One session a simulation. Raises `SourceError` when the file holds no list of simulations."""
-        notes = Notes(path, stats, problems)
+        notes = DocumentLog(path, stats, problems)
         run = load_list(path, notes, of="simulations")
         simulations = run.value["simulations"]
         dump = record_digest(simulations[0]) if simulations else ""
@@ -79,7 +132,7 @@ class Tau2Reader:
 class _Setting:
     """What all simulations of a run share: agent, model, policy and tools."""
 
-    def __init__(self, run: Item) -> None:
+    def __init__(self, run: JsonObject) -> None:
         info = run.item("info")
         agent, environment = info.item("agent_info"), info.item("environment_info")
         self.agent = agent.name("implementation") or "tau2-bench"
@@ -87,12 +140,12 @@ class _Setting:
         self._policy = environment.text("policy")
         self._tools = [compact(tool.value) for tool in environment.items("tool_defs")]
 
-    def contents(self, at: float | None) -> Iterator[Content]:
+    def contents(self, at: float | None) -> Iterator[ContentAdded]:
         """What stands in the agent's window before the first message, as far as the run records it."""
         if self._policy:
-            yield Content("system_prompt", self._policy, at=at)
+            yield ContentAdded("system_prompt", self._policy, at=at)
         for tool in self._tools:
-            yield Content("tool_definition", tool, at=at)
+            yield ContentAdded("tool_definition", tool, at=at)
 
 
 class _Simulation:
@@ -102,7 +155,7 @@ class _Simulation:
         self._stats = stats
         self._chat = Chat(stats, calls_are_content=True)
 
-    def read(self, simulation: Item) -> Iterator[Record]:
+    def read(self, simulation: JsonObject) -> Iterator[Record]:
         """The records of all messages."""
         for index, message in enumerate(simulation.items("messages")):
             role = self._chat.role(message)
@@ -120,18 +173,18 @@ class _Simulation:
             else:
                 yield from self._chat.contents(message, role, at)
 
-    def _user(self, message: Item, at: float | None) -> Iterator[Record]:
+    def _user(self, message: JsonObject, at: float | None) -> Iterator[Record]:
         self._stats.user_turns += 1
         self._sum("user", message)
         if not message.value.get("tool_calls"):
             yield from self._chat.contents(message, "user", at)
 
-    def _result(self, message: Item, at: float | None) -> Iterator[Record]:
+    def _result(self, message: JsonObject, at: float | None) -> Iterator[Record]:
         contents = list(self._chat.contents(message, "tool", at))
         if message.text("requestor") != "user":
             yield from contents
 
-    def _called(self, message: Item, at: float | None, *, opens: bool) -> ModelCalled:
+    def _called(self, message: JsonObject, at: float | None, *, opens: bool) -> ModelCalled:
         usage = self._sum("agent", message)
         if not (opens and usage is None):
             self._stats.api_calls += 1
@@ -143,7 +196,7 @@ class _Simulation:
             at=at,
         )
 
-    def _sum(self, side: str, message: Item) -> Usage | None:
+    def _sum(self, side: str, message: JsonObject) -> Usage | None:
         usage = usage_of(message)
         if usage is None:
             return None
