@@ -1,7 +1,7 @@
 """What a reader of recordings yields, and what it reports.
 
 A reader turns one format into `Record`s: plain statements of what the recording says, in order, without
-token counts, window state or ids of ours. `sources.ingest` plays them into a `SessionTracker`. A reader
+token counts, window state or ids of ours. `sources.playback` plays them into a `SessionTracker`. A reader
 never raises for a bad record: it notes a `Problem` with file and line and goes on.
 """
 
