@@ -84,7 +84,7 @@ def message() -> AlertMessage:
 def by_hand(channel: Any, clock: ManualClock, outbox: Outbox, **quiet: QuietHours) -> Notifier:
     """A notifier whose thread is never started: the test calls `deliver_due`."""
     settings = DeliverySettings(group_seconds=0.0, retry_seconds=5.0)
-    notifier = Notifier([channel], outbox, settings=settings, clock=clock, quiet=quiet)
+    notifier = Notifier([channel], outbox, settings=settings, clock=clock, quiet_hours=quiet)
     notifier.start = lambda: None  # type: ignore[method-assign]
     return notifier
 
@@ -95,7 +95,7 @@ class TestSlow:
     ) -> None:
         """While the service holds its answer back, queueing goes on at once; in the end each arrives once."""
         service.go.clear()
-        settings = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_a_minute=6_000)
+        settings = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_per_minute=6_000)
         told: list[Event] = []
         notifier = Notifier(
             [channel_for(f"json://{service.address}")], Outbox(None), settings=settings, emit=told.extend
@@ -125,13 +125,13 @@ class TestSlow:
         notifier = by_hand(AlertmanagerChannel(f"alertmanager://{service.address}"), clock, outbox)
         notifier.write([fired()])
         notifier.deliver_due()
-        assert outbox.waiting() == 1
+        assert outbox.pending_count() == 1
         service.go.set()
         monkeypatch.setattr(channels, "SEND_SECONDS", 10.0)
         clock.advance(6)
 
         assert notifier.deliver_due() == 1
-        assert outbox.waiting() == 0
+        assert outbox.pending_count() == 0
         notifier.close()
 
 
@@ -155,7 +155,7 @@ class TestPatience:
 
         assert early == 1
         assert len(service.arrived) == 2
-        assert outbox.waiting() == 0
+        assert outbox.pending_count() == 0
 
     @pytest.mark.parametrize(
         ("header", "seconds"),
@@ -223,7 +223,7 @@ class TestFullDisk:
         notifier.write([fired()])
         notifier.deliver_due()
 
-        assert notifier._pause(*notifier._deliveries.values()) == 5.0
+        assert notifier._pause(*notifier._workers.values()) == 5.0
         assert Broken.tries == 1
         notifier.close()
 
@@ -290,7 +290,7 @@ class Slow:
         if not hangs:
             self.go.set()
 
-    def wants(self, _message: AlertMessage) -> bool:
+    def accepts(self, _message: AlertMessage) -> bool:
         return True
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
@@ -299,7 +299,7 @@ class Slow:
         self.sent += [message.session_id for message in messages]
 
 
-AT_ONCE = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_a_minute=6_000)
+AT_ONCE = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_per_minute=6_000)
 
 
 def notifier_threads() -> list[threading.Thread]:
@@ -353,7 +353,7 @@ def test_closing_waits_no_longer_than_it_is_told_for_channels_that_hang(tmp_path
     begun = time.monotonic()
     notifier.close(timeout_seconds=0.3)
     took = time.monotonic() - begun
-    waiting = Outbox(path).waiting()
+    waiting = Outbox(path).pending_count()
     for channel in channels:
         channel.go.set()
     wait_until(lambda: not notifier_threads(), what="the threads end")

@@ -81,14 +81,14 @@ def test_what_a_killed_agent_could_not_say_is_said_by_serve(
         agent.send_signal(signal.SIGKILL)
         assert agent.wait(30) == -signal.SIGKILL
     with closing(Outbox(path)) as outbox:
-        assert outbox.waiting() > 0
+        assert outbox.pending_count() > 0
     accepted: list[Any] = []
     up = receiver(port, accepted)
     command = [sys.executable, "-m", "windowpane", "serve", "--port", "0", "--store", str(path)]
     serving = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     try:
         with closing(Outbox(path)) as outbox:
-            wait_until(lambda: outbox.waiting() == 0, timeout_seconds=90, what="an empty outbox")
+            wait_until(lambda: outbox.pending_count() == 0, timeout_seconds=90, what="an empty outbox")
     finally:
         serving.send_signal(signal.SIGTERM)
         assert serving.wait(30) == 0

@@ -38,7 +38,7 @@ from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import ConfigurationError
 
 Wait = Callable[..., None]
-FAST = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_a_minute=6_000)
+FAST = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_per_minute=6_000)
 SUMMARY = "Utilization 93% (119k of 128k tokens), at or above 90% for 3 turns"
 
 
@@ -97,7 +97,7 @@ class Memory:
         self.sent: list[list[AlertMessage]] = []
         self.attempts = 0
 
-    def wants(self, message: AlertMessage) -> bool:
+    def accepts(self, message: AlertMessage) -> bool:
         return True
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
@@ -423,7 +423,7 @@ def test_alerts_of_one_session_go_together() -> None:
 def test_a_channel_is_not_flooded() -> None:
     """Beyond the limit messages wait, and are sent as the minute allows; none is lost."""
     channel, clock = Memory(), Clock()
-    notifier = by_hand(channel, clock, group_seconds=0, messages_a_minute=5)
+    notifier = by_hand(channel, clock, group_seconds=0, messages_per_minute=5)
 
     notifier.write([fired(session=f"s{i}") for i in range(12)])
     notifier.deliver_due()
@@ -468,9 +468,9 @@ def test_severity_routes(tmp_path: Path) -> None:
     over = message_of(resolved(severity="info"))
     assert info is not None and warning is not None and critical is not None and over is not None  # noqa: PT018
 
-    assert [quiet.wants(message) for message in (info, warning, critical)] == [False, False, True]
-    assert all(all_.wants(message) for message in (info, warning, critical, over))
-    assert not channel_for("json://127.0.0.1:1", min_severity="info").wants(over)
+    assert [quiet.accepts(message) for message in (info, warning, critical)] == [False, False, True]
+    assert all(all_.accepts(message) for message in (info, warning, critical, over))
+    assert not channel_for("json://127.0.0.1:1", min_severity="info").accepts(over)
 
 
 def test_the_log_channel_writes_one_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -536,7 +536,7 @@ def test_the_outbox_is_bounded_and_private(tmp_path: Path) -> None:
     for i in range(50):
         notifier.write([fired(session=f"s{i}")])
 
-    assert outbox.waiting() == 10
+    assert outbox.pending_count() == 10
     assert path.stat().st_mode & 0o777 == 0o600
     notifier.close()
 

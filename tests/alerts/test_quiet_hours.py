@@ -35,7 +35,7 @@ class Recorder:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def wants(self, message: AlertMessage) -> bool:
+    def accepts(self, message: AlertMessage) -> bool:
         return True
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
@@ -68,7 +68,7 @@ def notifier(tmp_path: Path, clock: ManualClock, channel: Recorder) -> Iterator[
             [channel],
             Outbox(tmp_path / "outbox.db"),
             settings=DeliverySettings(group_seconds=0.0),
-            quiet={channel.key: quiet},
+            quiet_hours={channel.key: quiet},
             clock=clock,
         )
     ) as notifier:

@@ -31,7 +31,7 @@ def configured_notifier(
         list(channels),
         Outbox(outbox),
         public_url=config.public_url,
-        quiet={channel.key: QuietHours.parse(hours) for channel, hours in channels.items() if hours},
+        quiet_hours={channel.key: QuietHours.parse(hours) for channel, hours in channels.items() if hours},
         emit=emit,
         count=count,
     )

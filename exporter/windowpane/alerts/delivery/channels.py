@@ -1,8 +1,7 @@
-"""Where alerts are sent: the log, any Apprise URL, Alertmanager.
+"""Channels that alerts are sent to: the log, any Apprise URL, Alertmanager.
 
-A channel sends or raises `DeliveryError`; retrying, grouping and limits are the notifier's. Addresses hold
-secrets, so nothing here logs one or puts one in an error: a channel is known by its kind and a digest of its
-address.
+A channel sends or raises `DeliveryError`; the notifier groups, limits and retries. Addresses hold secrets, so
+they are never logged and never part of an error: a channel is identified by its kind and a digest of its address.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from windowpane.exceptions import ConfigurationError
 
 SEND_SECONDS: Final = 10.0
 FIRING_HOURS: Final = 24
-"""Alertmanager forgets a firing alert after this long without a resolution."""
+"""Hours after which Alertmanager drops a firing alert that was not resolved."""
 
 _log = logging.getLogger("windowpane.alerts")
-_TALKATIVE: Final = ("apprise", "urllib3.connectionpool")
-"""Loggers that write addresses, tokens in paths included."""
+_LEAKING_LOGGERS: Final = ("apprise", "urllib3.connectionpool")
+"""Loggers that write addresses, including tokens in paths."""
 _delivering: ContextVar[bool] = ContextVar("windowpane_delivering", default=False)
 """Apprise copies the context into the threads it sends from."""
 
@@ -42,18 +41,17 @@ _PATH: Final = "notify.channels.url"
 _ALERTMANAGER: Final = "alertmanager://host:9093"
 EXPECTED: Final = "log://, alertmanager://host:port or an Apprise URL"
 _WEBHOOKS: Final = {"http": "json://host:port/path", "https": "jsons://host/path"}
-"""How Apprise writes the address of something that takes JSON."""
-ANSWER_BYTES: Final = 65_536
-"""Of an answer that is read, at most."""
-RETRY_AFTER_SECONDS: Final = 3_600.0
-"""A channel that asks for more patience than this is asked again all the same."""
+"""Apprise's form of a webhook address that accepts JSON."""
+MAXIMUM_RESPONSE_BYTES: Final = 65_536
+MAXIMUM_RETRY_AFTER_SECONDS: Final = 3_600.0
+"""Upper bound of the pause that a channel may request."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Takes a redirect for a refusal: following it would turn the message into a GET and send the login along."""
+    """Treats a redirect as a failure: following it would turn the POST into a GET and forward the credentials."""
 
     def redirect_request(self, *_: object) -> None:
-        """Nothing to follow."""
+        """Follow no redirect."""
         return
 
 
@@ -61,29 +59,29 @@ _OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 class DeliveryError(Exception):
-    """A channel did not take a message; the text says why, without the address."""
+    """A channel rejected a message or cannot be reached; the text gives the reason without the address."""
 
     def __init__(self, reason: str, *, retry_after_seconds: float = 0.0) -> None:
         super().__init__(reason)
         self.retry_after_seconds = retry_after_seconds
-        """How long the channel asked to be left alone; 0 where it did not say."""
+        """Pause that the channel requested; 0 if it did not."""
 
 
 class Channel(Protocol):
-    """Something that takes messages about alerts."""
+    """A receiver of messages about alerts."""
 
     @property
     def key(self) -> str:
-        """Stable identity in the outbox; reveals nothing of the address."""
+        """Stable identity in the outbox, without the address."""
         ...
 
     @property
     def kind(self) -> str:
-        """What it is, such as `log`, `json` or `mailto`; safe as a metric label."""
+        """Kind of channel, such as `log`, `json` or `mailto`; safe as a metric label."""
         ...
 
-    def wants(self, message: AlertMessage) -> bool:
-        """Whether this channel is told about *message* at all."""
+    def accepts(self, message: AlertMessage) -> bool:
+        """Return whether *message* is sent to this channel."""
         ...
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
@@ -97,25 +95,25 @@ class LogChannel:
     kind = "log"
     key = "log"
     in_process = True
-    """Each process writes what it raised itself; in the log of another nobody would look for it."""
+    """Alerts are logged by the process that raised them, never by another one that shares the outbox."""
 
     def __init__(self, *, min_severity: Severity = "info") -> None:
         self._min_severity = min_severity
 
-    def wants(self, message: AlertMessage) -> bool:
-        """Whatever is severe enough, resolutions too."""
-        return _severe(message, self._min_severity)
+    def accepts(self, message: AlertMessage) -> bool:
+        """Accept messages of the minimum severity, and their resolutions."""
+        return _is_severe(message, self._min_severity)
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
-        """One line a message."""
+        """Write one line per message."""
         for message in messages:
-            text = render([message])
+            notification = render([message])
             level = logging.WARNING if message.state == "firing" and message.severity != "info" else logging.INFO
-            _log.log(level, "%s: %s", text.title, text.body.replace("\n", "; "))
+            _log.log(level, "%s: %s", notification.title, notification.body.replace("\n", "; "))
 
 
 class AppriseChannel:
-    """Any of the services Apprise knows, by URL."""
+    """Any service that Apprise supports, by URL."""
 
     def __init__(self, url: str, *, min_severity: Severity = "warning") -> None:
         self.kind = urlsplit(url).scheme.lower()
@@ -123,24 +121,27 @@ class AppriseChannel:
         self._min_severity = min_severity
         self._apprise = _load_apprise(url, self.kind)
 
-    def wants(self, message: AlertMessage) -> bool:
-        """Whatever is severe enough; that an informational alert is over is told to nobody."""
-        passed = message.state == "resolved" and message.severity == "info"
-        return _severe(message, self._min_severity) and not passed
+    def accepts(self, message: AlertMessage) -> bool:
+        """Accept messages of the minimum severity, except resolutions of informational alerts."""
+        is_info_resolution = message.state == "resolved" and message.severity == "info"
+        return _is_severe(message, self._min_severity) and not is_info_resolution
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
-        """One notification for all messages."""
-        text = render(messages)
-        with _quiet():
+        """Send one notification for all messages."""
+        notification = render(messages)
+        with _without_leaks():
             accepted = self._apprise.notify(
-                title=text.title, body=text.body, notify_type=_notify_type(messages), body_format="text"
+                title=notification.title,
+                body=notification.body,
+                notify_type=_notify_type(messages),
+                body_format="text",
             )
         if not accepted:
             raise DeliveryError(f"the {self.kind} service cannot be reached or did not accept it")
 
 
 class AlertmanagerChannel:
-    """Alertmanager's API v2: one alert a (session, alert), ended when it resolves."""
+    """Alertmanager's API v2: one alert per session and rule, which ends when it resolves."""
 
     kind = "alertmanager"
 
@@ -149,30 +150,30 @@ class AlertmanagerChannel:
     ) -> None:
         parts = _parsed(url)
         if not parts.hostname:
-            raise ConfigurationError(_PATH, "names no host", expected=_ALERTMANAGER)
+            raise ConfigurationError(_PATH, "has no host", expected=_ALERTMANAGER)
         self.key = _key(self.kind, url)
         try:
             self._address, self._headers = _endpoint(parts)
         except ValueError:
-            raise ConfigurationError(_PATH, "its port is none", expected=_ALERTMANAGER) from None
+            raise ConfigurationError(_PATH, "invalid port", expected=_ALERTMANAGER) from None
         self._min_severity = min_severity
         self._clock = clock
 
-    def wants(self, message: AlertMessage) -> bool:
-        """Whatever is severe enough; a resolution always, it ends the alert."""
-        return _severe(message, self._min_severity)
+    def accepts(self, message: AlertMessage) -> bool:
+        """Accept messages of the minimum severity; their resolutions end the alert."""
+        return _is_severe(message, self._min_severity)
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
-        """Post the alerts."""
+        """Post the alerts in one request."""
         body = json.dumps([self._alert(message) for message in messages]).encode()
         request = urllib.request.Request(self._address, body, self._headers, method="POST")  # noqa: S310  # http(s)
         try:
             with _OPENER.open(request, timeout=SEND_SECONDS) as response:
-                response.read(ANSWER_BYTES)
+                response.read(MAXIMUM_RESPONSE_BYTES)
         except urllib.error.HTTPError as error:
             error.close()
-            asked = _retry_after(error.headers.get("Retry-After"), self._clock())
-            raise DeliveryError(f"Alertmanager answered {error.code}", retry_after_seconds=asked) from None
+            pause = _retry_after(error.headers.get("Retry-After"), self._clock())
+            raise DeliveryError(f"Alertmanager answered {error.code}", retry_after_seconds=pause) from None
         except (OSError, HTTPException) as error:
             raise DeliveryError(f"Alertmanager cannot be reached ({type(error).__name__})") from None
 
@@ -197,7 +198,7 @@ class AlertmanagerChannel:
 
 
 def channel_for(url: str, *, min_severity: Severity | None = None) -> Channel:
-    """The channel of an address: `log://`, `alertmanager(s)://host:port`, or an Apprise URL.
+    """Return the channel of an address: `log://`, `alertmanager(s)://host:port`, or an Apprise URL.
 
     Raises `ConfigurationError`, which never repeats the address.
     """
@@ -213,10 +214,10 @@ def _parsed(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:
-        raise ConfigurationError(_PATH, "is no address: its host cannot be read", expected=EXPECTED) from None
+        raise ConfigurationError(_PATH, "invalid address: the host cannot be parsed", expected=EXPECTED) from None
 
 
-def _severe(message: AlertMessage, minimum: Severity) -> bool:
+def _is_severe(message: AlertMessage, minimum: Severity) -> bool:
     return SEVERITY_ORDER[message.severity] >= SEVERITY_ORDER[minimum]
 
 
@@ -229,15 +230,15 @@ def _load_apprise(url: str, kind: str) -> Any:
         import apprise
     except ImportError as error:
         raise ConfigurationError(
-            _PATH, f"a {kind or 'service'} address needs Apprise", expected="windowpane[notify]"
+            _PATH, f"a {kind or 'service'} address requires Apprise", expected="windowpane[notify] installed"
         ) from error
     service = apprise.Apprise()
-    with _quiet():
+    with _without_leaks():
         added = service.add(url)
     if not added:
-        problem = f"a {kind} address that Apprise does not understand" if kind else "no address"
-        hook = _WEBHOOKS.get(kind)
-        expected = EXPECTED if hook is None else f"{EXPECTED}; a plain webhook is written {hook}"
+        problem = f"Apprise does not support this {kind} address" if kind else "invalid address"
+        webhook = _WEBHOOKS.get(kind)
+        expected = EXPECTED if webhook is None else f"{EXPECTED}; the form of a plain webhook is {webhook}"
         raise ConfigurationError(_PATH, problem, expected=expected)
     return service
 
@@ -252,7 +253,7 @@ def _notify_type(messages: Sequence[AlertMessage]) -> str:
 
 
 def _endpoint(parts: SplitResult) -> tuple[str, dict[str, str]]:
-    """HTTP address of the alerts endpoint, and the headers that go with it."""
+    """Return the HTTP address of the alerts endpoint, and the headers of requests to it."""
     scheme = "https" if parts.scheme.lower() == "alertmanagers" else "http"
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     headers = {"Content-Type": "application/json"}
@@ -263,14 +264,14 @@ def _endpoint(parts: SplitResult) -> tuple[str, dict[str, str]]:
 
 
 def _retry_after(header: str | None, now: float) -> float:
-    """Seconds that a `Retry-After` header asks for, as a number or as a date; 0 where it says nothing usable."""
+    """Return the seconds of a `Retry-After` header, given as a number or a date; 0 where it is invalid."""
     if not header:
         return 0.0
     try:
-        asked = float(header) if header.strip().isdecimal() else parsedate_to_datetime(header).timestamp() - now
+        seconds = float(header) if header.strip().isdecimal() else parsedate_to_datetime(header).timestamp() - now
     except (ValueError, OverflowError):
         return 0.0
-    return min(max(asked, 0.0), RETRY_AFTER_SECONDS)
+    return min(max(seconds, 0.0), MAXIMUM_RETRY_AFTER_SECONDS)
 
 
 def _rfc3339(at: float) -> str:
@@ -278,12 +279,12 @@ def _rfc3339(at: float) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep log lines that may hold addresses out of the log while we call Apprise, and only those."""
-    for name in _TALKATIVE:
+def _without_leaks() -> Iterator[None]:
+    """Suppress log lines that may hold addresses while Apprise is called, and only those."""
+    for name in _LEAKING_LOGGERS:
         logger = logging.getLogger(name)
-        if _not_ours not in logger.filters:
-            logger.addFilter(_not_ours)
+        if _may_log not in logger.filters:
+            logger.addFilter(_may_log)
     token = _delivering.set(True)
     try:
         yield
@@ -291,5 +292,5 @@ def _quiet() -> Iterator[None]:
         _delivering.reset(token)
 
 
-def _not_ours(_record: logging.LogRecord) -> bool:
+def _may_log(_record: logging.LogRecord) -> bool:
     return not _delivering.get()

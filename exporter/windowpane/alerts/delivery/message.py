@@ -20,7 +20,7 @@ _NAME_LENGTH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class AlertMessage:
-    """What a channel is told about one firing or resolution."""
+    """One firing or resolution, as it is passed to a channel."""
 
     alert: str
     severity: Severity
@@ -35,11 +35,11 @@ class AlertMessage:
     summary: str
     todo: str
     link: str | None
-    """The session's page; None where no public address is set."""
+    """Address of the session's page; None where no public address is set."""
 
     @property
     def since(self) -> str:
-        """Since when the condition holds, in turns and, where known, in time."""
+        """Start of the condition as text: its turn and, where known, its time."""
         text = f"since turn {self.crossing_turn}"
         if self.at is None:
             return text
@@ -47,15 +47,15 @@ class AlertMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A message's two parts."""
+class Notification:
+    """The title and body of a message to a person."""
 
     title: str
     body: str
 
 
 def message_of(event: Event, *, public_url: str | None = None) -> AlertMessage | None:
-    """The message that an alert event makes; None for every other event."""
+    """Return the message for an alert event; None for any other event."""
     data, context = event.data, event.context
     if not isinstance(data, AlertFired | AlertResolved):
         return None
@@ -80,33 +80,33 @@ def message_of(event: Event, *, public_url: str | None = None) -> AlertMessage |
 
 
 def session_link(public_url: str | None, session_id: str) -> str | None:
-    """Address of a session's page; None where no public address is set."""
+    """Return the address of a session's page; None where no public address is set."""
     return f"{public_url.rstrip('/')}/session?session={quote(session_id, safe='')}" if public_url else None
 
 
-def render(messages: Sequence[AlertMessage]) -> Text:
-    """One text for the messages of one session, the worst first in the title."""
+def render(messages: Sequence[AlertMessage]) -> Notification:
+    """Combine the messages of one session into one notification; its title names the most severe."""
     worst = max(messages, key=lambda message: (message.state == "firing", SEVERITY_ORDER[message.severity]))
     label = worst.severity if worst.state == "firing" else "resolved"
     more = f" and {len(messages) - 1} more" if len(messages) > 1 else ""
     title = f"[{label}] {worst.title}{more}: {_plain(worst.agent)}"
-    lines = [line for message in messages for line in _lines(message, named=len(messages) > 1)]
-    where = f"Agent {_plain(worst.agent)}, session {_plain(worst.session_id)}, turn {worst.turn}"
-    lines.append(where + (f", model {_plain(worst.model)}" if worst.model else ""))
+    lines = [line for message in messages for line in _lines(message, with_title=len(messages) > 1)]
+    origin = f"Agent {_plain(worst.agent)}, session {_plain(worst.session_id)}, turn {worst.turn}"
+    lines.append(origin + (f", model {_plain(worst.model)}" if worst.model else ""))
     if worst.link:
         lines.append(worst.link)
-    return Text(title, "\n".join(lines))
+    return Notification(title, "\n".join(lines))
 
 
-def _lines(message: AlertMessage, *, named: bool) -> list[str]:
+def _lines(message: AlertMessage, *, with_title: bool) -> list[str]:
     label = message.severity if message.state == "firing" else "resolved"
-    what = f"[{label}] {message.title}: {message.summary}" if named else message.summary
+    summary = f"[{label}] {message.title}: {message.summary}" if with_title else message.summary
     if message.state == "resolved":
-        return [f"{what} (held from turn {message.crossing_turn} to {message.turn})"]
-    return [f"{what}, {message.since}", f"What to do: {message.todo}"]
+        return [f"{summary} (held from turn {message.crossing_turn} to {message.turn})"]
+    return [f"{summary}, {message.since}", f"What to do: {message.todo}"]
 
 
 def _plain(name: str) -> str:
-    """An untrusted name on one line: printable, not long."""
+    """Return an untrusted name as one short printable line."""
     text = "".join(character if character.isprintable() else " " for character in name)
     return text if len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…"

@@ -1,9 +1,9 @@
-"""Delivers alerts: at least once, without waiting for anybody, and without telling twice.
+"""The notifier: delivers alerts at least once, without blocking its caller and without sending twice.
 
-The notifier is a sink. It writes alerts to the outbox and a thread for each channel delivers them: due messages
-of one session go together, each channel has a rate limit, a failure is tried again with growing pauses until the
-message is too old. A channel that hangs keeps only its own messages waiting. What happened to each message
-becomes an event.
+The notifier is a sink. It writes alerts to the outbox, and one thread per channel delivers them: due messages of
+one session are sent together, each channel has a rate limit, a failure is retried with growing pauses until the
+message is too old. A channel that hangs delays only its own messages. The outcome of each message becomes an
+event.
 """
 
 from __future__ import annotations
@@ -15,31 +15,30 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.alerts.delivery.channels import Channel, DeliveryError, channel_for
 from windowpane.alerts.delivery.message import AlertMessage, message_of
-from windowpane.alerts.delivery.notices import notice
-from windowpane.alerts.delivery.outbox import Entry, Letter, Outbox, held_by_another
+from windowpane.alerts.delivery.outbox import Outbox, OutboxEntry, QueuedAlert, is_locked, state_of
 from windowpane.alerts.delivery.quiet_hours import QuietHours
-from windowpane.alerts.delivery.worker import Delivery, DeliverySettings
-from windowpane.core.events import Event
+from windowpane.alerts.delivery.worker import ChannelWorker, DeliverySettings
+from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
 from windowpane.effects.error_boundary import ErrorBoundary
 
 _log = logging.getLogger("windowpane.alerts")
 
 CountNotifications = Callable[[str, str], None]
-"""Kind of channel, and outcome: `delivered`, `retried` or `failed`."""
+"""Called with the kind of channel and the outcome: `delivered`, `retried` or `failed`."""
 Emit = Callable[[list[Event]], None]
 
 UNSAVED_ENTRIES: Final = 1_000
-"""Messages kept in memory while the outbox cannot be written; the oldest go first."""
+"""Maximum alerts in memory while the outbox cannot be written; the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """What came of a test message."""
+    """The outcome of a test message."""
 
     __test__ = False
 
@@ -50,7 +49,7 @@ class TestResult:
 
 
 class Notifier:
-    """A sink for alert events that tells channels about them."""
+    """A sink that delivers alert events to channels."""
 
     def __init__(
         self,
@@ -59,33 +58,34 @@ class Notifier:
         *,
         settings: DeliverySettings | None = None,
         public_url: str | None = None,
-        quiet: Mapping[str, QuietHours] | None = None,
+        quiet_hours: Mapping[str, QuietHours] | None = None,
         emit: Emit | None = None,
         count: CountNotifications | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """*quiet* is by the channel's key; *emit* and *count* are called by one thread at a time."""
+        """*quiet_hours* are by the channel's key; *emit* and *count* are called by one thread at a time."""
         self._channels = {channel.key: channel for channel in channels}
         self._outbox = outbox
-        self._spare = Outbox(None)
-        """In memory: for channels of this process alone, and for what the outbox cannot take, since a full disk
-        is no reason to tell nobody."""
-        self._in_process = {key for key, one in self._channels.items() if getattr(one, "in_process", False)}
+        self._memory_outbox = Outbox(None)
+        """For channels of this process alone, and for alerts that the outbox cannot store: a full disk."""
+        self._in_process = {
+            key for key, channel in self._channels.items() if getattr(channel, "in_process", False)
+        }
         self._settings = settings or DeliverySettings()
         self._emit = emit
         self._count = count
         self._clock = clock
         self._boundary = ErrorBoundary(_log)
-        self._deliveries = {
-            key: Delivery(
+        self._workers = {
+            key: ChannelWorker(
                 channel,
-                (self._outbox, self._spare),
+                (self._outbox, self._memory_outbox),
                 settings=self._settings,
-                tell=self._tell,
+                report=self._report,
                 clock=clock,
                 boundary=self._boundary,
                 public_url=public_url,
-                quiet=(quiet or {}).get(key),
+                quiet_hours=(quiet_hours or {}).get(key),
             )
             for key, channel in self._channels.items()
         }
@@ -96,12 +96,12 @@ class Notifier:
         self._wake = {key: threading.Event() for key in self._channels}
         self._threads: dict[str, threading.Thread] = {}
         self._starting = threading.Lock()  # guards against two threads of one channel
-        self._saving = threading.Lock()  # guards what is unsaved
-        self._telling = threading.Lock()  # who hears of messages hears of one at a time
-        self._unsaved: deque[Entry] = deque(maxlen=UNSAVED_ENTRIES)
+        self._saving = threading.Lock()  # guards the unsaved entries
+        self._reporting = threading.Lock()  # emit and count are called by one thread at a time
+        self._unsaved: deque[OutboxEntry] = deque(maxlen=UNSAVED_ENTRIES)
 
     def write(self, batch: Sequence[Event]) -> None:
-        """Queue the alerts of *batch* for every channel that wants them."""
+        """Queue the alerts of *batch* for every channel that accepts them."""
         entries = [entry for event in batch for entry in self._entries(event)]
         if entries:
             with self._saving:
@@ -111,22 +111,22 @@ class Notifier:
             self._wake_all()
 
     def start(self) -> None:
-        """Begin to deliver, also what an earlier process left behind."""
+        """Start delivery, also of alerts that an earlier process queued."""
         if self._closed:
             return
         with self._starting:
-            for key, delivery in self._deliveries.items():
+            for key, worker in self._workers.items():
                 running = self._threads.get(key)
                 if running is None or not running.is_alive():
-                    name = f"windowpane-notifier-{delivery.channel.kind}"
-                    thread = threading.Thread(target=self._run, args=(key, delivery), name=name, daemon=True)
+                    name = f"windowpane-notifier-{worker.channel.kind}"
+                    thread = threading.Thread(target=self._run, args=(key, worker), name=name, daemon=True)
                     self._threads[key] = thread
                     thread.start()
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Deliver what waits, once, then stop; the rest stays in the outbox for the next process.
+        """Try to deliver the pending alerts once, then stop; the rest stays in the outbox for the next process.
 
-        *timeout_seconds* is for all channels together; one that hangs longer is left to end with the process.
+        *timeout_seconds* is for all channels together; the thread of one that hangs longer ends with the process.
         """
         if self._closed:
             return
@@ -138,34 +138,32 @@ class Notifier:
             thread.join(max(0.0, deadline - time.monotonic()))
         if not any(thread.is_alive() for thread in running):
             self._outbox.close()
-            self._spare.close()
+            self._memory_outbox.close()
 
     def before_fork(self) -> None:
-        """Keep the outboxes still while another thread forks."""
-        self._outbox.hold_still()
-        self._spare.hold_still()
+        """Block the outboxes while another thread forks."""
+        self._outbox.before_fork()
+        self._memory_outbox.before_fork()
 
     def after_fork_in_parent(self) -> None:
-        """Use them again."""
-        self._spare.go_on()
-        self._outbox.go_on()
+        """Unblock the outboxes."""
+        self._memory_outbox.after_fork_in_parent()
+        self._outbox.after_fork_in_parent()
 
     def after_fork(self) -> None:
-        """Start over in a forked child."""
+        """Reset the state in a forked child."""
         self._reset()
-        for delivery in self._deliveries.values():
-            delivery.after_fork()
-        self._outbox.after_fork()
-        self._spare.after_fork()  # and is empty: the parent tells what it kept
+        for worker in self._workers.values():
+            worker.after_fork()
+        self._outbox.after_fork_in_child()
+        self._memory_outbox.after_fork_in_child()  # and is empty: the parent delivers its alerts
 
     def deliver_due(self) -> int:
-        """Deliver what is due now, channel by channel; returns how many messages were sent or given up."""
-        return sum(delivery.due() for delivery in self._deliveries.values())
-
-    # -- inside -----------------------------------------------------------------------------------------------
+        """Deliver the alerts that are due now, channel by channel; return how many were sent or abandoned."""
+        return sum(worker.deliver_due() for worker in self._workers.values())
 
     def _save(self) -> None:
-        """Move what waits to the outbox: later where another process holds it, to memory where it is broken."""
+        """Move unsaved alerts to the outbox: later if it is locked, to the one in memory if it is broken."""
         now = self._clock()
         due_at = now + self._settings.group_seconds
         with self._boundary.contain("writing the outbox"):
@@ -173,70 +171,86 @@ class Notifier:
                 try:
                     self._put(list(self._unsaved), now, due_at)
                     self._unsaved.clear()
-                except ValueError as error:  # one of them cannot be written at all: find it
+                except ValueError as error:  # one of them cannot be encoded: save the others
                     self._boundary.log_failure("writing an alert", error)
                     self._save_singly(now, due_at)
                 except sqlite3.Error as error:
-                    if held_by_another(error):
+                    if is_locked(error):
                         raise
                     self._boundary.log_failure("writing the outbox", error)
-                    self._spare.put(list(self._unsaved), now=now, due_at=due_at)
+                    self._memory_outbox.put(list(self._unsaved), now=now, due_at=due_at)
                     self._unsaved.clear()
 
-    def _put(self, entries: list[Entry], now: float, due_at: float) -> None:
-        ours = [entry for entry in entries if entry.channel in self._in_process]
+    def _put(self, entries: list[OutboxEntry], now: float, due_at: float) -> None:
+        own = [entry for entry in entries if entry.channel in self._in_process]
         shared = [entry for entry in entries if entry.channel not in self._in_process]
-        for outbox, some in ((self._spare, ours), (self._outbox, shared)):
-            if some:
-                outbox.put(some, now=now, due_at=due_at)
+        for outbox, group in ((self._memory_outbox, own), (self._outbox, shared)):
+            if group:
+                outbox.put(group, now=now, due_at=due_at)
 
     def _save_singly(self, now: float, due_at: float) -> None:
         while self._unsaved:
-            with suppress(ValueError):  # it is lost, which was logged
+            with suppress(ValueError):  # lost, which was logged
                 self._put([self._unsaved[0]], now, due_at)
             self._unsaved.popleft()
 
-    def _entries(self, event: Event) -> list[Entry]:
+    def _entries(self, event: Event) -> list[OutboxEntry]:
         message = message_of(event)
         if message is None:
             return []
-        return [Entry(key, event) for key, channel in self._channels.items() if channel.wants(message)]
+        return [OutboxEntry(key, event) for key, channel in self._channels.items() if channel.accepts(message)]
 
     def _wake_all(self) -> None:
         for wake in self._wake.values():
             wake.set()
 
-    def _run(self, key: str, delivery: Delivery) -> None:
+    def _run(self, key: str, worker: ChannelWorker) -> None:
         wake = self._wake[key]
         while not self._closed:
             wake.clear()
-            if self._saving.acquire(blocking=False):  # else somebody saves already, perhaps waiting for a disk
+            if self._saving.acquire(blocking=False):  # else another thread is saving
                 try:
                     self._save()
                 finally:
                     self._saving.release()
-            delivery.due()
-            wake.wait(self._pause(delivery))
-        delivery.due(within_seconds=self._settings.group_seconds)
+            worker.deliver_due()
+            wake.wait(self._pause(worker))
+        worker.deliver_due(within_seconds=self._settings.group_seconds)
 
-    def _pause(self, delivery: Delivery) -> float:
-        """Seconds until there is something to do for a channel."""
+    def _pause(self, worker: ChannelWorker) -> float:
+        """Return the seconds until there is work for a channel."""
         if self._closed:
             return 0.0
-        return self._settings.retry_seconds if self._unsaved else delivery.pause()
+        return self._settings.retry_seconds if self._unsaved else worker.pause()
 
-    def _tell(self, channel: Channel, letters: Sequence[Letter], outcome: str, reason: str = "") -> None:
-        """Count what happened, and make it part of the session's record."""
-        with self._telling:
-            for letter in letters:
+    def _report(self, channel: Channel, alerts: Sequence[QueuedAlert], outcome: str, reason: str = "") -> None:
+        """Count the outcome, and emit it as an event of the session."""
+        with self._reporting:
+            for alert in alerts:
                 if self._count is not None:
                     self._count(channel.kind, outcome)
                 if self._emit is not None and outcome != "retried":
-                    self._emit([notice(letter, channel, outcome, reason, self._clock())])
+                    self._emit([_outcome_event(alert, channel, outcome, reason, self._clock())])
+
+
+def _outcome_event(alert: QueuedAlert, channel: Channel, outcome: str, reason: str, at: float) -> Event:
+    """Return the event about one message; its stream is unique, so that reporting twice is the same event."""
+    event = alert.event
+    data = event.data
+    assert isinstance(data, AlertFired | AlertResolved)
+    state = state_of(event)
+    stream = f"{event.context.stream_id}/{channel.key}/{data.alert}/{data.crossing_turn}/{state}"
+    context = replace(event.context, stream_id=stream)
+    attempts = alert.attempts + 1
+    if outcome == "delivered":
+        delivered = NotificationDelivered(data.alert, data.crossing_turn, channel.kind, state, attempts)
+        return Event(context, 0, round(at, 6), delivered)
+    failed = NotificationFailed(data.alert, data.crossing_turn, channel.kind, state, attempts, reason)
+    return Event(context, 0, round(at, 6), failed)
 
 
 def send_test(url: str, *, public_url: str | None = None, clock: Callable[[], float] = time.time) -> TestResult:
-    """Send a test message to one channel, now. Raises `ConfigurationError` for a bad address."""
+    """Send a test message to one channel. Raises `ConfigurationError` for an invalid address."""
     channel = channel_for(url)
     message = AlertMessage(
         alert="test", severity="info", state="firing", session_id="test", agent="test", model="", turn=1,

@@ -1,9 +1,9 @@
-"""Messages that wait for delivery, kept in a table so that a crash or an outage loses none.
+"""The outbox: messages that wait for delivery, in a table so that a crash or an outage loses none.
 
-The table may live in the event store's file or in one of its own. One row is one message to one channel, unique
-by (channel, session, alert, crossing turn, state), so enqueuing twice sends once. A row is leased while it is
-being delivered: another process takes it over only when the lease has run out. Delivered rows stay a while as
-memory.
+The table may be part of the event store's file or of a separate one. One row is one message to one channel,
+unique by (channel, session, alert, crossing turn, state), so that a message queued twice is sent once. A row is
+leased while it is being delivered: another process takes it over only after the lease has expired. Delivered rows
+are kept for some days, so that they are not sent again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from windowpane.core.events import AlertFired, AlertResolved, Event
 CAPACITY_ROWS: Final = 10_000
 BUSY_SECONDS: Final = 5.0
 FORK_SECONDS: Final = 2.0
-MESSAGES_TOGETHER: Final = 20
+MESSAGES_PER_LEASE: Final = 20
 CLOCK_SLACK_SECONDS: Final = 60.0
-"""How far apart the clocks of two processes may be before one counts as wrong."""
+"""Difference between the clocks of two processes from which one counts as wrong."""
 REMEMBER_SECONDS: Final = 7 * 86_400.0
-"""How long delivered messages are remembered, so that they are not sent twice."""
+"""Retention of delivered messages, so that they are not sent twice."""
 
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS notification_outbox (
@@ -50,16 +50,16 @@ CREATE TABLE IF NOT EXISTS notification_outbox (
 _INDEX: Final = "CREATE INDEX IF NOT EXISTS notification_due ON notification_outbox (done_at, channel, due_at)"
 
 
-class Entry(NamedTuple):
-    """An alert event to be sent to one channel."""
+class OutboxEntry(NamedTuple):
+    """An alert event to queue for one channel."""
 
     channel: str
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """One message waiting for one channel."""
+class QueuedAlert:
+    """An alert event that waits for delivery to one channel."""
 
     id: int
     channel: str
@@ -68,26 +68,26 @@ class Letter:
     attempts: int
 
 
-def held_by_another(error: sqlite3.Error) -> bool:
-    """Whether the outbox is only locked for now, and nothing is wrong with it."""
+def is_locked(error: sqlite3.Error) -> bool:
+    """Return whether the outbox is only locked for now, rather than broken."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def state_of(event: Event) -> State:
-    """Whether an alert event says firing or resolved."""
+    """Return the state that an alert event reports."""
     return "firing" if isinstance(event.data, AlertFired) else "resolved"
 
 
-def _identity(entry: Entry) -> tuple[str, str, str, int, State]:
+def _identity(entry: OutboxEntry) -> tuple[str, str, str, int, State]:
     data = entry.event.data
     assert isinstance(data, AlertFired | AlertResolved)
-    # Half a surrogate pair is no text for SQLite; the event's own bytes keep the id as it came.
+    # SQLite rejects half a surrogate pair; the encoded event keeps the id unchanged.
     session_id = entry.event.context.session_id.encode("utf-8", "replace").decode()
     return entry.channel, session_id, data.alert, data.crossing_turn, state_of(entry.event)
 
 
 class Outbox:
-    """The table. Thread-safe: one lock guards its one connection; *path* None keeps it in memory."""
+    """A queue in a SQLite table; in memory where *path* is None. Thread-safe: a lock guards the connection."""
 
     def __init__(
         self, path: Path | None, *, capacity: int = CAPACITY_ROWS, busy_seconds: float = BUSY_SECONDS
@@ -97,29 +97,29 @@ class Outbox:
         self._busy_seconds = busy_seconds
         self._inherited: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
-        self.after_fork()
+        self.after_fork_in_child()
 
-    def after_fork(self) -> None:
-        """Leave the parent's connection alone, and open one of our own when needed."""
+    def after_fork_in_child(self) -> None:
+        """Keep the parent's connection untouched, and open a separate one when needed."""
         self._lock = threading.RLock()
         self._holders: set[int] = set()
         if self._connection is not None:
-            self._inherited.append(self._connection)  # dropping it would close it, and with it the parent's locks
+            self._inherited.append(self._connection)  # closing it would release the parent's locks
         self._connection = None
 
-    def hold_still(self) -> None:
-        """Wait for the transaction in progress and begin no other: SQLite does not survive a fork within one."""
+    def before_fork(self) -> None:
+        """Wait for the transaction in progress and block others: SQLite does not survive a fork within one."""
         if self._lock.acquire(timeout=FORK_SECONDS):
             self._holders.add(threading.get_ident())
 
-    def go_on(self) -> None:
-        """Undo `hold_still` of the same thread."""
+    def after_fork_in_parent(self) -> None:
+        """Undo `before_fork` of the same thread."""
         if threading.get_ident() in self._holders:
             self._holders.discard(threading.get_ident())
             self._lock.release()
 
-    def put(self, entries: Sequence[Entry], *, now: float, due_at: float) -> int:
-        """Queue alert events for channels, all or none; returns how many were not queued before."""
+    def put(self, entries: Sequence[OutboxEntry], *, now: float, due_at: float) -> int:
+        """Queue alert events for channels, all or none; return the number of new ones."""
         rows = [(*_identity(entry), encode(entry.event), now, due_at) for entry in entries]
         with self._transaction() as connection:
             added = connection.executemany(
@@ -128,18 +128,18 @@ class Outbox:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             ).rowcount
-            self._bound(connection, now)
+            self._prune(connection, now)
         return added
 
     def lease(
-        self, channel: str, *, now: float, due_by: float, until: float, limit: int = MESSAGES_TOGETHER
-    ) -> list[Letter]:
-        """Take the oldest message of a channel that is due, and whatever else waits for the same session.
+        self, channel: str, *, now: float, due_by: float, until: float, limit: int = MESSAGES_PER_LEASE
+    ) -> list[QueuedAlert]:
+        """Lease the oldest alert of a channel that is due by *due_by*, and the others of the same session.
 
-        Nobody else gets them before *until*.
+        No other process receives them before *until*; at most *limit* are returned.
         """
         with self._transaction() as connection:
-            # Queued in the future: the clock was set back, and waiting for it would hold messages for as long.
+            # Queued in the future: the clock was set back, and messages would wait until it catches up.
             connection.execute(
                 "UPDATE notification_outbox SET queued_at = :now, due_at = :now, leased_until = 0 "
                 "WHERE done_at IS NULL AND queued_at > :now + :slack",
@@ -163,38 +163,36 @@ class Outbox:
                 "UPDATE notification_outbox SET leased_until = ? WHERE id = ?",
                 [(until, row[0]) for row in rows],
             )
-        return [Letter(row[0], row[1], decode(row[2]), row[3], row[4]) for row in rows]
+        return [QueuedAlert(row[0], row[1], decode(row[2]), row[3], row[4]) for row in rows]
 
-    def done(self, letters: Sequence[Letter], *, now: float) -> None:
-        """These were delivered, or given up."""
-        self._update("done_at = ?, attempts = attempts + 1, leased_until = 0", now, letters)
+    def complete(self, alerts: Sequence[QueuedAlert], *, now: float) -> None:
+        """Mark alerts as delivered or abandoned."""
+        self._update("done_at = ?, attempts = attempts + 1, leased_until = 0", now, alerts)
 
-    def postpone(self, letters: Sequence[Letter], *, due_at: float) -> None:
-        """These could not be delivered; try again at *due_at*."""
-        self._update("due_at = ?, attempts = attempts + 1, leased_until = 0", due_at, letters)
+    def postpone(self, alerts: Sequence[QueuedAlert], *, due_at: float) -> None:
+        """Schedule alerts whose delivery failed for another attempt at *due_at*."""
+        self._update("due_at = ?, attempts = attempts + 1, leased_until = 0", due_at, alerts)
 
-    def hold(self, letters: Sequence[Letter], *, due_at: float) -> None:
-        """These were not tried; take them again at *due_at*."""
-        self._update("due_at = ?, leased_until = 0", due_at, letters)
+    def defer(self, alerts: Sequence[QueuedAlert], *, due_at: float) -> None:
+        """Schedule alerts that were not attempted for *due_at*."""
+        self._update("due_at = ?, leased_until = 0", due_at, alerts)
 
     def next_due(self, channels: Sequence[str]) -> float | None:
-        """When the next message of these channels can be tried; None when none waits."""
+        """Return when the next alert of these channels is due; None when none waits."""
         marks = ", ".join("?" * len(channels))
-        with self._opened() as connection:
-            found = connection.execute(
-                "SELECT min(max(due_at, leased_until)) FROM notification_outbox "  # noqa: S608  # only marks
+        with self._connected() as connection:
+            row = connection.execute(
+                "SELECT min(max(due_at, leased_until)) FROM notification_outbox "  # noqa: S608  # only question marks
                 f"WHERE done_at IS NULL AND channel IN ({marks})",
                 tuple(channels),
             ).fetchone()
-        return None if found is None or found[0] is None else float(found[0])
+        return None if row is None or row[0] is None else float(row[0])
 
-    def waiting(self) -> int:
-        """Messages not yet delivered."""
-        with self._opened() as connection:
-            found = connection.execute(
-                "SELECT count(*) FROM notification_outbox WHERE done_at IS NULL"
-            ).fetchone()
-        return int(found[0])
+    def pending_count(self) -> int:
+        """Return the number of alerts that are not yet delivered."""
+        with self._connected() as connection:
+            row = connection.execute("SELECT count(*) FROM notification_outbox WHERE done_at IS NULL").fetchone()
+        return int(row[0])
 
     def close(self) -> None:
         """Close the connection; the next use opens it again."""
@@ -203,15 +201,15 @@ class Outbox:
             if connection is not None:
                 connection.close()
 
-    def _update(self, change: str, moment: float, letters: Sequence[Letter]) -> None:
+    def _update(self, change: str, moment: float, alerts: Sequence[QueuedAlert]) -> None:
         with self._transaction() as connection:
             connection.executemany(
-                f"UPDATE notification_outbox SET {change} WHERE id = ?",  # noqa: S608  # our own texts
-                [(moment, letter.id) for letter in letters],
+                f"UPDATE notification_outbox SET {change} WHERE id = ?",  # noqa: S608  # constant texts
+                [(moment, alert.id) for alert in alerts],
             )
 
-    def _bound(self, connection: sqlite3.Connection, now: float) -> None:
-        """Forget what was delivered long ago; when there are too many rows, the oldest go first."""
+    def _prune(self, connection: sqlite3.Connection, now: float) -> None:
+        """Delete rows delivered long ago, and the oldest rows beyond the capacity."""
         connection.execute("DELETE FROM notification_outbox WHERE done_at < ?", (now - REMEMBER_SECONDS,))
         connection.execute(
             "DELETE FROM notification_outbox WHERE id IN (SELECT id FROM notification_outbox "
@@ -220,13 +218,13 @@ class Outbox:
         )
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _connected(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             yield self._connection or self._open()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._opened() as connection:
+        with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

@@ -1,7 +1,6 @@
-"""Delivers what waits for one channel: grouped by session, at a limited rate, tried again with growing pauses.
+"""Delivery to one channel: grouped by session, rate-limited, retried with growing pauses.
 
-Each channel has its own, so that one that hangs keeps nobody else waiting. What is queued for it is bounded by
-the outbox.
+Each channel has a worker, so that a channel that hangs delays no other. The outbox bounds the queue.
 """
 
 from __future__ import annotations
@@ -13,43 +12,63 @@ from typing import Final, Protocol
 
 from windowpane.alerts.delivery.channels import Channel, DeliveryError
 from windowpane.alerts.delivery.message import message_of
-from windowpane.alerts.delivery.outbox import Letter, Outbox
+from windowpane.alerts.delivery.outbox import Outbox, QueuedAlert
 from windowpane.alerts.delivery.quiet_hours import QuietHours
-from windowpane.alerts.delivery.rate_limit import RateLimit
 from windowpane.effects.error_boundary import ErrorBoundary
 
 IDLE_SECONDS: Final = 30.0
-"""Look for what other processes left behind at least this often."""
+"""Maximum time between two checks for messages of other processes."""
 SHORTEST_PAUSE_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverySettings:
-    """How messages are grouped, limited and tried again; seconds."""
+    """Grouping, rate limit and retries of messages; times in seconds."""
 
     group_seconds: float = 2.0
-    """How long a message waits for others of its session."""
+    """Time a message waits for others of its session."""
     retry_seconds: float = 5.0
     """Pause after the first failure; doubles with each."""
     retry_maximum_seconds: float = 600.0
     age_maximum_seconds: float = 86_400.0
-    """Older messages are given up."""
+    """Age from which a message that fails is abandoned."""
     lease_seconds: float = 60.0
-    """A process that has not answered for so long is taken for dead."""
-    messages_a_minute: int = 20
-    """Of each channel."""
+    """Time after which the messages of an unresponsive process are taken over."""
+    messages_per_minute: int = 20
+    """Maximum rate of each channel."""
 
 
-class Tell(Protocol):
-    """Hears what became of messages."""
+class ReportOutcome(Protocol):
+    """Receives the outcome of attempts to deliver."""
 
-    def __call__(self, channel: Channel, letters: Sequence[Letter], outcome: str, reason: str = "") -> None:
-        """*outcome* is `delivered`, `retried` or `failed`."""
+    def __call__(self, channel: Channel, alerts: Sequence[QueuedAlert], outcome: str, reason: str = "") -> None:
+        """Receive an *outcome*: `delivered`, `retried` or `failed`."""
         ...
 
 
-class Delivery:
-    """One channel and what waits for it. Thread-safe: one thread at a time delivers."""
+class RateLimit:
+    """A token bucket: a burst of one minute's messages, refilled evenly."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._rate = per_minute / 60
+        self._capacity = float(per_minute)
+        self._tokens = self._capacity
+        self._updated_at: float | None = None
+
+    def consume(self, now: float) -> float:
+        """Use one token; return 0, or the seconds until one is available."""
+        if self._updated_at is not None:
+            elapsed = max(0.0, now - self._updated_at)
+            self._tokens = min(self._capacity, self._tokens + elapsed * self._rate)
+        self._updated_at = now
+        if self._tokens < 1:
+            return (1 - self._tokens) / self._rate
+        self._tokens -= 1
+        return 0.0
+
+
+class ChannelWorker:
+    """Delivers the queued alerts of one channel. Thread-safe: one thread at a time delivers."""
 
     def __init__(
         self,
@@ -57,44 +76,44 @@ class Delivery:
         outboxes: Sequence[Outbox],
         *,
         settings: DeliverySettings,
-        tell: Tell,
+        report: ReportOutcome,
         clock: Callable[[], float],
         boundary: ErrorBoundary,
         public_url: str | None = None,
-        quiet: QuietHours | None = None,
+        quiet_hours: QuietHours | None = None,
     ) -> None:
-        """*quiet* are hours in which the channel hears of critical alerts only."""
+        """During *quiet_hours* the channel receives only critical alerts."""
         self.channel = channel
         self._outboxes = tuple(outboxes)
         self._settings = settings
-        self._tell = tell
+        self._report = report
         self._clock = clock
         self._boundary = boundary
         self._public_url = public_url
-        self._quiet = quiet
-        self._limit = RateLimit(settings.messages_a_minute)
+        self._quiet_hours = quiet_hours
+        self._limit = RateLimit(settings.messages_per_minute)
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Start over in a forked child, where nobody delivers."""
+        """Reset the state in a forked child, where no thread delivers."""
         self._delivering = threading.Lock()
-        self._troubled = False
+        self._outbox_failed = False
 
-    def due(self, *, within_seconds: float = 0.0) -> int:
-        """Deliver what is due now, or within some seconds; returns how many messages were sent or given up."""
+    def deliver_due(self, *, within_seconds: float = 0.0) -> int:
+        """Deliver alerts that are due within some seconds; return how many were sent or abandoned."""
         handled = 0
         with self._delivering:
-            self._troubled = False
+            self._outbox_failed = False
             for outbox in self._outboxes:
-                with self._boundary.contain("delivering alerts", failed=self._trouble):
+                with self._boundary.contain("delivering alerts", failed=self._mark_failed):
                     due_by = self._clock() + within_seconds
-                    while letters := self._lease(outbox, due_by):
-                        handled += self._deliver(outbox, letters)
+                    while alerts := self._lease(outbox, due_by):
+                        handled += self._deliver(outbox, alerts)
         return handled
 
     def pause(self) -> float:
-        """Seconds until something is due for the channel."""
-        if self._troubled:
+        """Return the seconds until an alert is due for the channel."""
+        if self._outbox_failed:
             return self._settings.retry_seconds
         due: list[float] = []
         for outbox in self._outboxes:
@@ -102,62 +121,62 @@ class Delivery:
                 due += [at for at in (outbox.next_due((self.channel.key,)),) if at is not None]
         return min(max(min(due) - self._clock(), SHORTEST_PAUSE_SECONDS), IDLE_SECONDS) if due else IDLE_SECONDS
 
-    # -- inside -----------------------------------------------------------------------------------------------
+    def _mark_failed(self) -> None:
+        self._outbox_failed = True
 
-    def _trouble(self) -> None:
-        self._troubled = True
-
-    def _lease(self, outbox: Outbox, due_by: float) -> list[Letter]:
+    def _lease(self, outbox: Outbox, due_by: float) -> list[QueuedAlert]:
         now = self._clock()
         until = now + self._settings.lease_seconds
         return outbox.lease(self.channel.key, now=now, due_by=due_by, until=until)
 
-    def _deliver(self, outbox: Outbox, letters: list[Letter]) -> int:
+    def _deliver(self, outbox: Outbox, alerts: list[QueuedAlert]) -> int:
         now = self._clock()
-        letters = self._awake(outbox, letters, now)
-        if not letters:
+        alerts = self._outside_quiet_hours(outbox, alerts, now)
+        if not alerts:
             return 0
-        wait = self._limit.take(now)
+        wait = self._limit.consume(now)
         if wait > 0:
-            outbox.hold(letters, due_at=now + wait)
+            outbox.defer(alerts, due_at=now + wait)
             return 0
-        made = (message_of(letter.event, public_url=self._public_url) for letter in letters)
+        messages = (message_of(alert.event, public_url=self._public_url) for alert in alerts)
         try:
-            self.channel.send([message for message in made if message is not None])
+            self.channel.send([message for message in messages if message is not None])
         except DeliveryError as error:
-            return self._failed(outbox, letters, str(error), at_least=error.retry_after_seconds)
-        except Exception as error:  # noqa: BLE001  # a channel's own fault is a failed delivery too
-            return self._failed(outbox, letters, type(error).__name__)
-        outbox.done(letters, now=self._clock())
-        self._tell(self.channel, letters, "delivered")
-        return len(letters)
+            return self._failed(outbox, alerts, str(error), minimum_pause=error.retry_after_seconds)
+        except Exception as error:  # noqa: BLE001  # a bug in a channel is a failed delivery too
+            return self._failed(outbox, alerts, type(error).__name__)
+        outbox.complete(alerts, now=self._clock())
+        self._report(self.channel, alerts, "delivered")
+        return len(alerts)
 
-    def _awake(self, outbox: Outbox, letters: list[Letter], now: float) -> list[Letter]:
-        """The letters that may be sent now; the others wait for the end of the channel's quiet hours."""
-        until = None if self._quiet is None else self._quiet.until(now)
+    def _outside_quiet_hours(self, outbox: Outbox, alerts: list[QueuedAlert], now: float) -> list[QueuedAlert]:
+        """Return the alerts that may be sent now; the others are deferred to the end of the quiet hours."""
+        until = None if self._quiet_hours is None else self._quiet_hours.until(now)
         if until is None:
-            return letters
-        urgent = [letter for letter in letters if getattr(letter.event.data, "severity", None) == "critical"]
-        waiting = [letter for letter in letters if letter not in urgent]
+            return alerts
+        urgent = [alert for alert in alerts if getattr(alert.event.data, "severity", None) == "critical"]
+        waiting = [alert for alert in alerts if alert not in urgent]
         if waiting:
-            outbox.hold(waiting, due_at=until)
+            outbox.defer(waiting, due_at=until)
         return urgent
 
-    def _failed(self, outbox: Outbox, letters: list[Letter], reason: str, *, at_least: float = 0.0) -> int:
-        """Try again later, not before *at_least* seconds; give up what is too old."""
+    def _failed(
+        self, outbox: Outbox, alerts: list[QueuedAlert], reason: str, *, minimum_pause: float = 0.0
+    ) -> int:
+        """Schedule a retry, not before *minimum_pause* seconds; abandon alerts that are too old."""
         now = self._clock()
         settings = self._settings
-        old = [letter for letter in letters if now - letter.queued_at >= settings.age_maximum_seconds]
-        young = [letter for letter in letters if letter not in old]
+        old = [alert for alert in alerts if now - alert.queued_at >= settings.age_maximum_seconds]
+        young = [alert for alert in alerts if alert not in old]
         if young:
-            attempts = min(letter.attempts for letter in young)
+            attempts = min(alert.attempts for alert in young)
             pause = min(settings.retry_seconds * 2 ** min(attempts, 20), settings.retry_maximum_seconds)
-            outbox.postpone(young, due_at=now + max(pause, at_least))
-            self._tell(self.channel, young, "retried")
+            outbox.postpone(young, due_at=now + max(pause, minimum_pause))
+            self._report(self.channel, young, "retried")
             self._boundary.warn(
                 f"retry {self.channel.key}", "an alert was not delivered: %s; trying again", reason
             )
         if old:
-            outbox.done(old, now=now)
-            self._tell(self.channel, old, "failed", reason)
+            outbox.complete(old, now=now)
+            self._report(self.channel, old, "failed", reason)
         return len(old)
