@@ -117,7 +117,9 @@ def rich_events(
 def _compact(session: SessionTracker, results: list[str], at: float) -> None:
     removed = tuple(block.id for block in session.window if block.content_type in ("tool_result", "tool_call"))
     tokens = sum(block.tokens for block in session.window if block.id in removed)
-    summary = session.stand_in("summary", "Goal: migrate. Decided: keep retries.", 640, replaces=removed[0])
+    summary = session.make_replacement(
+        "summary", "Goal: migrate. Decided: keep retries.", 640, replaces=removed[0]
+    )
     event = session.compress(
         ContentCompressed(
             "compaction", "red", "accepted", tokens, 640, removed=removed, results=(summary.id,),
@@ -148,7 +150,7 @@ def _evict(session: SessionTracker, block_ids: list[str], at: float) -> None:
         if block_id not in held:
             continue
         old = held[block_id]
-        stand_in = session.stand_in("placeholder", f"[read {block_id} left]", 20, replaces=block_id)
+        stand_in = session.make_replacement("placeholder", f"[read {block_id} left]", 20, replaces=block_id)
         stand_ins.append(stand_in)
         gone.append(
             EvictedBlock(

@@ -177,8 +177,8 @@ def test_a_rewritten_system_prompt_is_no_growth(agent: Any) -> None:
         )
 
     assert [kind for kind, _ in agent.window()].count("system_prompt") == 1
-    assert agent.tracker.pace.velocity is not None
-    assert agent.tracker.pace.velocity < 20
+    assert agent.tracker.gauge.growth.velocity is not None
+    assert agent.tracker.gauge.growth.velocity < 20
 
 
 def test_thinking_that_is_not_sent_back_leaves(agent_of: Callable[..., Any]) -> None:

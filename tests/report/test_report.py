@@ -52,7 +52,7 @@ def eventful(agent: str) -> list[Event]:
         ),
         at=1_009.0,
     )
-    summary = tracker.stand_in("summary", "in short", 200, replaces=results[1].id)
+    summary = tracker.make_replacement("summary", "in short", 200, replaces=results[1].id)
     compressed = tracker.compress(
         ContentCompressed(
             "compaction", "pressure", "accepted", 2_360, 200, removed=(results[1].id, results[2].id),

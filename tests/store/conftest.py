@@ -46,7 +46,7 @@ def play(tracker: SessionTracker, turns: int, *, end: bool = True, start: float 
         result = tracker.add(
             "tool_result", f"file {number}" * 9, 400, tool_call_id=f"c{number}", tool_name="read", at=at
         )
-        tracker.refer((call.id,), result.id, at)
+        tracker.mark_referenced((call.id,), result.id, at)
         if number == 3:
             mask(tracker, result.id, at)
         if number == 6:
@@ -59,7 +59,7 @@ def play(tracker: SessionTracker, turns: int, *, end: bool = True, start: float 
 def mask(tracker: SessionTracker, block_id: str, at: float) -> None:
     """Replace a tool result by a placeholder."""
     old = tracker.window.slot(block_id).block
-    stand_in = tracker.stand_in("placeholder", "gone", 8, replaces=block_id)
+    stand_in = tracker.make_replacement("placeholder", "gone", 8, replaces=block_id)
     evicted = EvictedBlock(block_id, old.content_type, old.tokens, "mask", "older than 8 turns", 0.2)
     evicted = EvictedBlock(*[
         {"replacement": stand_in.id, "replacement_tokens": 8}.get(name, getattr(evicted, name))
@@ -71,7 +71,7 @@ def mask(tracker: SessionTracker, block_id: str, at: float) -> None:
 def compact(tracker: SessionTracker, at: float) -> None:
     """Replace the unpinned part of the window by a summary."""
     left = [block for block in tracker.window if not block.pinned and block.content_type != "unattributed"]
-    summary = tracker.stand_in("summary", "what was said", 60, replaces=left[0].id)
+    summary = tracker.make_replacement("summary", "what was said", 60, replaces=left[0].id)
     tracker.compress(
         ContentCompressed(
             "compaction", "manual", "accepted", sum(block.tokens for block in left), 60,

@@ -69,7 +69,7 @@ class Script:
             if number % 4 == 0:
                 tracker.roll("clear", at=1.0)
         elif action == "refer" and blocks:
-            tracker.refer([blocks[number % len(blocks)].id], "b0", 1.0)
+            tracker.mark_referenced([blocks[number % len(blocks)].id], "b0", 1.0)
         elif action in ("drop", "mask") and blocks:
             self.evict(blocks[number % len(blocks)], masked=action == "mask")
         elif action == "compress" and blocks:
@@ -77,7 +77,7 @@ class Script:
 
     def evict(self, block, *, masked: bool) -> None:
         tracker = self.tracker
-        stand_in = tracker.stand_in("placeholder", None, 1, replaces=block.id) if masked else None
+        stand_in = tracker.make_replacement("placeholder", None, 1, replaces=block.id) if masked else None
         evicted = EvictedBlock(
             block.id, block.content_type, block.tokens, "mask" if masked else "drop", "old",
             replacement=stand_in.id if stand_in else None,
@@ -93,7 +93,9 @@ class Script:
         tracker = self.tracker
         first = number % len(blocks)
         removed = blocks[first : first + 1 + number % 5][::-1]
-        results = [tracker.stand_in("summary", None, 2, replaces=removed[0].id) for _ in range(number % 3)]
+        results = [
+            tracker.make_replacement("summary", None, 2, replaces=removed[0].id) for _ in range(number % 3)
+        ]
         accepted = number % 7 != 0
         tracker.compress(
             ContentCompressed(

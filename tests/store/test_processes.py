@@ -28,8 +28,8 @@ for number in range(sessions):
     session = "shared" if shared else f"{name}-{number}"
     tracker = make_tracker(session, store.append)
     if shared:
-        tracker.info = type(tracker.info)(session, "reviewer", "gpt-5", "demo", f"{name}-{number}")
-        tracker._renew_context()
+        tracker.emitter.info = type(tracker.info)(session, "reviewer", "gpt-5", "demo", f"{name}-{number}")
+        tracker.emitter.renew_context()
     play(tracker, 6)
     if sys.argv[5] == "acknowledge":
         store.flush()

@@ -95,7 +95,9 @@ class Session:
 
     def compact(self, *blocks: Block, result: int, scope: str = "window", after: int | None = None) -> Event:
         """The conversation was replaced by a summary."""
-        summary = self.tracker.stand_in("summary", "so far", result, replaces=blocks[0].id if blocks else None)
+        summary = self.tracker.make_replacement(
+            "summary", "so far", result, replaces=blocks[0].id if blocks else None
+        )
         compression = ContentCompressed(
             "compaction",
             "auto",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.events import BlockAdded, ChangeUnidentified, LimitChanged, TurnEnded, Usage, UsageRejected
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.core.tracking.token_account import Accounts, apportion
+from windowpane.core.tracking.token_account import TokenAccount, apportion
 from windowpane.core.vocabulary import COMPONENTS
 
 Make = Callable[..., Any]
@@ -87,7 +87,7 @@ class TestCalibration:
         for turn in range(1, 6):
             play.turn(1000, 0, total=9000 + 1000 * turn)
 
-        assert play.tracker.accounts.calibration == pytest.approx(1.0)
+        assert play.tracker.gauge.account.calibration == pytest.approx(1.0)
 
     def test_it_moves_towards_what_the_provider_counts(self, session: Make) -> None:
         """A provider that counts a fifth more raises the estimate of what comes next."""
@@ -97,29 +97,29 @@ class TestCalibration:
             play.turn(1000, 0, total=total)
             total += 1200
 
-        assert play.tracker.accounts.calibration == pytest.approx(1.2, abs=0.01)
+        assert play.tracker.gauge.account.calibration == pytest.approx(1.2, abs=0.01)
         play.say(1000)
         assert play.tracker.measure("before").used_tokens == pytest.approx(total, abs=30)
 
     @pytest.mark.parametrize(("reported", "bound"), [(100, 0.5), (90_000, 2.0)])
     def test_it_stays_between_a_half_and_two(self, reported: int, bound: float) -> None:
         """However wrong a report seems, the correction is bounded."""
-        accounts = Accounts()
+        account = TokenAccount()
         total = raw = 1000
         for _ in range(100):
-            accounts.reported(total, raw)
+            account.report(total, raw)
             total, raw = total + reported, raw + 1000
 
-        assert accounts.calibration == pytest.approx(bound, abs=0.01)
+        assert account.calibration == pytest.approx(bound, abs=0.01)
 
     @given(reports=st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), max_size=40))
     def test_no_reports_push_it_out(self, reports: list[tuple[int, int]]) -> None:
         """Any totals against any counts."""
-        accounts = Accounts()
+        account = TokenAccount()
         for total, raw in reports:
-            accounts.reported(total, raw)
-            assert 0.5 <= accounts.calibration <= 2.0
-            assert accounts.used(raw) == total
+            account.report(total, raw)
+            assert 0.5 <= account.calibration <= 2.0
+            assert account.used(raw) == total
 
     def test_it_does_not_learn_across_a_reduction(self, session: Make) -> None:
         """A difference that mixes growth and reduction teaches nothing."""
@@ -129,19 +129,19 @@ class TestCalibration:
         play.turn(0, 0, total=5300)
         play.evict(block)
         play.turn(2000, 0, total=8700)
-        assert play.tracker.accounts.calibration == 1.0
+        assert play.tracker.gauge.account.calibration == 1.0
 
         play.turn(2000, 0, total=12_100)
-        assert play.tracker.accounts.calibration > 1.0
+        assert play.tracker.gauge.account.calibration > 1.0
 
     def test_small_differences_are_not_learnt_from(self) -> None:
         """Below two hundred tokens it is mostly rounding."""
-        accounts = Accounts()
-        accounts.reported(1000, 1000)
-        accounts.reported(1398, 1199)
-        assert accounts.calibration == 1.0
-        accounts.reported(1798, 1399)
-        assert accounts.calibration > 1.0
+        account = TokenAccount()
+        account.report(1000, 1000)
+        account.report(1398, 1199)
+        assert account.calibration == 1.0
+        account.report(1798, 1399)
+        assert account.calibration > 1.0
 
     def test_the_estimates_error_is_signed(self, session: Make) -> None:
         """(estimated − reported) / reported, known from the second report on."""

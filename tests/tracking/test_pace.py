@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.events import VelocitySpiked
 from windowpane.core.limits import TrackerSettings, WindowLimits
-from windowpane.core.tracking.forecast import forecast, growth
-from windowpane.core.tracking.growth import Pace
+from windowpane.core.tracking.forecast import GrowthHistory, forecast, growth
 
 Make = Callable[..., Any]
 ADDITIONS = st.lists(st.integers(0, 100_000), max_size=20)
@@ -235,14 +234,14 @@ class TestEvictionRate:
     @given(evicted=st.lists(st.integers(0, 9), min_size=1, max_size=30))
     def test_it_equals_its_recomputation(self, evicted: list[int]) -> None:
         """The open turn counts, and only the four before it."""
-        pace = Pace(TrackerSettings())
+        history = GrowthHistory(TrackerSettings())
         for turn, blocks in enumerate(evicted, start=1):
-            pace.open_turn()
-            pace.evicted(blocks)
+            history.open_turn()
+            history.count_evicted(blocks)
             expected = pytest.approx(sum(evicted[max(0, turn - 5) : turn]) / 5)
-            assert pace.eviction_rate() == expected
-            pace.close_turn(turn, 0, {})
-            assert pace.eviction_rate() == expected
+            assert history.eviction_rate() == expected
+            history.close_turn(turn, 0, {})
+            assert history.eviction_rate() == expected
 
 
 def test_burn_rate_by_component_sums_to_the_whole(session: Make) -> None:
@@ -254,7 +253,7 @@ def test_burn_rate_by_component_sums_to_the_whole(session: Make) -> None:
         play.tracker.end_turn()
         play.result("c", "x", tokens=90)
     play.turn(0, 0)
-    by_component = play.tracker.pace.burn_by_component()
+    by_component = play.tracker.gauge.growth.burn_by_component()
 
-    assert sum(by_component.values()) == pytest.approx(play.tracker.pace.burn_rate)
+    assert sum(by_component.values()) == pytest.approx(play.tracker.gauge.growth.burn_rate)
     assert by_component["tool_results"] == 90 * 4 / 5

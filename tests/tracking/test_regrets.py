@@ -27,7 +27,7 @@ def test_fetching_evicted_content_again_is_a_regret(session: Make) -> None:
     """The same tool with the same arguments, after its result was masked."""
     play = session(10_000)
     _, result = fetched(play)
-    mask = play.tracker.stand_in("placeholder", "gone", 3, replaces=result.id)
+    mask = play.tracker.make_replacement("placeholder", "gone", 3, replaces=result.id)
     eviction = play.evict(result, form="mask", stand_ins=(mask,))
     again = play.call("c2", "read one.py")
 
@@ -145,7 +145,7 @@ def test_evicting_what_was_never_seen_is_legal(session: Make) -> None:
 
 def test_departures_are_bounded(session: Make) -> None:
     """The oldest are forgotten first."""
-    play = session(10**6, settings=TrackerSettings(remembered_departures=3))
+    play = session(10**6, settings=TrackerSettings(remembered_blocks=3))
     blocks = [play.tracker.add("user_message", f"text {n}", 100) for n in range(5)]
     play.evict(*blocks)
     for n in range(5):
@@ -159,7 +159,7 @@ def test_a_call_that_was_shortened_still_owns_its_result(session: Make) -> None:
     play = session(10_000)
     play.say(10)
     call = play.call("c1", "read a very long path", tokens=50)
-    short = play.tracker.shorter(call, "read a v…", 5, count_source="estimate", handle=None)
+    short = play.tracker.make_shortened(call, "read a v…", 5, count_source="estimate", handle=None)
     play.tracker.compress(
         ContentCompressed("truncation", "overflow", "accepted", 50, 5, "content", (call.id,), (short.id,)),
         (short,),

@@ -53,11 +53,13 @@ def take(play: Any, step: tuple[Any, ...]) -> None:
             tracker.end_turn(None if total is None else Usage(input_tokens=total, output_tokens=3))
         case ("evict", places, mask):
             blocks = blocks_at(play, places)
-            stand_ins = tuple(tracker.stand_in("placeholder", "gone", 2, replaces=b.id) for b in blocks if mask)
+            stand_ins = tuple(
+                tracker.make_replacement("placeholder", "gone", 2, replaces=b.id) for b in blocks if mask
+            )
             play.evict(*blocks, form="mask" if mask else "drop", stand_ins=stand_ins)
         case ("compress", places, scope, after, results):
             blocks = blocks_at(play, places)
-            made = [tracker.stand_in("summary", f"sum {n}", 20, replaces=None) for n in range(results)]
+            made = [tracker.make_replacement("summary", f"sum {n}", 20, replaces=None) for n in range(results)]
             removed, ids = tuple(b.id for b in blocks), tuple(block.id for block in made)
             tracker.compress(
                 ContentCompressed("compaction", "auto", "accepted", 9, 3, scope, removed, ids),
@@ -65,7 +67,7 @@ def take(play: Any, step: tuple[Any, ...]) -> None:
                 window_tokens=after,
             )
         case ("refer", places):
-            tracker.refer([block.id for block in blocks_at(play, places)], "b0")
+            tracker.mark_referenced([block.id for block in blocks_at(play, places)], "b0")
         case ("measure", phase):
             tracker.measure(phase)
         case ("roll", reason):

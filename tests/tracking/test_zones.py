@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from windowpane.core.events import ZoneChanged
 from windowpane.core.limits import Thresholds, WindowLimits
-from windowpane.core.tracking.forecast import zone_of
 from windowpane.core.vocabulary import ZONES
 
 Make = Callable[..., Any]
@@ -28,7 +27,7 @@ DEFAULT = WindowLimits.of(100_000, "catalogue")
 )  # fmt: skip
 def test_a_zone_begins_at_exactly_its_threshold(used: int, zone: str) -> None:
     """The threshold itself is in the zone; overflow begins above what fits."""
-    assert zone_of(used, PLAIN) == zone
+    assert PLAIN.zone_of(used) == zone
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ def test_a_zone_begins_at_exactly_its_threshold(used: int, zone: str) -> None:
 )  # fmt: skip
 def test_the_default_reserve_leaves_thresholds_at_their_share_of_the_limit(used: int, zone: str) -> None:
     """With 5% reserve and 5% margin z acts at z × limit, and overflow begins in the reserve."""
-    assert zone_of(used, DEFAULT) == zone
+    assert DEFAULT.zone_of(used) == zone
 
 
 def test_a_large_reserve_pulls_red_down_to_usable() -> None:
@@ -48,7 +47,7 @@ def test_a_large_reserve_pulls_red_down_to_usable() -> None:
     limits = WindowLimits(1000, "given", 300, 100)
 
     assert limits.usable_tokens == 600
-    assert [zone_of(used, limits) for used in (599, 600, 700, 701)] == ["orange", "red", "red", "overflow"]
+    assert [limits.zone_of(used) for used in (599, 600, 700, 701)] == ["orange", "red", "red", "overflow"]
     assert limits.red_tokens == limits.usable_tokens
 
 
@@ -73,13 +72,13 @@ def test_thresholds_rise_and_red_is_usable(limit: int, output: int) -> None:
 )  # fmt: skip
 def test_a_zone_is_left_only_below_its_hysteresis(previous: str, used: int, zone: str) -> None:
     """Going down, 3% of the limit must be lost below the threshold; a deep fall skips zones."""
-    assert zone_of(used, PLAIN, previous=previous) == zone
+    assert PLAIN.zone_of(used, previous=previous) == zone
 
 
 @given(previous=st.sampled_from(ZONES), used=st.integers(0, 1200))
 def test_hysteresis_never_raises_a_zone(previous: str, used: int) -> None:
     """With a previous zone the answer lies between the plain zone and that one."""
-    plain, held = ZONES.index(zone_of(used, PLAIN)), ZONES.index(zone_of(used, PLAIN, previous=previous))
+    plain, held = ZONES.index(PLAIN.zone_of(used)), ZONES.index(PLAIN.zone_of(used, previous=previous))
 
     assert plain <= held <= max(plain, ZONES.index(previous))
 

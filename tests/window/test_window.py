@@ -112,7 +112,7 @@ def test_a_reference_brings_a_stale_block_back() -> None:
     held = window(block("a", "thinking"))
     for turn in range(2, 6):
         held.enter_turn(turn)
-    held.refer("a", 5)
+    held.mark_referenced("a", 5)
     assert held.stale_tokens == 0
 
     for turn in (6, 7):

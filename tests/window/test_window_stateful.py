@@ -104,12 +104,12 @@ class WindowMachine(RuleBasedStateMachine):
         self.model.entries = [*before, *(self.model.entry(block) for block in results), *after]
 
     @rule(data=st.data())
-    def refer(self, data: st.DataObject) -> None:
+    def mark_referenced(self, data: st.DataObject) -> None:
         for block_id in self.some_ids(data):
             found = [entry for entry in self.model.entries if entry.block.id == block_id]
             for entry in found:
                 entry.renewed = self.model.turn
-            assert self.window.refer(block_id, self.model.turn) == bool(found)
+            assert self.window.mark_referenced(block_id, self.model.turn) == bool(found)
 
     @rule(turns=st.integers(1, 3))
     def pass_turns(self, turns: int) -> None:

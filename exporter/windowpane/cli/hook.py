@@ -17,7 +17,6 @@ import click
 from windowpane.cli.claude_settings import merged, snippet
 from windowpane.cli.options import chosen_store, plain_errors, store_option
 from windowpane.core.limits import WindowLimits
-from windowpane.core.tracking.forecast import zone_of
 from windowpane.exceptions import WindowpaneError
 from windowpane.text.status_line import status_line
 
@@ -135,7 +134,7 @@ def describe(described: dict[str, Any], store_path: Path) -> str:
         return ""
     limits = None if limit is None else WindowLimits.of(limit, "provider")
     return status_line(
-        zone=None if limits is None else zone_of(used, limits),
+        zone=None if limits is None else limits.zone_of(used),
         utilization=None if limit is None else used / limit,
         used_tokens=used,
         limit_tokens=limit,

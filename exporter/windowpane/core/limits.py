@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from windowpane.core.vocabulary import Component, ContentType, LimitSource
+from windowpane.core.vocabulary import ZONES, Component, ContentType, LimitSource, Zone
 
 SMALL_WINDOW_TOKENS: Final = 32_768
 LARGE_WINDOW_TOKENS: Final = 200_000
@@ -124,6 +124,27 @@ class WindowLimits:
         """Tokens at which the threshold *ratio* acts: min(z × limit, z / 0.90 × usable)."""
         return int(min(ratio * self.limit_tokens, ratio / 0.90 * self.usable_tokens) + 1e-6)
 
+    def zone_of(self, used_tokens: int, *, previous: Zone | None = None) -> Zone:
+        """Return the zone of *used_tokens*.
+
+        Upwards, a zone is entered at its threshold. Downwards from *previous*, a zone is left only when used
+        falls below its threshold by the hysteresis share of the limit, so a window at a threshold does not flap.
+        """
+        entered = self._highest_zone(used_tokens)
+        if previous is None or ZONES.index(entered) >= ZONES.index(previous):
+            return entered
+        slack = int(self.thresholds.hysteresis * self.limit_tokens)
+        return min(self._highest_zone(used_tokens + slack), previous, key=ZONES.index)
+
+    def _highest_zone(self, used_tokens: int) -> Zone:
+        if used_tokens < self.yellow_tokens:
+            return "green"
+        if used_tokens < self.orange_tokens:
+            return "yellow"
+        if used_tokens < self.red_tokens:
+            return "orange"
+        return "red" if used_tokens <= self.overflow_tokens else "overflow"
+
 
 @dataclass(frozen=True, slots=True)
 class TrackerSettings:
@@ -139,5 +160,5 @@ class TrackerSettings:
     spike_minimum_turns: int = 5
     lifetimes: dict[ContentType, int] = field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
     budget: dict[Component, float] = field(default_factory=lambda: dict(DEFAULT_BUDGET))
-    remembered_departures: int = 5_000
-    """Blocks that left and are watched for their return; the oldest are forgotten first."""
+    remembered_blocks: int = 5_000
+    """Removed blocks that are watched for their return; the oldest are discarded first."""

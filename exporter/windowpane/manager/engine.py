@@ -191,7 +191,7 @@ class Engine(SessionState):
         """What a reply mentions is still in use."""
         if self.settings.references and block.text:
             said = argument_values(block.text) if block.content_type == "tool_call" else block.text
-            self.tracker.refer(self.references.mentioned(said, turn=block.turn), block.id)
+            self.tracker.mark_referenced(self.references.mentioned(said, turn=block.turn), block.id)
 
     def _match(self, name: str, call_id: str | None) -> str | None:
         """The call a result answers: the one named, else the first open one of that tool, else the only one."""

@@ -103,7 +103,7 @@ class ManagedSession:
         )
         settings = _fitting(settings or EngineSettings(), dependencies)
         if settings.limits_of != WindowLimits.of:
-            tracker.share = settings.limits_of
+            tracker.limits_of = settings.limits_of
         self._engine = Engine(
             tracker,
             ContainedCounter(dependencies.counter),

@@ -151,11 +151,11 @@ class SessionState:
 
     def used(self) -> int:
         """What the next call would send, tokens."""
-        return self.tracker.accounts.used(self.tracker.window.tokens)
+        return self.tracker.gauge.account.used(self.tracker.window.tokens)
 
     def raw(self, used_tokens: int) -> int:
         """As many tokens of our own count as *used_tokens* of the provider's are."""
-        accounts = self.tracker.accounts
+        accounts = self.tracker.gauge.account
         return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
 
     def standing(self) -> int:
@@ -163,7 +163,7 @@ class SessionState:
         window = self.tracker.window
         by_component = window.tokens_by_component
         raw = by_component["system_prompt"] + by_component["tool_definitions"] + by_component["unattributed"]
-        return int(raw * (self.tracker.accounts.calibration if self.tracker.accounts.anchored else 1.0))
+        return int(raw * (self.tracker.gauge.account.calibration if self.tracker.gauge.account.anchored else 1.0))
 
     def status(self) -> Status:
         """The window at the last measurement."""
@@ -172,7 +172,7 @@ class SessionState:
 
     def now(self) -> float | None:
         """Seconds since the epoch, UTC; None where events have no time."""
-        return self.tracker.now()
+        return self.tracker.emitter.now()
 
     def progress(self) -> list[str]:
         """What of the task is under way, planned and done, in lines whose number does not grow with the task."""

@@ -13,7 +13,7 @@ def full_status(engine: Engine, *, audit_events: int) -> Status:
     """The window at the last measurement; before the first, as it is."""
     status = engine.status()
     parts = status.used_by_component or dict(engine.tracker.window.tokens_by_component)
-    burn = engine.tracker.pace.burn_by_component()
+    burn = engine.tracker.gauge.growth.burn_by_component()
     limits = engine.limits
     return replace(
         status,

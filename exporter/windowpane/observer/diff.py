@@ -275,7 +275,7 @@ class Facts:
         is_result = spec.content_type == "tool_result"
         if is_result and size.tokens >= self._tokens(held):
             return None
-        return self.tracker.stand_in(
+        return self.tracker.make_replacement(
             "placeholder" if is_result else spec.content_type,
             spec.text,
             size.tokens,
@@ -312,7 +312,7 @@ class Facts:
         for index in summary.places:
             spec, size = new[index], self._count(new[index])
             replaces = removed[0].id if removed else None
-            block = tracker.stand_in(
+            block = tracker.make_replacement(
                 "summary", spec.text, size.tokens, replaces=replaces, count_source=size.source
             )
             results.append(block)
@@ -342,7 +342,7 @@ class Facts:
         if not block.text:
             return
         if block.content_type in REFERRING_TYPES:
-            self.tracker.refer(self._references.mentioned(block.text), block.id, at)
+            self.tracker.mark_referenced(self._references.mentioned(block.text), block.id, at)
         elif block.content_type in INDEXED_TYPES:
             self._references.add(block.id, block.text)
 

@@ -100,7 +100,7 @@ class WindowObserver:
         tracker = self.tracker
         if found.limit_tokens and (tracker.limits is None or found.limit_tokens < tracker.limits.limit_tokens):
             tracker.set_limits(WindowLimits.of(found.limit_tokens, "provider"), at)
-        used = max(tracker.accounts.used(tracker.window.tokens), found.requested_tokens or 0)
+        used = max(tracker.gauge.account.used(tracker.window.tokens), found.requested_tokens or 0)
         limit = None if tracker.limits is None else tracker.limits.limit_tokens
         tracker.record(OverflowDetected("provider", "rejected", used, limit), at)
         tracker.flush()

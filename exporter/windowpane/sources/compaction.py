@@ -47,13 +47,13 @@ def replacement_of(
         block for block in tracker.window if block.content_type not in STANDING_TYPES and block.id not in kept
     )
     seen = sum(block.tokens for block in removed)
-    used = tracker.accounts.used(tracker.window.tokens)
+    used = tracker.gauge.account.used(tracker.window.tokens)
     before = record.tokens_before if record.tokens_before is not None else used
     summary_tokens = counter.count(record.summary) if record.summary else 0
     staying = tracker.window.tokens - seen
     if not record.summary and record.tokens_after is not None:
         summary_tokens = max(0, record.tokens_after - staying)
-    calibrated = round(seen * tracker.accounts.calibration)
+    calibrated = round(seen * tracker.gauge.account.calibration)
     after = record.tokens_after
     if after is None:
         after = max(0, before - calibrated + summary_tokens)
@@ -86,7 +86,7 @@ def _results(
     if not record.summary and not tokens:
         return ()
     return (
-        tracker.stand_in(
+        tracker.make_replacement(
             "summary",
             record.summary,
             tokens,

@@ -274,7 +274,7 @@ class SessionPlayer:
         if not record.text:
             return
         if record.content_type in REFERRING_TYPES:
-            self.tracker.refer(self._references.mentioned(record.text), block.id, self._at)
+            self.tracker.mark_referenced(self._references.mentioned(record.text), block.id, self._at)
         elif record.content_type in INDEXED_TYPES:
             self._references.add(block.id, record.text)
 
@@ -305,16 +305,18 @@ class SessionPlayer:
                 block = tracker.window.slot(block_id).block
                 stand_in = None
                 if block.content_type == "tool_result":
-                    stand_in = tracker.stand_in("placeholder", None, PLACEHOLDER_TOKENS, replaces=block_id)
+                    stand_in = tracker.make_replacement(
+                        "placeholder", None, PLACEHOLDER_TOKENS, replaces=block_id
+                    )
                     stand_ins.append(stand_in)
                 evicted.append(_evicted(block, stand_in, record.policy))
         seen = sum(block.tokens for block in evicted)
         net = max(0, seen - sum(block.replacement_tokens for block in evicted))
         freed = net if record.tokens_freed is None else record.tokens_freed
-        before = tracker.accounts.used(tracker.window.tokens)
+        before = tracker.gauge.account.used(tracker.window.tokens)
         tracker.evict(BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), stand_ins, self._at)
-        if freed > net and tracker.accounts.anchored:
-            tracker.accounts.rebase(max(0, before - freed), tracker.window.tokens)
+        if freed > net and tracker.gauge.account.anchored:
+            tracker.gauge.account.rebase(max(0, before - freed), tracker.window.tokens)
         for gone in evicted:
             self._references.forget(gone.block_id)
 

@@ -83,7 +83,7 @@ def test_scenario_125_compressions_that_do_not_compress_alert() -> None:
         for n in range(4):
             block = window._engine.add("assistant_response", words(1_000, tag=f"a{n}x"))
             window.on_turn_start()
-            result = window._engine.tracker.stand_in("summary", words(1_000), 1_000, replaces=block.id)
+            result = window._engine.tracker.make_replacement("summary", words(1_000), 1_000, replaces=block.id)
             window._engine.tracker.compress(
                 ContentCompressed(
                     "compaction", "test", "accepted", 1_000, 1_000, removed=(block.id,), results=(result.id,)

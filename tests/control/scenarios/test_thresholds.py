@@ -10,14 +10,13 @@ from builders import manager, words
 from windowpane.contrib.presets.picoclaw_budget import is_over_context_budget
 from windowpane.core.events import BlocksEvicted, ContentCompressed
 from windowpane.core.limits import WindowLimits
-from windowpane.core.tracking.forecast import zone_of
 from windowpane.manager.levels import Levels
 from windowpane.manager.status import due
 from windowpane.testing import RecordingSink, chat_reply
 
 
 def zone(used: int, limit: int, output: int = 0) -> str:
-    return zone_of(used, WindowLimits.of(limit, "given", requested_output_tokens=output))
+    return WindowLimits.of(limit, "given", requested_output_tokens=output).zone_of(used)
 
 
 def test_scenario_080_the_output_s_room_belongs_to_the_output() -> None:

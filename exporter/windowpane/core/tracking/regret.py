@@ -1,4 +1,4 @@
-"""What left the window and is watched for its return."""
+"""Regret: content that is fetched again after it was removed."""
 
 from __future__ import annotations
 
@@ -8,58 +8,56 @@ from windowpane.core.events import ContentRegretted
 from windowpane.core.window.blocks import Block
 
 Cause = Literal["eviction", "compression"]
-"""What took a block out."""
 
 
-class Departure(NamedTuple):
-    """A block that left, and the event that took it out."""
+class RemovedBlock(NamedTuple):
+    """A block that was removed, and the event that removed it."""
 
     block_id: str
     tokens: int
-    turn_left: int
+    turn: int
     cause: Cause
     cause_event_id: str
     digests: tuple[str, ...]
-    """Its own digest and, for a tool result, that of the call which fetched it."""
+    """The block's digest and, for a tool result, the digest of the call that fetched it."""
+
+    @classmethod
+    def of(
+        cls, block: Block, call: Block | None, *, turn: int, cause: Cause, cause_event_id: str
+    ) -> RemovedBlock:
+        """Describe the removal of *block*; *call* is the tool call that fetched it."""
+        digests = [block.digest] if block.digest else []
+        if block.content_type == "tool_result" and call is not None and call.digest:
+            digests.append(call.digest)
+        return cls(block.id, block.tokens, turn, cause, cause_event_id, tuple(digests))
 
     def regretted(self, match: Literal["same_call", "same_digest"], *, by: str) -> ContentRegretted:
-        """The event that says block *by* fetched it again."""
-        return ContentRegretted(
-            self.cause, match, self.block_id, by, self.tokens, self.turn_left, self.cause_event_id
-        )
+        """Return the event that block *by* fetched it again."""
+        return ContentRegretted(self.cause, match, self.block_id, by, self.tokens, self.turn, self.cause_event_id)
 
 
-def departure_of(block: Block, call: Block | None, *, turn: int, cause: Cause, cause_event_id: str) -> Departure:
-    """The departure of a block; *call* is the tool call that fetched it, where it is a tool's result."""
-    digests = [block.digest] if block.digest else []
-    if block.content_type == "tool_result" and call is not None and call.digest:
-        digests.append(call.digest)
-    return Departure(block.id, block.tokens, turn, cause, cause_event_id, tuple(digests))
-
-
-class Departures:
-    """A bounded memory of departures by digest; the oldest are forgotten first."""
+class RemovedBlocks:
+    """A bounded memory of removed blocks by digest; the oldest are discarded first."""
 
     def __init__(self, *, capacity: int, turns: int) -> None:
         self._capacity = capacity
         self._turns = turns
-        self.by_digest: dict[str, Departure] = {}
-        """What is watched for; only `remember` and `returned` change it."""
+        self.by_digest: dict[str, RemovedBlock] = {}
 
-    def remember(self, departure: Departure) -> None:
-        """Watch for the return of a block; a later departure of the same digest takes its place."""
-        for digest in departure.digests:
+    def remember(self, removed: RemovedBlock) -> None:
+        """Watch for the return of a block; it replaces an earlier one of the same digest."""
+        for digest in removed.digests:
             self.by_digest.pop(digest, None)
-            self.by_digest[digest] = departure
+            self.by_digest[digest] = removed
         while len(self.by_digest) > self._capacity:
             self.by_digest.pop(next(iter(self.by_digest)))
 
-    def returned(self, digest: str, turn: int) -> Departure | None:
-        """The departure that *digest* makes good, once; None when there is none or it left too long ago."""
-        departure = self.by_digest.get(digest)
-        if departure is None:
+    def take(self, digest: str, turn: int) -> RemovedBlock | None:
+        """Return the block that *digest* fetches again, once; None for none within the regret window."""
+        removed = self.by_digest.get(digest)
+        if removed is None:
             return None
-        for known in departure.digests:
-            if self.by_digest.get(known) is departure:
+        for known in removed.digests:
+            if self.by_digest.get(known) is removed:
                 del self.by_digest[known]
-        return departure if turn - departure.turn_left <= self._turns else None
+        return removed if turn - removed.turn <= self._turns else None

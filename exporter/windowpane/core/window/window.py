@@ -124,7 +124,7 @@ class Window:
             self._next_position += count - 1
         return position
 
-    def refer(self, block_id: str, turn: int) -> bool:
+    def mark_referenced(self, block_id: str, turn: int) -> bool:
         """Note that *turn* used a block, which renews its lifetime; False when it is not in the window."""
         slot = self._slots.get(block_id)
         if slot is None:

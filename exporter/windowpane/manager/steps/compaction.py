@@ -179,7 +179,7 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started
 def _results(engine: Engine, plan: CompactionPlan, text: str, handle: str | None) -> list[Block]:
     source = engine.counter.source
     results = [
-        engine.tracker.stand_in(
+        engine.tracker.make_replacement(
             "summary",
             text,
             engine.counter.count(text),
@@ -196,7 +196,7 @@ def _results(engine: Engine, plan: CompactionPlan, text: str, handle: str | None
         tokens = engine.counter.count(short)
         if short and tokens < user.tokens:
             results.append(
-                engine.tracker.stand_in(
+                engine.tracker.make_replacement(
                     "user_message", short, tokens, replaces=user.id, count_source=source, handle=own
                 )
             )

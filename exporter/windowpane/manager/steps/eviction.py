@@ -171,7 +171,7 @@ def _stand_in(engine: Engine, removal: Removal, *, handles: bool) -> Block | Non
     if removal.placeholder is None:
         return None
     block = removal.blocks[0]
-    return engine.tracker.stand_in(
+    return engine.tracker.make_replacement(
         "placeholder",
         removal.placeholder,
         removal.placeholder_tokens,
@@ -262,7 +262,7 @@ def _shorten(engine: Engine, block: Block, max_tokens: int) -> Effect[int]:
     )
     if tokens >= block.tokens:
         return 0
-    short = tracker.shorter(block, text, tokens, count_source=engine.counter.source, handle=handle)
+    short = tracker.make_shortened(block, text, tokens, count_source=engine.counter.source, handle=handle)
     tracker.compress(
         ContentCompressed(
             strategy="truncation",

@@ -210,10 +210,12 @@ def _results(engine: Engine, cluster: Cluster, text: str, *, handles: bool) -> l
         line = f"[Result of {tool}, turn {block.turn}, merged into that of turn {newest.turn}.{where}]"
         tokens = counter.count(line)
         results.append(
-            tracker.stand_in(
+            tracker.make_replacement(
                 "placeholder", line, tokens, replaces=block.id, count_source=counter.source, handle=handle
             )
         )
     handle = (newest.handle or handle_of(newest.id)) if handles else None
-    results.append(tracker.shorter(newest, text, counter.count(text), count_source=counter.source, handle=handle))
+    results.append(
+        tracker.make_shortened(newest, text, counter.count(text), count_source=counter.source, handle=handle)
+    )
     return results

@@ -85,7 +85,7 @@ def _replace(engine: Engine, aged: Aged, draft: _Draft) -> Effect[int]:
     named = named and engine.counter.count(with_handle) < block.tokens
     text = with_handle if named else draft.text
     reason = accepts(aged, text, engine.counter)
-    stand_in = tracker.shorter(
+    stand_in = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
     event = tracker.compress(

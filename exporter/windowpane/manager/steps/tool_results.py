@@ -76,7 +76,7 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
         return 0
     said = "" if answer.failed else str(answer.value or "").strip()
     text = f"{said}\n[summary; original: {handle}]" if handle else f"{said}\n[summary]"
-    short = tracker.shorter(
+    short = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
     reason = _refusal(answer, said, smaller=short.tokens < block.tokens)

@@ -1,0 +1,180 @@
+"""The pressure gauge: measures the window against its limit, and sums up a session's measurements at its end."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from windowpane.core.events import PressureMeasured, TrendReport, Usage
+from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.core.tracking.forecast import GrowthHistory, forecast
+from windowpane.core.tracking.token_account import TokenAccount, apportion
+from windowpane.core.vocabulary import Component, CountSource, Phase, Zone
+from windowpane.core.window.window import Window
+
+_UNKNOWN: Final = (None, None, None)
+
+
+class PressureGauge:
+    """Counts the additions of a turn and measures the content of its call.
+
+    A turn is measured by what its call sends: the reply and everything after it belong to the next call.
+    """
+
+    def __init__(self, window: Window, settings: TrackerSettings) -> None:
+        self.account = TokenAccount()
+        self.growth = GrowthHistory(settings)
+        self.zone: Zone = "green"
+        self.added_tokens = 0
+        """Tokens added in the open turn as counted at ingest; likewise by component."""
+        self.added_by_component: dict[Component, int] = {}
+        self.call_tokens = 0
+        """Tokens that the turn's call sends, as counted at ingest; likewise by component."""
+        self.call_components: dict[Component, int] = {}
+        self.exact = True
+        """True while every block was counted by the model's own tokenizer."""
+        self.estimate_error: float | None = None
+        self.last_usage: Usage | None = None
+        self._window = window
+        self._budget = settings.budget
+
+    @property
+    def count_source(self) -> CountSource:
+        """Source of the counts without a report by the provider."""
+        return "exact" if self.exact and not self.account.anchored else "estimate"
+
+    @property
+    def added(self) -> int:
+        """Tokens added in the open turn, calibrated."""
+        return round(self.added_tokens * self.account.calibration)
+
+    def open_turn(self) -> None:
+        """Reset the counts of the open turn."""
+        self.added_tokens = 0
+        self.added_by_component = {}
+        self.estimate_error = None
+        self.growth.open_turn()
+
+    def close_turn(self, turn: int) -> float | None:
+        """Count the additions as growth; return the baseline that they spiked above, else None."""
+        return self.growth.close_turn(turn, self.added, self.added_by_component)
+
+    def count_call(self) -> None:
+        """Take the window, as it is now, for the content of the turn's call."""
+        self.call_tokens = self._window.tokens
+        self.call_components = dict(self._window.tokens_by_component)
+
+    def count_unattributed(self, tokens: int, change: int) -> None:
+        """Set the call's unattributed tokens, *change* more than before; the last report includes them."""
+        self.account.shift(change)
+        self.call_tokens += change
+        self.call_components = {**self.call_components, "unattributed": tokens}
+
+    def measure(
+        self,
+        phase: Phase,
+        limits: WindowLimits | None,
+        *,
+        reported_tokens: int | None = None,
+        count_source: CountSource | None = None,
+    ) -> PressureMeasured:
+        """Measure the turn's call; *reported_tokens* is its size by the provider or by the model.
+
+        Takes constant time. Compression ratio and fidelity are not measured here, they have separate events.
+        """
+        window, history, usage = self._window, self.growth, self.last_usage
+        used = self.account.used(self.call_tokens) if reported_tokens is None else reported_tokens
+        parts = apportion(used, self.call_components)
+        duplicate = stale = 0
+        if window.duplicate_tokens or window.stale_tokens:
+            scale = used / window.tokens
+            duplicate = min(used, round(window.duplicate_tokens * scale))
+            stale = min(used - duplicate, round(window.stale_tokens * scale))
+        red = None if limits is None else limits.red_tokens
+        median, early, late = _UNKNOWN if red is None else forecast(red - used, history.recent) or _UNKNOWN
+        burn = history.burn_rate
+        # Positional, in the order of the fields: keywords cost a tenth of the hook at the start of a turn.
+        return PressureMeasured(
+            used,
+            parts,
+            count_source or self.count_source,
+            limits.limit_tokens if limits else None,
+            limits.source if limits else None,
+            limits.usable_tokens if limits else None,
+            used / limits.limit_tokens if limits else None,
+            used / limits.usable_tokens if limits else None,
+            limits.zone_of(used, previous=self.zone) if limits else None,
+            red,
+            self.added,
+            dict(self.added_by_component),
+            history.velocity,
+            median,
+            early,
+            late,
+            burn,
+            _turns_until(limits.overflow_tokens - used, burn) if limits else None,
+            self._budget_utilization(parts, limits) if limits else {},
+            parts["tool_results"] / used if used else None,
+            duplicate / used if used else None,
+            stale / used if used else None,
+            duplicate,
+            stale,
+            history.eviction_rate(),
+            self.estimate_error if phase == "final" else None,
+            usage.cache_read_tokens / usage.input_total if usage and usage.input_total else None,
+            len(window),
+            phase=phase,
+        )
+
+    def _budget_utilization(self, parts: dict[Component, int], limits: WindowLimits) -> dict[Component, float]:
+        limit = limits.limit_tokens
+        return {name: parts[name] / (share * limit) for name, share in self._budget.items() if share > 0}
+
+
+def _turns_until(remaining_tokens: int, burn: float | None) -> float | None:
+    if burn is None:
+        return None
+    if remaining_tokens <= 0:
+        return 0.0
+    return remaining_tokens / burn if burn > 0 else float("inf")
+
+
+class TrendCounters:
+    """Counters for the trend report of one session."""
+
+    def __init__(self) -> None:
+        self.evicted_blocks = 0
+        self.compressions = 0
+        self.regrets = 0
+        self._peak_used = 0
+        self._peak_utilization: float | None = None
+        self._final_used = 0
+        self._cost: float | None = None
+        self._zones: dict[Zone, int] = {}
+        self._turns = 0
+
+    def close_turn(self, measured: PressureMeasured, cost_dollars: float | None) -> None:
+        """Count a turn by its final measurement."""
+        self._turns += 1
+        self._final_used = measured.used_tokens
+        self._peak_used = max(self._peak_used, measured.used_tokens)
+        if measured.utilization is not None:
+            self._peak_utilization = max(self._peak_utilization or 0.0, measured.utilization)
+        if measured.zone is not None:
+            self._zones[measured.zone] = self._zones.get(measured.zone, 0) + 1
+        if cost_dollars is not None:
+            self._cost = (self._cost or 0.0) + cost_dollars
+
+    def report(self, history: GrowthHistory) -> TrendReport:
+        """Return the trend report."""
+        return TrendReport(
+            turns=self._turns,
+            peak_used_tokens=self._peak_used,
+            peak_utilization=self._peak_utilization,
+            final_used_tokens=self._final_used,
+            mean_added_tokens=history.total_added / history.turns if history.turns else 0.0,
+            evicted_blocks=self.evicted_blocks,
+            compressions=self.compressions,
+            regrets=self.regrets,
+            cost_dollars=self._cost,
+            zones=dict(self._zones),
+        )
