@@ -29,7 +29,6 @@ from windowpane.sources.playback import PlaybackSettings
 from windowpane.store.chain import genesis, link_with
 from windowpane.store.connection import open_writer
 from windowpane.store.interface import EventFilter, SessionFilter
-from windowpane.store.registry import digester
 from windowpane.store.sqlite import SqliteStore
 
 ARRIVAL = {"events": "seq", "blocks": "event_seq", "turns": "first_seq", "sessions": "key", "late_events": "seq"}
@@ -184,7 +183,7 @@ class Quarters:
 
 def write_rates(folder: Path) -> list[Measure]:
     with_key = SqliteStore(folder / "digest.db")
-    digest = digester(sqlite3.connect(with_key.path))
+    digest = with_key.digester()
     events = [event for number in range(10) for event in session(f"s{number}", 5_000, digest)]
     json_bytes = sum(len(encode(event)) for event in events)
     settle()

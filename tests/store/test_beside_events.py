@@ -36,7 +36,7 @@ def test_search_finds_the_same_with_and_without_the_index(store, make_session):
     assert len(whole[2][0]) == 3
 
 
-@pytest.mark.parametrize("setting", ["CONTINUED_WORDS", "READ_THROUGH"])
+@pytest.mark.parametrize("setting", ["PREFIX_WORDS", "READ_THROUGH"])
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_every_way_of_searching_finds_the_same(store, make_session, monkeypatch, setting, newest_first):
     """Begun words looked up or left to the index, a session read through or looked up: the same events."""

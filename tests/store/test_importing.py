@@ -141,7 +141,7 @@ def test_a_recording_that_breaks_while_it_is_read_stores_nothing(store, make_ses
 
 def test_a_recording_is_one_session(store, make_session):
     """Events of a second session in it are refused, and nothing is stored."""
-    with pytest.raises(StoreError, match="s1 goes on as s2"):
+    with pytest.raises(StoreError, match="s1 continues as s2"):
         store.import_session(lambda: [*make_session("s1"), *make_session("s2")])
 
     assert store.size().events == 0

@@ -47,18 +47,18 @@ def test_every_migration_is_recorded_and_runs_once(store):
 
 def test_a_later_migration_is_applied_to_an_older_store(store):
     """What a store lacks is added, what it has stays."""
-    steps = [*migrations.available(), migrations.Step("m900_add_note", AddNote())]
+    listed = [*migrations.available(), migrations.NamedMigration("m900_add_note", AddNote())]
     with closing(open_writer(store.path)) as connection:
-        assert migrations.migrate(connection, store.path, steps) == ["m900_add_note"]
+        assert migrations.migrate(connection, store.path, listed) == ["m900_add_note"]
         assert connection.execute("SELECT count(*) FROM note").fetchone() == (0,)
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(store):
     """Neither its tables nor its record."""
-    steps = [*migrations.available(), migrations.Step("m900_fail", Fail())]
+    listed = [*migrations.available(), migrations.NamedMigration("m900_fail", Fail())]
     with closing(open_writer(store.path)) as connection:
         with pytest.raises(sqlite3.OperationalError):
-            migrations.migrate(connection, store.path, steps)
+            migrations.migrate(connection, store.path, listed)
         assert "m900_fail" not in migrations.applied(connection)
         assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
-    from windowpane.store.interface import EventStore
+    from windowpane.store.interface import EventWriter
     from windowpane.store.records import ImportOutcome
 
 
@@ -62,7 +62,7 @@ class AlertingStore:
     *rules* are those of the configuration; None is the defaults.
     """
 
-    def __init__(self, store: EventStore, *, rules: Sequence[Rule] | None = None) -> None:
+    def __init__(self, store: EventWriter, *, rules: Sequence[Rule] | None = None) -> None:
         self._store = store
         self._rules = rules
 

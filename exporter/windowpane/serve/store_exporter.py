@@ -74,7 +74,7 @@ class StoreServer:
     def catch_up(self) -> int:
         """Fold what was appended since the last call; returns how many events."""
         folded = 0
-        for batch in self._store.scan(after_seq=self._after_seq, unreadable=self._unreadable):
+        for batch in self._store.scan(after_seq=self._after_seq, on_unreadable=self._unreadable):
             for stored in batch:
                 self._fold(stored)
             if self._push is not None:

@@ -1,1 +1,4 @@
-"""The event store: append-only, hash-chained, readable by every page."""
+"""The event store: an append-only, hash-chained SQLite file and the rows projected from its events.
+
+`interface` holds the protocols, `records` the rows, `sqlite` the store itself.
+"""

@@ -1,6 +1,6 @@
-"""Connections to the database file: how it is made, opened, shared and what its errors mean.
+"""Connections to the database file: creating and opening it, sharing connections, explaining errors.
 
-There is one writing connection a store and a few reading ones, lent to a read at a time. A forked child leaves
+A store has one writing connection and a few reading ones, each lent to one read at a time. A forked child leaves
 its parent's connections alone and opens its own.
 """
 
@@ -24,12 +24,12 @@ PAGE_BYTES: Final = 8192
 IDLE_CONNECTIONS: Final = 4
 """Reading connections kept open between reads."""
 
-_NOT_OURS: Final = ("not a database", "malformed", "encrypted")
+_UNREADABLE: Final = ("not a database", "malformed", "encrypted")
 
 
 @contextmanager
 def reporting(path: Path) -> Iterator[None]:
-    """Turn what sqlite3 raises into a `StoreError` that names the file and says what to do."""
+    """Turn errors of sqlite3 into a `StoreError` that names the file and what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -38,7 +38,7 @@ def reporting(path: Path) -> Iterator[None]:
 
 def _explain(path: Path, error: sqlite3.Error) -> str:
     message = str(error)
-    if any(sign in message for sign in _NOT_OURS):
+    if any(text in message for text in _UNREADABLE):
         return (
             f"{path}: not a readable database ({message}); nothing was changed. "
             "Move the file away or restore a copy, or name another file"
@@ -53,7 +53,7 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
 
 
 def create_file(path: Path) -> None:
-    """Make the file for its owner only, unless it is there; SQLite gives its companions the same mode."""
+    """Create the file for its owner only, unless it exists; SQLite gives its companion files the same mode."""
     if path.exists():
         return
     try:
@@ -69,7 +69,7 @@ def create_file(path: Path) -> None:
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
-    """The writing connection: write-ahead log, a commit is atomic at once and durable at the next flush."""
+    """Open the writing connection, in write-ahead mode: a commit is atomic at once, durable at the next flush."""
     create_file(path)
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
@@ -85,7 +85,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write; where not even a lock file can be made, the file is read as it stands."""
+    """Open a connection that cannot write; where no lock file can be created, the file is read without locks."""
     if not path.exists():
         raise StoreError(f"{path}: there is no store here; import a session or start an agent first")
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
@@ -112,7 +112,7 @@ def _connect(address: str) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All or nothing, with the write lock from the beginning."""
+    """Run all of the block's statements or none, holding the write lock from the start."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -125,7 +125,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Several reads that see one state of the store."""
+    """Let the block's reads see one state of the store."""
     connection.execute("BEGIN")
     try:
         yield connection
@@ -134,7 +134,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 class ReaderPool:
-    """Lends reading connections, each to one thread at a time."""
+    """Reading connections, each lent to one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -145,25 +145,25 @@ class ReaderPool:
 
     @contextmanager
     def lend(self) -> Iterator[sqlite3.Connection]:
-        """A connection inside a read transaction, for the time of one read."""
+        """Lend a connection inside a read transaction for the time of one read."""
         with reporting(self._path):
-            connection = self._take()
+            connection = self._acquire()
             try:
                 with snapshot(connection):
                     yield connection
             except BaseException:
                 connection.close()
                 raise
-            self._give_back(connection)
+            self._release(connection)
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
-    def _take(self) -> sqlite3.Connection:
+    def _acquire(self) -> sqlite3.Connection:
         with self._lock:
             if self._process != os.getpid():  # a fork: closing the parent's connections here could harm it
                 self._inherited += self._idle
@@ -172,7 +172,7 @@ class ReaderPool:
                 return self._idle.pop()
         return open_reader(self._path)
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _release(self, connection: sqlite3.Connection) -> None:
         with self._lock:
             if len(self._idle) < IDLE_CONNECTIONS:
                 self._idle.append(connection)

@@ -1,4 +1,4 @@
-"""The record as files: JSON Lines with the exact stored bytes, or Parquet for analysis.
+"""Export of events to files: JSON Lines with the exact stored bytes, or Parquet for analysis.
 
 In JSON Lines the value of `event` is the body as it was hashed, byte for byte, so that the chain can be checked
 without this program. A file appears under its name only when it is complete.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 ExportFormat = Literal["jsonl", "parquet"]
 
 BATCH: Final = 5_000
-"""Events read at once; what an export holds in memory."""
+"""Events read at once and held in memory."""
 COLUMNS: Final = (
     "e.seq, s.session_id, s.revision, e.turn, (SELECT name FROM event_types WHERE id = e.type), e.at, e.hash, "
     "e.body"
 )
-"""Of events `e` and sessions `s`: the fields of a `ExportRow`."""
+"""The fields of an `ExportRow`, of events `e` and sessions `s`."""
 _ROWS: Final = f"SELECT {COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
 _ALL: Final = _ROWS + "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
 _OF_SESSION: Final = _ROWS + (  # noqa: S608  # constants only
@@ -51,18 +51,18 @@ class ExportRow(NamedTuple):
 
 _document: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-Read = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
-"""Runs a query in a short read transaction of its own."""
+Query = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
+"""Runs a statement in its own short read transaction."""
 
 
-def rows(read: Read, session_id: str | None) -> Iterator[list[ExportRow]]:
-    """Every event, or those of all revisions of one session, in batches by number."""
+def read_batches(query: Query, session_id: str | None) -> Iterator[list[ExportRow]]:
+    """Yield every event, or those of all revisions of one session, in batches by number."""
     after = 0
     while True:
         if session_id is None:
-            found = read(_ALL, (after, BATCH))
+            found = query(_ALL, (after, BATCH))
         else:
-            found = read(_OF_SESSION, (after, session_id, BATCH))
+            found = query(_OF_SESSION, (after, session_id, BATCH))
         if not found:
             return
         yield [ExportRow(*row) for row in found]
@@ -70,7 +70,7 @@ def rows(read: Read, session_id: str | None) -> Iterator[list[ExportRow]]:
 
 
 def write_json_lines(batches: Iterator[list[ExportRow]], file: Path) -> int:
-    """Write one JSON object a line: `seq`, `revision`, `hash` and the exact `event`; returns how many."""
+    """Write one JSON object per line, as `json_line` makes it; return how many."""
     written = 0
     with _whole(file) as target:
         for batch in batches:
@@ -80,9 +80,9 @@ def write_json_lines(batches: Iterator[list[ExportRow]], file: Path) -> int:
 
 
 def json_line(row: ExportRow) -> bytes:
-    """One event as a line: `seq`, `revision`, `hash` and the exact `event`.
+    """Return one event as a line: `seq`, `revision`, `hash` and the exact `event`.
 
-    Bytes that are no JSON stand as Base64 in `damaged`, beside an `event` of null.
+    Bytes that are not JSON are written as Base64 in `damaged`, with an `event` of null.
     """
     head = b'{"seq":%d,"revision":%d,"hash":"%b","event":' % (row.seq, row.revision, row.hash.hex().encode())
     body = _bytes(row.body)
@@ -95,12 +95,12 @@ def json_line(row: ExportRow) -> bytes:
 
 
 def _bytes(body: bytes | str) -> bytes:
-    """The stored bytes, also where somebody replaced them by a text."""
+    """Return the stored bytes, also where they were replaced by a text."""
     return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
 
 
 def write_parquet(batches: Iterator[list[ExportRow]], file: Path) -> int:
-    """Write a Parquet file with the row's columns and the body as text; returns how many."""
+    """Write a Parquet file with the row's columns and the body as text; return how many events."""
     written = 0
     with _whole(file) as target, parquet_writer(target) as write:
         for batch in batches:
@@ -150,7 +150,7 @@ def _schema(arrow: Any) -> pa.Schema:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its name when everything has been written, and is gone when it has not."""
+    """Open a file that gets its name when everything has been written and is deleted otherwise."""
     part = file.with_name(f"{file.name}.part")
     try:
         with part.open("wb") as target:

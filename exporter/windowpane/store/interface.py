@@ -1,8 +1,8 @@
-"""The store's interface: append events, read them and their projections.
+"""The store's interface: filters, and the two protocols that every storage backend implements.
 
-Everything the dashboard, the report, replay and `serve` need of storage is here, and nothing else: a second
-backend implements `EventStore` and every reader works unchanged. Rows are plain frozen data, sorted and paged by
-the store so that cost grows with what is shown, not with what is stored.
+Everything the dashboard, the report, replay and `serve` read is in `EventReader`, and what ingest writes is in
+`EventWriter`, so a second backend serves every reader unchanged. Rows are plain frozen data, sorted and paged by
+the store, so the cost grows with the rows returned, not with the rows stored.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from windowpane.store.records import (
     StoredEvent,
     StoreSize,
     TurnRow,
-    Verification,
 )
 
 OnUnreadable = Callable[[int, EventFormatError], object]
-"""Hears of stored bytes that are no event: their seq, and what is wrong with them."""
+"""Receives the `seq` of an event that cannot be decoded, and the error."""
+
+FleetOrder = Literal["pressure", "recent", "cost", "regret"]
+"""Order of a list of sessions; see `store.fleet`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """What to list; every field narrows, None means any."""
+    """Which sessions to list, in which order; every field narrows, None matches all."""
 
     agent: str | None = None
     model: str | None = None
@@ -45,14 +47,14 @@ class SessionFilter:
     """Substring of the session id or agent."""
     parent_session_id: str | None = None
     """Only the sub-agents of this session."""
-    order: Literal["pressure", "recent", "cost", "regret"] = "pressure"
+    order: FleetOrder = "pressure"
     limit: int = 100
     offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events to read; every field narrows, None means any."""
+    """Which events to read; every field narrows, None matches all."""
 
     session_id: str | None = None
     types: tuple[str, ...] = ()
@@ -66,53 +68,53 @@ class EventFilter:
 
 
 class EventReader(Protocol):
-    """The read side, all that the dashboard, the report and `serve` see."""
+    """The read side: everything that the dashboard, the report and `serve` use."""
 
     def sessions(self, query: SessionFilter = ...) -> Sequence[SessionRow]:
-        """Sessions that match, in the asked order; the current revision of each."""
+        """Return the current revision of each session that matches, in the order of *query*."""
         ...
 
     def session(self, session_id: str) -> SessionRow | None:
-        """One session, or None."""
+        """Return one session, or None."""
         ...
 
     def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
-        """Sessions whose id begins with *prefix*, at most 20."""
+        """Return the sessions whose id starts with *prefix*, at most 20."""
         ...
 
     def turns(self, session_id: str, *, first: int = 1, last: int | None = None) -> Sequence[TurnRow]:
-        """The turns of a session in order."""
+        """Return the turns of a session in order."""
         ...
 
     def blocks_at(self, session_id: str, turn: int) -> Sequence[BlockRow]:
-        """The exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
+        """Return the exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
         ...
 
     def removed_blocks(
         self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
     ) -> Sequence[BlockRow]:
-        """Blocks that had left by the call of *turn*, latest departure first; *regretted*: those needed again."""
+        """Return the blocks removed before the call of *turn*, latest first; *regretted*: those needed again."""
         ...
 
     def events(self, query: EventFilter) -> Sequence[StoredEvent]:
-        """Events that match, by `seq`. Raises `EventFormatError` where one of them is damaged."""
+        """Return the events that match, by `seq`. Raises `EventFormatError` where one of them is damaged."""
         ...
 
     def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
-        """Events that match, by `seq`, damaged ones in their places; for who shows what is still there."""
+        """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
         ...
 
     def scan(
-        self, *, after_seq: int = 0, batch: int = 1_000, unreadable: OnUnreadable | None = None
+        self, *, after_seq: int = 0, batch: int = 1_000, on_unreadable: OnUnreadable | None = None
     ) -> Iterator[Sequence[StoredEvent]]:
-        """Every event of every session from *after_seq* on, in batches; for folds.
+        """Yield every event of every session after *after_seq*, in batches; for folds.
 
-        *unreadable* hears of stored bytes that are no event; without it they raise `EventFormatError`.
+        Unreadable events are passed to *on_unreadable*; without it they raise `EventFormatError`.
         """
         ...
 
     def count_events(self, query: EventFilter) -> int:
-        """How many events match, whatever the limit."""
+        """Return the number of events that match, whatever the limit."""
         ...
 
     def alerts(
@@ -124,51 +126,43 @@ class EventReader(Protocol):
         firing: bool | None = None,
         limit: int = 500,
     ) -> Sequence[AlertRow]:
-        """Firings that match, newest first; *firing* asks for those unresolved, or only for those resolved."""
+        """Return the firings that match, newest first; *firing* selects the unresolved or the resolved ones."""
         ...
 
     def content(self, digest: str) -> str | None:
-        """The captured text of a digest, or None."""
+        """Return the captured text of a digest, or None."""
         ...
 
     def facets(self) -> dict[str, tuple[str, ...]]:
-        """Distinct agents, models, sources and event types, for filters."""
+        """Return the distinct agents, models, sources and event types, for filters."""
         ...
 
     def size(self) -> StoreSize:
-        """How much is stored."""
+        """Return how much is stored."""
         ...
 
     def version(self) -> int:
-        """Grows with every write; unchanged means every read would give the same."""
+        """Return a number that grows with every write; unchanged, every read returns the same."""
         ...
 
 
-class EventStore(EventReader, Protocol):
-    """The write side. `append` is transactional; several processes may write to one store."""
+class EventWriter(Protocol):
+    """The write side. Every write is transactional, and several processes may write to one store."""
 
     def append(self, batch: Sequence[Event]) -> None:
         """Store events in order, or none of them. Raises `StoreError`."""
         ...
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Store a recorded session, given what makes its whole event sequence (called once or twice).
+        """Store a recorded session; *events* makes its whole event sequence and is called once or twice.
 
-        The same sequence changes nothing, a longer one appends what is new, one whose past differs begins a new
-        revision. Raises `StoreError`, and then nothing has changed.
+        The same sequence changes nothing, a longer one appends its new events, one whose past differs starts a
+        new revision. Raises `StoreError`, and then nothing has changed.
         """
         ...
 
     def flush(self) -> None:
         """Return only when everything appended so far survives a power cut."""
-        ...
-
-    def verify(self, session_id: str | None = None) -> Verification:
-        """Recompute the audit chain of one session or of all."""
-        ...
-
-    def prune(self, *, before: float | None = None, max_bytes: int | None = None) -> int:
-        """Delete whole sessions, oldest first, keeping a tombstone of each; returns how many."""
         ...
 
     def close(self) -> None:

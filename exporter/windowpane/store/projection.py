@@ -1,12 +1,17 @@
-"""Folds events into the rows that pages read; the same fold runs when events arrive and when all is rebuilt."""
+"""The projection: a fold of events into the rows of sessions, turns, blocks and alerts that pages read.
+
+The same fold runs when events are appended and when every row is rebuilt, so both give the same rows.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
-import msgspec
-
+from windowpane.core.codec import decode
 from windowpane.core.events import (
     AlertFired,
     AlertResolved,
@@ -30,10 +35,10 @@ from windowpane.core.events import (
     WindowRolled,
 )
 from windowpane.core.vocabulary import ZONES
-from windowpane.store import block_projection as blocks
-from windowpane.store.operations import Operations
-from windowpane.store.session_state import SEVERITIES, SessionState
-from windowpane.store.turn_projection import TurnDrafts
+from windowpane.store import alerts, blocks, fleet
+from windowpane.store.fleet import SEVERITIES, SessionDraft
+from windowpane.store.statements import StatementBatch
+from windowpane.store.turns import TurnDrafts
 
 ROUTINE: Final = frozenset(
     {
@@ -41,196 +46,176 @@ ROUTINE: Final = frozenset(
         "notification.delivered", "notification.failed",
     }
 )  # fmt: skip
-"""Events that are no news in the fleet's `last_event`."""
+"""Events that do not change the fleet's `last_event`."""
 
-_FIRE: Final = (
-    "INSERT OR IGNORE INTO alerts (session, alert, crossing_turn, fired_seq, severity, fired_turn, fired_at, "
-    "value, threshold, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_RESOLVE: Final = (
-    "UPDATE alerts SET resolved_turn = ?, resolved_at = ? WHERE session = ? AND alert = ? AND crossing_turn = ?"
-)
-_CHANNELS: Final = "SELECT delivered, failed FROM alerts WHERE session = ? AND alert = ? AND crossing_turn = ?"
-_DELIVERED: Final = "UPDATE alerts SET delivered = ? WHERE session = ? AND alert = ? AND crossing_turn = ?"
-_FAILED: Final = "UPDATE alerts SET failed = ? WHERE session = ? AND alert = ? AND crossing_turn = ?"
 _LATE: Final = "INSERT OR IGNORE INTO late_events VALUES (?, ?, ?)"
+_TABLES: Final = ("turns", "blocks", "alerts", "late_events")
+_SESSIONS: Final = "SELECT key FROM sessions WHERE current ORDER BY key"
+_EVENTS: Final = "SELECT turn, seq, body FROM events WHERE session = ? ORDER BY seq"
+_TURN: Final = itemgetter(0)
 
 
 class Projection:
-    """The fold over one batch; `save` writes the turns it touched, sessions are saved by their owner."""
+    """The fold over one batch; `save` writes the turns it touched, the caller saves the sessions."""
 
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
-        self._turns = TurnDrafts(operations)
+    def __init__(self, statements: StatementBatch) -> None:
+        self._statements = statements
+        self._turns = TurnDrafts(statements)
 
-    def apply(self, state: SessionState, event: Event, seq: int) -> None:
-        """Take in one event, in the order of `seq`."""
+    def apply(self, session: SessionDraft, event: Event, seq: int) -> None:
+        """Apply one event, in the order of `seq`."""
         at, data = event.at, event.data
-        state.events += 1
-        if at is not None and (state.last_at is None or at > state.last_at):
-            state.last_at = at
-            if state.started_at is None:
-                state.started_at = at
+        session.events += 1
+        if at is not None and (session.last_at is None or at > session.last_at):
+            session.last_at = at
+            if session.started_at is None:
+                session.started_at = at
         turn = event.context.turn
-        if turn < state.last_turn:
-            self._operations.defer(_LATE, (state.key, turn, seq))
-        elif turn > state.last_turn:
-            state.last_turn = turn
-            self._turns.begin(state.key, event, seq)
+        if turn < session.last_turn:
+            self._statements.defer(_LATE, (session.key, turn, seq))
+        elif turn > session.last_turn:
+            session.last_turn = turn
+            self._turns.start(session.key, event, seq)
         if isinstance(data, BlockAdded):
-            if blocks.begins_reply(state, data.block, turn):
-                self._called(state, event, seq)
-            if blocks.appended(self._operations, state, data.block, seq):
+            if blocks.starts_reply(session, data.block, turn):
+                self._called(session, event, seq)
+            if blocks.append(self._statements, session, data.block, seq):
                 return
         handler = _HANDLERS.get(type(data))
         if handler is not None:
-            handler(self, state, event, seq, data)
+            handler(self, session, event, seq, data)
         if data.type not in ROUTINE:
-            state.last_event = data.type
+            session.last_event = data.type
 
-    def enter(self, state: SessionState, event: Event) -> None:
-        """Note who the session is; called when the events' context changes."""
+    def enter(self, session: SessionDraft, event: Event) -> None:
+        """Record the session's identity; called when the events' context changes."""
         context = event.context
-        state.agent = context.agent
-        state.model = context.model or state.model
-        state.source = context.source
-        state.parent_session_id = context.parent_session_id or state.parent_session_id
-        state.windows = max(state.windows, context.window_id)
+        session.agent = context.agent
+        session.model = context.model or session.model
+        session.source = context.source
+        session.parent_session_id = context.parent_session_id or session.parent_session_id
+        session.windows = max(session.windows, context.window_id)
 
     def save(self) -> None:
-        """Hand over everything that is not a session row."""
+        """Write everything except the session rows."""
         self._turns.save()
-        self._operations.finish()
+        self._statements.finish()
 
     # -- by event ---------------------------------------------------------------------------------------------
 
-    def _called(self, state: SessionState, event: Event, seq: int) -> None:
-        """The model was called: the window as it was just before *seq* is what it saw."""
-        state.memory.called_turn = event.context.turn
-        self._turns.of(state.key, event, seq).call_seq = seq - 1
+    def _called(self, session: SessionDraft, event: Event, seq: int) -> None:
+        """The model was called with the window as it was just before *seq*."""
+        session.memory.called_turn = event.context.turn
+        self._turns.of(session.key, event, seq).call_seq = seq - 1
 
-    def _block_added(self, state: SessionState, event: Event, seq: int, data: BlockAdded) -> None:
+    def _block_added(self, session: SessionDraft, event: Event, seq: int, data: BlockAdded) -> None:
         call_seq = None
         if data.block.content_type == "unattributed":
-            draft = self._turns.known(state.key, event.context.turn)
+            draft = self._turns.find(session.key, event.context.turn)
             call_seq = None if draft is None else draft.call_seq
-        blocks.stood_in(self._operations, state, event, seq, call_seq)
+        blocks.replace_others(self._statements, session, event, seq, call_seq)
 
-    def _evicted(self, state: SessionState, event: Event, seq: int, data: BlocksEvicted) -> None:
-        state.evicted_blocks += len(data.blocks)
-        state.evicted_tokens += data.tokens_removed
-        blocks.evicted(self._operations, state, event, seq)
+    def _evicted(self, session: SessionDraft, event: Event, seq: int, data: BlocksEvicted) -> None:
+        session.evicted_blocks += len(data.blocks)
+        session.evicted_tokens += data.tokens_removed
+        blocks.evict(self._statements, session, event, seq)
 
-    def _compressed(self, state: SessionState, event: Event, seq: int, data: ContentCompressed) -> None:
+    def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
         if data.outcome == "accepted":
-            state.compressions += 1
-            state.fidelity = None
-            blocks.compressed(self._operations, state, event, seq)
+            session.compressions += 1
+            session.fidelity = None
+            blocks.compress(self._statements, session, event, seq)
 
-    def _rolled(self, state: SessionState, event: Event, seq: int, data: WindowRolled) -> None:
-        state.windows = max(state.windows, data.to_window)
-        blocks.rolled(self._operations, state, event, seq, data.reason)
+    def _rolled(self, session: SessionDraft, event: Event, seq: int, data: WindowRolled) -> None:
+        session.windows = max(session.windows, data.to_window)
+        blocks.roll(self._statements, session, event, seq, data.reason)
 
-    def _referenced(self, state: SessionState, event: Event, _seq: int, _data: BlocksReferenced) -> None:
-        blocks.referenced(self._operations, state, event)
+    def _referenced(self, session: SessionDraft, event: Event, _seq: int, _data: BlocksReferenced) -> None:
+        blocks.refer(self._statements, session, event)
 
-    def _regretted(self, state: SessionState, event: Event, _seq: int, data: ContentRegretted) -> None:
-        state.regrets += 1
-        blocks.regretted(self._operations, state, data.block_id, event.context.turn)
+    def _regretted(self, session: SessionDraft, event: Event, _seq: int, data: ContentRegretted) -> None:
+        session.regrets += 1
+        blocks.regret(self._statements, session, data.block_id, event.context.turn)
 
-    def _turn_started(self, state: SessionState, event: Event, seq: int, _data: TurnStarted) -> None:
-        state.ended = 0
-        self._turns.of(state.key, event, seq)
+    def _turn_started(self, session: SessionDraft, event: Event, seq: int, _data: TurnStarted) -> None:
+        session.ended = 0
+        self._turns.of(session.key, event, seq)
 
-    def _turn_ended(self, state: SessionState, event: Event, seq: int, data: TurnEnded) -> None:
-        state.turns += 1
+    def _turn_ended(self, session: SessionDraft, event: Event, seq: int, data: TurnEnded) -> None:
+        session.turns += 1
         if data.cost_dollars is not None:
-            state.cost_dollars = (state.cost_dollars or 0.0) + data.cost_dollars
+            session.cost_dollars = (session.cost_dollars or 0.0) + data.cost_dollars
         if data.usage is not None:
-            state.input_tokens += data.usage.input_total
-            state.output_tokens += data.usage.output_tokens
-            state.cache_read_tokens += data.usage.cache_read_tokens
-        if state.memory.called_turn != event.context.turn:
-            self._called(state, event, seq)
-        self._turns.of(state.key, event, seq).end(event, data)
+            session.input_tokens += data.usage.input_total
+            session.output_tokens += data.usage.output_tokens
+            session.cache_read_tokens += data.usage.cache_read_tokens
+        if session.memory.called_turn != event.context.turn:
+            self._called(session, event, seq)
+        self._turns.of(session.key, event, seq).end(event, data)
 
-    def _measured(self, state: SessionState, event: Event, seq: int, data: PressureMeasured) -> None:
-        state.limit_tokens, state.limit_source = data.limit_tokens, data.limit_source
-        state.used_tokens, state.count_source = data.used_tokens, data.count_source
-        state.peak_used_tokens = max(state.peak_used_tokens, data.used_tokens)
-        state.utilization, state.velocity = data.utilization, data.velocity
-        state.turns_until_red, state.zone = data.turns_until_red, data.zone
+    def _measured(self, session: SessionDraft, event: Event, seq: int, data: PressureMeasured) -> None:
+        session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
+        session.used_tokens, session.count_source = data.used_tokens, data.count_source
+        session.peak_used_tokens = max(session.peak_used_tokens, data.used_tokens)
+        session.utilization, session.velocity = data.utilization, data.velocity
+        session.turns_until_red, session.zone = data.turns_until_red, data.zone
         if data.utilization is not None:
-            state.peak_utilization = max(state.peak_utilization or 0.0, data.utilization)
+            session.peak_utilization = max(session.peak_utilization or 0.0, data.utilization)
         if data.zone is not None and (
-            state.worst_zone is None or ZONES.index(data.zone) > ZONES.index(state.worst_zone)
+            session.worst_zone is None or ZONES.index(data.zone) > ZONES.index(session.worst_zone)
         ):
-            state.worst_zone = data.zone
+            session.worst_zone = data.zone
         if data.phase == "final":
-            state.memory.sparkline.add(data.used_tokens, data.utilization)
-        called = state.memory.called_turn == event.context.turn
-        self._turns.of(state.key, event, seq).measure(data, None if called else seq)
+            session.memory.sparkline.add(data.used_tokens, data.utilization)
+        called = session.memory.called_turn == event.context.turn
+        self._turns.of(session.key, event, seq).measure(data, None if called else seq)
 
-    def _started(self, state: SessionState, _event: Event, _seq: int, data: SessionStarted) -> None:
-        state.limit_tokens, state.limit_source = data.limit_tokens, data.limit_source
+    def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
+        session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
 
-    def _limit(self, state: SessionState, _event: Event, _seq: int, data: LimitChanged) -> None:
-        state.limit_tokens, state.limit_source = data.limit_tokens, data.limit_source
+    def _limit(self, session: SessionDraft, _event: Event, _seq: int, data: LimitChanged) -> None:
+        session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
 
-    def _ended(self, state: SessionState, _event: Event, _seq: int, _data: SessionEnded) -> None:
-        state.ended = 1
+    def _ended(self, session: SessionDraft, _event: Event, _seq: int, _data: SessionEnded) -> None:
+        session.ended = 1
 
-    def _incomplete(self, state: SessionState, _event: Event, _seq: int, _data: SessionIncomplete) -> None:
-        state.incomplete = 1
+    def _incomplete(self, session: SessionDraft, _event: Event, _seq: int, _data: SessionIncomplete) -> None:
+        session.incomplete = 1
 
-    def _overflow(self, state: SessionState, _event: Event, _seq: int, _data: OverflowDetected) -> None:
-        state.overflows += 1
+    def _overflow(self, session: SessionDraft, _event: Event, _seq: int, _data: OverflowDetected) -> None:
+        session.overflows += 1
 
-    def _fidelity(self, state: SessionState, _event: Event, _seq: int, data: FidelityEvaluated) -> None:
-        state.fidelity = data.score
+    def _fidelity(self, session: SessionDraft, _event: Event, _seq: int, data: FidelityEvaluated) -> None:
+        session.fidelity = data.score
 
-    def _fired(self, state: SessionState, event: Event, seq: int, data: AlertFired) -> None:
-        self._operations.add(
-            _FIRE,
-            (
-                state.key, data.alert, data.crossing_turn, seq, data.severity, event.context.turn, event.at,
-                data.value, data.threshold, data.summary,
-            ),
-        )  # fmt: skip
-        firing = state.memory.firing
+    def _fired(self, session: SessionDraft, event: Event, seq: int, data: AlertFired) -> None:
+        alerts.fire(self._statements, session.key, event, seq, data)
+        firing = session.memory.firing
         if (data.alert, data.crossing_turn) not in firing:
             firing.append((data.alert, data.crossing_turn))
-        state.firing = len(firing)
-        worst = state.worst_severity
+        session.firing = len(firing)
+        worst = session.worst_severity
         if worst is None or SEVERITIES.index(data.severity) > SEVERITIES.index(worst):
-            state.worst_severity = data.severity
+            session.worst_severity = data.severity
 
-    def _resolved(self, state: SessionState, event: Event, _seq: int, data: AlertResolved) -> None:
-        self._operations.add(_RESOLVE, (event.context.turn, event.at, state.key, data.alert, data.crossing_turn))
-        firing = state.memory.firing
+    def _resolved(self, session: SessionDraft, event: Event, _seq: int, data: AlertResolved) -> None:
+        alerts.resolve(self._statements, session.key, event, data)
+        firing = session.memory.firing
         if (data.alert, data.crossing_turn) in firing:
             firing.remove((data.alert, data.crossing_turn))
-        state.firing = len(firing)
+        session.firing = len(firing)
 
     def _delivered(
         self,
-        state: SessionState,
+        session: SessionDraft,
         _event: Event,
         _seq: int,
         data: NotificationDelivered | NotificationFailed,
     ) -> None:
-        identity = (state.key, data.alert, data.crossing_turn)
-        found = self._operations.one(_CHANNELS, identity)
-        if found is None:
-            return
-        delivered = isinstance(data, NotificationDelivered)
-        known: list[str] = msgspec.json.decode(str(found[0 if delivered else 1]))
-        if data.channel not in known:
-            channels = msgspec.json.encode([*known, data.channel]).decode()
-            self._operations.add(_DELIVERED if delivered else _FAILED, (channels, *identity))
+        alerts.record_delivery(self._statements, session.key, data)
 
 
-Handler = Callable[[Projection, SessionState, Event, int, Any], None]
+Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]
 
 _HANDLERS: Final[dict[type, Handler]] = {
     BlockAdded: Projection._block_added,
@@ -253,3 +238,38 @@ _HANDLERS: Final[dict[type, Handler]] = {
     NotificationDelivered: Projection._delivered,
     NotificationFailed: Projection._delivered,
 }
+
+
+def rebuild(connection: sqlite3.Connection) -> int:
+    """Fold every current session's events again, inside the caller's transaction; return how many sessions.
+
+    Old revisions have a session row only.
+    """
+    for table in _TABLES:
+        connection.execute(f"DELETE FROM {table}")  # noqa: S608  # our tables
+    keys = [key for (key,) in connection.execute(_SESSIONS).fetchall()]
+    for key in keys:
+        _rebuild_session(connection, key)
+    return len(keys)
+
+
+def _rebuild_session(connection: sqlite3.Connection, key: int) -> None:
+    stored = fleet.load_key(connection, key)
+    assert stored is not None
+    session = stored.cleared()
+    reading = connection.cursor()
+    # A turn at a time, as events arrived: what a batch holds back is then bounded here too.
+    for _, events in groupby(reading.execute(_EVENTS, (key,)), key=_TURN):
+        projection = Projection(StatementBatch(connection))
+        for _turn, seq, body in events:
+            event = decode(body)
+            projection.enter(session, event)
+            projection.apply(session, event, seq)
+        projection.save()
+    fleet.save(connection, session)
+
+
+def remove_session(connection: sqlite3.Connection, key: int) -> None:
+    """Delete the turns, blocks and alerts of the session with this row number."""
+    for table in _TABLES:
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (key,))  # noqa: S608  # our tables

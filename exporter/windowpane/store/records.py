@@ -1,4 +1,4 @@
-"""What a store gives: events with their place, and one frozen row a session, turn, block and alert."""
+"""What a store returns: events with their position, and one frozen row per session, turn, block and alert."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windowpane.core.vocabulary import Component, ContentType, Severity, Zone
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event with its place in the store."""
+    """An event with its position in the store."""
 
     seq: int
     """Position in the whole store, ascending."""
@@ -26,7 +26,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class DamagedEvent:
-    """Stored bytes that are no event any more, with what the row around them still says."""
+    """An event whose stored bytes cannot be decoded, with the columns of its row."""
 
     seq: int
     revision: int
@@ -39,14 +39,14 @@ class DamagedEvent:
     """What is wrong with the bytes."""
 
 
-def intact_events(record: Iterable[StoredEvent | DamagedEvent]) -> list[StoredEvent]:
-    """The events of a record, without the damaged ones."""
-    return [one for one in record if isinstance(one, StoredEvent)]
+def intact_events(events: Iterable[StoredEvent | DamagedEvent]) -> list[StoredEvent]:
+    """Return the events that are not damaged."""
+    return [event for event in events if isinstance(event, StoredEvent)]
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One session as the fleet lists it: identity, extent and the last known gauges; tokens, seconds, dollars."""
+    """One session of the fleet: identity, extent and the last known gauges; tokens, seconds, dollars."""
 
     session_id: str
     revision: int
@@ -86,7 +86,7 @@ class SessionRow:
     fidelity: float | None
     """Of the last compression; None when unknown."""
     firing: int
-    """Alerts firing now."""
+    """Number of alerts firing now."""
     worst_severity: Severity | None
     """Worst alert that ever fired."""
     last_event: str
@@ -94,11 +94,11 @@ class SessionRow:
     sparkline: tuple[float, ...] = ()
     """Utilization (or, where the limit is unknown, share of the peak) over the session, at most 24 points."""
     count_source: str | None = None
-    """Where `used_tokens` comes from: `exact`, `usage` or `estimate`; None when nothing was measured."""
+    """Source of `used_tokens`: `exact`, `usage` or `estimate`; None before the first measurement."""
 
     @property
     def is_estimated(self) -> bool:
-        """Whether used tokens and utilization are an estimate."""
+        """Used tokens and utilization are estimates."""
         return self.count_source == "estimate"
 
 
@@ -141,7 +141,7 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """One block's life: when it entered the window, when and why it left."""
+    """One block's life: when it was added to the window, when and why it was removed."""
 
     block_id: str
     content_type: ContentType
@@ -157,14 +157,14 @@ class BlockRow:
     removed_by: str | None
     """`eviction`, `compression`, `roll`, `replaced`; None while it is in the window."""
     reason: str
-    """Why it left, in the policy's words."""
+    """The policy's reason for removing it."""
     score: float | None
     replaced_by: str | None
     replaces: str | None
     last_referenced: int | None
     references: int
     regretted_turn: int | None
-    """Turn in which it was needed again."""
+    """First turn in which it was needed again after its removal."""
     tool_name: str | None
     tool_call_id: str | None
     pinned: bool
@@ -192,27 +192,27 @@ class AlertRow:
     threshold: float | None
     summary: str
     delivered: tuple[str, ...] = ()
-    """Channels that took the message."""
+    """Channels that delivered the message."""
     failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOutcome:
-    """What storing a recorded session did."""
+    """The result of storing a recorded session."""
 
     session_id: str
     revision: int
     appended: int
     """Events that are new in the store."""
     unchanged: int
-    """Events that were there already."""
+    """Events that were stored already."""
     revised: bool
-    """Whether the recording's past had changed, so that a new revision was begun."""
+    """The recording's past had changed, so a new revision was started."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenLink:
-    """The first event of a session whose hash does not hold."""
+    """The first event of a session whose hash is wrong, or another break of a chain."""
 
     session_id: str
     revision: int
@@ -222,7 +222,7 @@ class BrokenLink:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What verifying the audit chain found."""
+    """The result of verifying the audit chain."""
 
     keyed: bool
     """True when the chain uses a key and so detects tampering, not only accident."""
@@ -234,7 +234,7 @@ class Verification:
 
     @property
     def intact(self) -> bool:
-        """Whether every link holds."""
+        """Every hash of the chain is right."""
         return not self.broken
 
 
@@ -246,6 +246,6 @@ class StoreSize:
     sessions: int
     bytes: int
     contents: int = 0
-    """Texts kept by content capture."""
+    """Texts stored by content capture."""
     oldest_at: float | None = None
     by_type: dict[str, int] = field(default_factory=dict)

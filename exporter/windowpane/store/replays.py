@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 MAXIMUM_REPLAYS: Final = 200
-"""Kept; the oldest make room for a new one."""
+"""Replays stored; of more, the oldest are deleted."""
 
 _LIST: Final = "SELECT id, name, at, sessions, runs, notes FROM replays "
 _LATEST: Final = _LIST + "ORDER BY at DESC, id LIMIT ?"
@@ -44,14 +44,14 @@ class ReplayRunRow:
     session: str
     """Name of the session that was replayed."""
     setup: str
-    """What it was replayed under, for people."""
+    """Label of the setup."""
     kind: str
     """`managed`, or the baseline: `truncate`, `keep_last`."""
     policy: str
     preset: str
     limit_tokens: int
     measures: Mapping[str, Any] = field(default_factory=dict)
-    """Figures by name, as `replay.Measures` has them."""
+    """Values by the field names of `replay.Measures`."""
     config: str = ""
     """YAML that manages a live session like this."""
     timeline: tuple[int, ...] = ()
@@ -61,16 +61,16 @@ class ReplayRunRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredReplay:
-    """A replay with its runs, in the order they were asked for."""
+    """A replay with its runs, in the order of the request."""
 
     row: ReplayRow
     runs: tuple[ReplayRunRow, ...]
 
 
 def save(connection: sqlite3.Connection, stored: StoredReplay) -> None:
-    """Keep a replay, in place of the same one, and let the oldest go; inside the caller's transaction."""
+    """Store a replay, replacing the same one, and delete the oldest; inside the caller's transaction."""
     row = stored.row
-    _forget(connection, row.id)
+    _delete(connection, row.id)
     connection.execute(
         "INSERT INTO replays VALUES (?, ?, ?, ?, ?, ?)",
         (row.id, row.name, row.at, row.sessions, row.runs, json.dumps(row.notes)),
@@ -80,23 +80,23 @@ def save(connection: sqlite3.Connection, stored: StoredReplay) -> None:
         [_values(row.id, number, run) for number, run in enumerate(stored.runs)],
     )
     for (old,) in connection.execute(_OLD, (MAXIMUM_REPLAYS,)).fetchall():
-        _forget(connection, old)
+        _delete(connection, old)
 
 
 def latest(connection: sqlite3.Connection, limit: int) -> list[ReplayRow]:
-    """The latest replays, newest first."""
+    """Return the latest replays, newest first."""
     return [_row(found) for found in connection.execute(_LATEST, (limit,))]
 
 
 def read(connection: sqlite3.Connection, replay_id: str) -> StoredReplay | None:
-    """A replay with its runs, or None."""
+    """Return a replay with its runs, or None."""
     found = connection.execute(_ONE, (replay_id,)).fetchone()
     if found is None:
         return None
     return StoredReplay(_row(found), tuple(_run(run) for run in connection.execute(_RUNS, (replay_id,))))
 
 
-def _forget(connection: sqlite3.Connection, replay_id: str) -> None:
+def _delete(connection: sqlite3.Connection, replay_id: str) -> None:
     connection.execute("DELETE FROM replay_runs WHERE replay = ?", (replay_id,))
     connection.execute("DELETE FROM replays WHERE id = ?", (replay_id,))
 
@@ -104,7 +104,7 @@ def _forget(connection: sqlite3.Connection, replay_id: str) -> None:
 def _values(replay_id: str, number: int, run: ReplayRunRow) -> tuple[Any, ...]:
     return (
         replay_id, number, run.session, run.setup, run.kind, run.policy, run.preset, run.limit_tokens,
-        json.dumps(dict(run.measures), sort_keys=True), run.config, _packed(run.timeline), run.note,
+        json.dumps(dict(run.measures), sort_keys=True), run.config, _pack(run.timeline), run.note,
     )  # fmt: skip
 
 
@@ -121,5 +121,5 @@ def _run(found: Sequence[Any]) -> ReplayRunRow:
     )  # fmt: skip
 
 
-def _packed(timeline: Sequence[int]) -> bytes:
+def _pack(timeline: Sequence[int]) -> bytes:
     return zlib.compress(json.dumps(list(timeline)).encode())

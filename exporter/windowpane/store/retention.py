@@ -1,24 +1,26 @@
-"""Forgetting whole sessions, oldest first, leaving a tombstone in the store-wide chain."""
+"""Retention: how much is stored, and deleting whole sessions, oldest first.
+
+Each deleted session leaves a tombstone in the store-wide chain, and its counters are kept in the metric base, so
+neither the audit nor a counter notices a gap.
+"""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from windowpane.exceptions import EventFormatError
-from windowpane.store import registry, search
-from windowpane.store.importing import FORGET_PROJECTIONS
-from windowpane.store.records import StoredEvent
-from windowpane.store.rows import EVENT_COLUMNS, readable_events
-from windowpane.store.session_state import load_key
+from windowpane.store import fleet, projection, search
+from windowpane.store.events import EVENT_COLUMNS, stored_events
+from windowpane.store.records import StoredEvent, StoreSize
 from windowpane.store.writes import Writer
 
 _log: Final = logging.getLogger(__name__)
 
 MetricFold = Callable[[bytes | None, Iterable[StoredEvent]], bytes]
-"""The stored metric base and the events of a session that goes, to the base that includes them."""
+"""The stored metric base and the events of a deleted session to the base that includes them."""
 
 _OLDEST: Final = (
     "SELECT session_id, max(coalesce(last_at, 0.0)) AS newest FROM sessions GROUP BY session_id "
@@ -28,7 +30,7 @@ _TOO_OLD: Final = (
     "SELECT session_id, max(last_at) AS newest FROM sessions GROUP BY session_id "
     "HAVING newest > 0 AND newest < ? ORDER BY newest, min(key) LIMIT 1"
 )
-"""Recordings without times have no age, and must not stand before those that do."""
+"""Recordings without times have no age and are never too old."""
 _REVISIONS: Final = "SELECT key FROM sessions WHERE session_id = ? ORDER BY revision"
 _EVENTS: Final = (
     f"SELECT {EVENT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # our columns
@@ -37,54 +39,63 @@ _EVENTS: Final = (
 _COUNTS: Final = "SELECT type, count(*) FROM events WHERE session = ? GROUP BY type"
 
 
-def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None, fold: MetricFold | None) -> int:
-    """Delete the oldest session if it is too old or the store too large; returns 1 or 0.
+def size(connection: sqlite3.Connection) -> StoreSize:
+    """Return how much is stored, from counts that the writer maintains."""
+    by_type = dict(connection.execute("SELECT name, events FROM event_types WHERE events > 0").fetchall())
+    sessions, oldest = connection.execute(
+        "SELECT count(*), min(last_at) FROM sessions WHERE current = 1"
+    ).fetchone()
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    (texts,) = connection.execute("SELECT count(*) FROM contents").fetchone()
+    return StoreSize(
+        events=sum(by_type.values()),
+        sessions=sessions,
+        bytes=(pages - free) * page_bytes,
+        contents=texts,
+        oldest_at=oldest,
+        by_type=by_type,
+    )
 
-    One session a transaction: a reader sees each gone or whole, and other writers get their turn in between.
+
+def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None, fold: MetricFold | None) -> int:
+    """Delete the oldest session if it is too old or the store too large; return 1 or 0.
+
+    One session per transaction: a reader sees each deleted or whole, and other writers can write in between.
     """
     connection = writer.connection
     found = None if before is None else connection.execute(_TOO_OLD, (before,)).fetchone()
-    if found is None and max_bytes is not None and registry.size(connection).bytes > max_bytes:
+    if found is None and max_bytes is not None and size(connection).bytes > max_bytes:
         found = connection.execute(_OLDEST).fetchone()
     if found is None:
         return 0
-    session_id = found[0]
-    keys = [key for (key,) in connection.execute(_REVISIONS, (session_id,)).fetchall()]
+    keys = [key for (key,) in connection.execute(_REVISIONS, (found[0],)).fetchall()]
     if fold is not None:
         (base,) = connection.execute("SELECT metric_base FROM store").fetchone()
         for key in keys:
-            base = fold(base, _events(connection, key))
+            base = fold(base, stored_events(connection.execute(_EVENTS, (key,)), _warn_unreadable))
         connection.execute("UPDATE store SET metric_base = ?", (base,))
     for key in keys:
         _delete(writer, key)
-    _drop_orphans(connection)
-    writer.forget()
+    if connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is None:
+        connection.execute("DELETE FROM contents")  # no session is left that captured texts could belong to
+    writer.reset()
     return 1
 
 
-def _events(connection: sqlite3.Connection, key: int) -> Iterator[StoredEvent]:
-    return readable_events(connection.execute(_EVENTS, (key,)), _passed_over)
-
-
-def _passed_over(seq: int, error: EventFormatError) -> None:
-    _log.warning("event %d cannot be read and is counted nowhere: %s", seq, error)
+def _warn_unreadable(seq: int, error: EventFormatError) -> None:
+    _log.warning("event %d cannot be read and is not counted: %s", seq, error)
 
 
 def _delete(writer: Writer, key: int) -> None:
     connection = writer.connection
-    state = load_key(connection, key)
-    assert state is not None
-    writer.add_head("pruned", state)
+    session = fleet.load_key(connection, key)
+    assert session is not None
+    writer.add_head("pruned", session)
     search.remove(connection, key)
     for kind, events in connection.execute(_COUNTS, (key,)).fetchall():
         connection.execute("UPDATE event_types SET events = events - ? WHERE id = ?", (events, kind))
-    for statement in FORGET_PROJECTIONS:
-        connection.execute(statement, (key,))
+    projection.remove_session(connection, key)
     connection.execute("DELETE FROM events WHERE session = ?", (key,))
     connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
-
-
-def _drop_orphans(connection: sqlite3.Connection) -> None:
-    """Without sessions there is nothing that captured texts could belong to."""
-    if connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is None:
-        connection.execute("DELETE FROM contents")

@@ -1,12 +1,12 @@
 """Full-text search over event names and payloads, never over content.
 
-The index is filled in batches after the events are stored, so that no agent waits for it; what is not indexed yet
-is read through. A search gives the events that hold all its words, the last of them perhaps only begun.
+The index is filled in batches after the events are stored, so no agent waits for it; events not indexed yet are
+read one by one. A search finds the events that contain all its words, of which the last may be a prefix.
 
-A search costs what it finds, not what is stored. The index gives the events of a whole word in order and no
-further than asked, but of a word that is only begun it collects them all before it gives the first. So the words
-that continue it are looked up, and where they are few they are asked for instead, merged as they are read. A
-session is searched between its own first and last event, or read through where that is less work.
+The cost of a search grows with what it finds, not with what is stored. The index yields the events of a whole
+word in order and stops at the limit, but for a prefix it collects all events before it yields the first.
+Therefore the words with that prefix are looked up, and if they are few they are searched for instead, merged as
+they are read. A session is searched between its own first and last event, or read through if that is less work.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.store.events import EventScope
 from windowpane.store.interface import EventFilter
-from windowpane.store.queries import EventScope, Statement
+from windowpane.store.statements import Conditions
 
 INDEX_BATCH: Final = 5_000
 MAXIMUM_HITS: Final = 20_000
-"""Matches counted for one search; more are not told apart by anyone."""
+"""The most matches counted for one search."""
 
-CONTINUED_WORDS: Final = 64
-"""Words that may stand for one that is begun; where more begin so, the index collects their events itself."""
+PREFIX_WORDS: Final = 64
+"""Words searched for instead of a prefix; with more, the index collects the events of the prefix itself."""
 MAXIMUM_SEQ: Final = 2**63 - 1
 READ_THROUGH: Final = 2_000
-"""Events of a session that are sooner read than looked up; a few tens of milliseconds."""
+"""A session with at most this many events is read through, in a few tens of milliseconds."""
 
 _WORD: Final = re.compile(r"\w+")
 _UNINDEXED: Final = "SELECT seq, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -57,7 +58,7 @@ _decoder: Final = msgspec.json.Decoder(_Searchable)
 
 
 def text_of(body: bytes) -> str:
-    """What of an event can be found: its name, agent, model and payload; of a damaged one nothing."""
+    """Return the searchable text of an event: its type, agent, model and payload; empty if it is damaged."""
     try:
         event = _decoder.decode(body)
         return f"{event.type} {event.agent} {event.model} {bytes(event.data).decode()}"
@@ -66,12 +67,12 @@ def text_of(body: bytes) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a search or an event, as the index sees them."""
+    """Return the words of a search or an event, as the index splits them."""
     return _WORD.findall(text.lower())
 
 
 def index(connection: sqlite3.Connection, *, limit: int = INDEX_BATCH) -> int:
-    """Index the next events inside the caller's transaction; returns how many, 0 when all are."""
+    """Index the next events inside the caller's transaction; return how many, 0 when all are indexed."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
     batch = connection.execute(_UNINDEXED, (indexed, limit)).fetchall()
     if batch:
@@ -81,32 +82,32 @@ def index(connection: sqlite3.Connection, *, limit: int = INDEX_BATCH) -> int:
 
 
 def remove(connection: sqlite3.Connection, session: int) -> None:
-    """Take a session's events out of the index, before they are deleted."""
+    """Remove a session's events from the index, before they are deleted."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
     found = connection.execute("SELECT seq, body FROM events WHERE session = ? AND seq <= ?", (session, indexed))
     connection.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in found.fetchall()))
 
 
-def found(
+def find(
     connection: sqlite3.Connection, query: EventFilter, scope: EventScope, columns: str
 ) -> list[tuple[Any, ...]]:
-    """Those columns of the events that match, within the filter's limit."""
+    """Return those columns of the events that match, by number, within the filter's limit."""
     hits = sorted(_hits(connection, query, scope, query.limit), reverse=query.newest_first)
     sql = (
         f"SELECT {columns} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # constants
         "WHERE e.seq = ?"
     )
-    found = (connection.execute(sql, (seq,)).fetchone() for seq in hits[: query.limit])
-    return [row for row in found if row is not None]  # a damaged event that was pruned stays in the index
+    rows = (connection.execute(sql, (seq,)).fetchone() for seq in hits[: query.limit])
+    return [row for row in rows if row is not None]  # a damaged event that was pruned stays in the index
 
 
 def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:
-    """How many match; of what is indexed, at most `MAXIMUM_HITS`."""
+    """Return the number of events that match, counting at most `MAXIMUM_HITS` indexed ones."""
     return sum(1 for _ in _hits(connection, query, scope, MAXIMUM_HITS))
 
 
 def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope, limit: int) -> Iterator[int]:
-    """Numbers of events that match: of the indexed ones the first or last *limit*, and all of the others."""
+    """Yield the numbers of events that match: the first or last *limit* indexed ones and all others."""
     words = words_of(query.text or "")
     if not words:
         return
@@ -116,12 +117,12 @@ def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope,
     match = _expression(connection, words, query.types) if indexed else None
     if match is not None:
         yield from _indexed(connection, match, query, scope, limit)
-    narrowed = _narrowed(scope)
+    conditions = _conditions(scope)
     if scope.session is not None:
-        narrowed.where("e.session = ?", scope.session)
+        conditions.add("e.session = ?", scope.session)
     rest = connection.execute(
-        f"SELECT e.seq, e.body FROM events AS e WHERE e.seq > ? AND {narrowed.clause}",  # noqa: S608  # bound
-        (max(indexed, query.after_seq), *narrowed.values),
+        f"SELECT e.seq, e.body FROM events AS e WHERE e.seq > ? AND {conditions.clause}",  # noqa: S608  # bound
+        (max(indexed, query.after_seq), *conditions.values),
     )
     for seq, body in rest:
         if _holds(words, words_of(text_of(body))):
@@ -131,34 +132,34 @@ def _hits(connection: sqlite3.Connection, query: EventFilter, scope: EventScope,
 def _indexed(
     connection: sqlite3.Connection, match: str, query: EventFilter, scope: EventScope, limit: int
 ) -> Iterator[int]:
-    """The first or last *limit* numbers of indexed events that match."""
-    narrowed = _narrowed(scope)
+    """Yield the first or last *limit* numbers of indexed events that match."""
+    conditions = _conditions(scope)
     first, last = query.after_seq + 1, MAXIMUM_SEQ
     if scope.session is not None:
         begin, end = connection.execute(_ENDS, {"key": scope.session}).fetchone()
         first, last = max(first, begin or 0), end or 0
-    joined = "JOIN events AS e ON e.seq = events_text.rowid" if narrowed.conditions else ""
+    joined = "JOIN events AS e ON e.seq = events_text.rowid" if conditions.conditions else ""
     found = connection.execute(
         f"SELECT events_text.rowid FROM events_text {joined} "  # noqa: S608  # values are bound
-        f"WHERE events_text MATCH ? AND events_text.rowid BETWEEN ? AND ? AND {narrowed.clause} "
+        f"WHERE events_text MATCH ? AND events_text.rowid BETWEEN ? AND ? AND {conditions.clause} "
         f"ORDER BY events_text.rowid {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
-        (match, first, last, *narrowed.values, limit),
+        (match, first, last, *conditions.values, limit),
     )
     yield from (seq for (seq,) in found)
 
 
 def _expression(connection: sqlite3.Connection, words: list[str], types: Sequence[str]) -> str | None:
-    """What the index is asked for; None where no indexed event can match.
+    """Return the index's match expression; None where no indexed event can match.
 
     An event's type is part of its text, so the words of the wanted types narrow the search before any is read.
     """
-    *whole, begun = words
+    *whole, prefix = words
     parts = [_quoted(word) for word in whole]
-    continued = _continued(connection, begun)
-    if continued is None:
-        parts.append(f"{_quoted(begun)}*")
-    elif continued:
-        parts.append(_any(_quoted(word) for word in continued))
+    completions = _completions(connection, prefix)
+    if completions is None:
+        parts.append(f"{_quoted(prefix)}*")
+    elif completions:
+        parts.append(_any(_quoted(word) for word in completions))
     else:
         return None
     if types:
@@ -166,18 +167,18 @@ def _expression(connection: sqlite3.Connection, words: list[str], types: Sequenc
     return _all(parts)
 
 
-def _continued(connection: sqlite3.Connection, begun: str) -> list[str] | None:
-    """The indexed words that begin so; None where they are more than `CONTINUED_WORDS`, or fold otherwise."""
-    if not begun.isascii():
+def _completions(connection: sqlite3.Connection, prefix: str) -> list[str] | None:
+    """Return the indexed words with a prefix; None for more than `PREFIX_WORDS` and for a prefix beyond ASCII."""
+    if not prefix.isascii():
         return None
     connection.execute(_VOCABULARY)
     found: list[str] = []
-    start = begun
+    start = prefix
     while (row := next(iter(connection.execute(_NEXT_WORD, (start,)).fetchall()), None)) is not None:
         word = str(row[0])
-        if not word.startswith(begun):
+        if not word.startswith(prefix):
             break
-        if len(found) == CONTINUED_WORDS:
+        if len(found) == PREFIX_WORDS:
             return None
         found.append(word)
         start = f"{word}\x01"  # behind every event of the word, before any longer one
@@ -197,17 +198,17 @@ def _all(parts: Iterable[str]) -> str:
 
 
 def _holds(wanted: list[str], present: list[str]) -> bool:
-    *whole, begun = wanted
+    *whole, prefix = wanted
     known = set(present)
-    return all(word in known for word in whole) and any(word.startswith(begun) for word in known)
+    return all(word in known for word in whole) and any(word.startswith(prefix) for word in known)
 
 
-def _narrowed(scope: EventScope) -> Statement:
-    statement = Statement()
+def _conditions(scope: EventScope) -> Conditions:
+    conditions = Conditions()
     if scope.types:
-        statement.where(f"+e.type IN ({', '.join('?' * len(scope.types))})", *scope.types)
+        conditions.add(f"+e.type IN ({', '.join('?' * len(scope.types))})", *scope.types)
     if scope.session is not None:
-        statement.where("+e.session = ?", scope.session)
+        conditions.add("+e.session = ?", scope.session)
     if scope.turns is not None:
-        statement.where("+e.turn BETWEEN ? AND ?", *scope.turns[:2])
-    return statement
+        conditions.add("+e.turn BETWEEN ? AND ?", *scope.turns[:2])
+    return conditions

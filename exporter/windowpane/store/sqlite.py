@@ -2,8 +2,8 @@
 
 Durability: a batch commits in write-ahead mode with synchronous=NORMAL, so it survives the death of the process
 but, until the next `flush`, not a power cut. `flush` commits once with synchronous=FULL, which makes SQLite call
-fsync on the log before the commit returns; the log is one file, so everything committed earlier, by any process,
-is on the disk as well, and what had left the log by then was synced by the checkpoint that moved it.
+fsync on the log before the commit returns. The log is one file, so everything committed earlier by any process is
+on the disk as well; what was moved out of the log before was synced by the checkpoint that moved it.
 """
 
 from __future__ import annotations
@@ -21,28 +21,27 @@ from windowpane.core.protocols import Clock
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store import (
     audit,
-    contents,
-    heads,
-    importing,
+    captured_content,
+    chain,
     migrations,
-    rebuild,
+    projection,
     registry,
     replays,
     retention,
     search,
+    session_import,
 )
-from windowpane.store.chain import checked_key, load_key
+from windowpane.store.captured_content import ContentCapture, Redactor
 from windowpane.store.connection import open_writer, reporting, transaction
-from windowpane.store.contents import ContentCapture, Redactor
 from windowpane.store.reads import SqliteReader
 from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.writes import Writer
 
 
 class SqliteStore(SqliteReader):
-    """An `EventStore` in a database file, made when it is missing and brought up to date when it is old.
+    """An `EventReader` and `EventWriter` over a database file, created when missing and migrated when old.
 
-    *capture* keeps the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
+    *capture* stores the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
     `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes new chains tamper-evident.
     Safe to share between threads; a forked child opens its own connection at its first write.
     """
@@ -59,10 +58,10 @@ class SqliteStore(SqliteReader):
         if capture and redact is None:
             raise ConfigurationError("redact", "content capture needs a redactor", expected="text to text")
         self.path = Path(path)
-        self._audit_key = load_key() if audit_key is None else checked_key(audit_key)
+        self._audit_key = chain.load_key() if audit_key is None else chain.checked_key(audit_key)
         self._capture = ContentCapture(redact) if capture and redact is not None else None
         self._clock = clock
-        self._lock = threading.RLock()  # guards the writing connection and what the writer remembers
+        self._lock = threading.RLock()  # guards the writing connection and the writer's memory
         self._dirty = False
         self._inherited: list[Writer] = []
         self._process = os.getpid()
@@ -76,24 +75,26 @@ class SqliteStore(SqliteReader):
         if not batch:
             return
         try:
-            self._append(batch)
+            with self._writing() as writer:
+                writer.append(batch)
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
-            self._append([decode(encode(event)) for event in batch])
+            with self._writing() as writer:
+                writer.append([decode(encode(event)) for event in batch])
 
     def extend_session(self, batch: Sequence[Event], *, events: int) -> bool:
-        """Append to a session that holds *events* events; False, and nothing is stored, where it holds others.
+        """Append to a session if it holds exactly *events* events; else store nothing and return False.
 
-        For whoever follows a recording: another process may have imported it meanwhile.
+        For a follower of a recording that another process may have imported meanwhile.
         """
         with self._writing() as writer:
-            state = writer.state(batch[0].context.session_id)
-            if (0 if state is None else state.events) != events:
+            session = writer.session(batch[0].context.session_id)
+            if (0 if session is None else session.events) != events:
                 return False
             writer.append(batch)
         return True
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Store a recorded session; nothing when it is there already, the rest when it grew, all or nothing.
+        """Store the new events of a recorded session, all or none; see `EventWriter`.
 
         *events* is called once, and again only where the recording's past has changed.
         """
@@ -102,26 +103,15 @@ class SqliteStore(SqliteReader):
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
             return self._import(lambda: (decode(encode(event)) for event in events()))
 
-    def _append(self, batch: Sequence[Event]) -> None:
-        with self._writing() as writer:
-            writer.append(batch)
-
-    def _import(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+    def _import(self, events: session_import.EventFactory) -> ImportOutcome:
+        capture = None if self._capture is None else self._capture.empty_copy()
         with self._pool.lend() as connection:
-            capture = None if self._capture is None else self._capture.beside()
-            comparison = importing.compare(connection, iter(events()), capture)
-            if comparison.found is importing.Found.DIFFERENT and importing.superseded(
-                connection, comparison, events
-            ):
-                comparison.found = importing.Found.SAME
-            importing.spool(comparison)
-        if comparison.found is not importing.Found.SAME:
-            with self._writing() as writer:
-                outcome = importing.store(writer, comparison, events)
+            comparison = session_import.compare(connection, events, capture)
+        if comparison.change is session_import.Change.NONE:
+            outcome = comparison.unchanged()
         else:
-            outcome = ImportOutcome(
-                comparison.session_id, comparison.revision, 0, comparison.matched, revised=False
-            )
+            with self._writing() as writer:
+                outcome = session_import.store(writer, comparison, events)
         if capture:
             with self._writing() as writer:
                 capture.save(writer.connection)
@@ -144,20 +134,20 @@ class SqliteStore(SqliteReader):
     # -- audit and retention ----------------------------------------------------------------------------------
 
     def verify(self, session_id: str | None = None, *, heads_file: str | Path | None = None) -> Verification:
-        """Recompute the audit chain of one session or of all, and hold it against exported heads if given."""
-        exported = None if heads_file is None else audit.read_heads(Path(heads_file))
+        """Recompute the audit chain of one session or all, and compare it with exported heads if given."""
+        exported = None if heads_file is None else audit.read_heads_file(Path(heads_file))
         with self._pool.lend() as connection:
             return audit.verify(connection, key=self._audit_key, session_id=session_id, exported=exported)
 
-    def heads(self) -> list[heads.Head]:
-        """The store-wide chain, brought up to date first; what `audit heads` prints."""
+    def heads(self) -> list[chain.Head]:
+        """Return the store-wide chain, brought up to date first; `audit heads` prints it."""
         with self._writing() as writer:
-            heads.add_moved(writer.connection, key=self._audit_key, at=self._clock())
-            return heads.read(writer.connection)
+            chain.add_grown_heads(writer.connection, key=self._audit_key, at=self._clock())
+            return chain.read_heads(writer.connection)
 
     def export_heads(self, file: str | Path) -> int:
-        """Write the store-wide chain as JSON Lines, to be kept outside the store; returns how many entries."""
-        return audit.write_heads(self.heads(), Path(file))
+        """Write the store-wide chain as JSON Lines, to keep outside the store; return the number of entries."""
+        return audit.write_heads_file(self.heads(), Path(file))
 
     def prune(
         self,
@@ -166,10 +156,10 @@ class SqliteStore(SqliteReader):
         max_bytes: int | None = None,
         fold: retention.MetricFold | None = None,
     ) -> int:
-        """Delete whole sessions, oldest first, keeping a tombstone of each; returns how many.
+        """Delete whole sessions, oldest first, keeping a tombstone of each; return how many.
 
-        *fold* takes the stored metric base and a session's events and gives the base that includes them, in the
-        same transaction, so that no counter falls.
+        *before* deletes sessions whose last event is older, *max_bytes* the oldest until the store is that small.
+        *fold* adds a session's events to the stored metric base in the same transaction, so no counter falls.
         """
         pruned = 0
         while True:
@@ -180,29 +170,29 @@ class SqliteStore(SqliteReader):
             pruned += deleted
 
     def delete_content(self, digest: str | None = None) -> int:
-        """Delete one captured text, or all; returns how many. The audit chain does not change."""
+        """Delete one captured text, or all; return how many. The audit chain does not change."""
         with self._writing() as writer:
-            return contents.forget(writer.connection, digest)
+            return captured_content.delete(writer.connection, digest)
 
     # -- upkeep -----------------------------------------------------------------------------------------------
 
     def rebuild_projections(self) -> int:
-        """Fold every current session's events again into sessions, turns, blocks and alerts; returns how many."""
+        """Fold every current session's events again into sessions, turns, blocks and alerts; return how many."""
         with self._writing() as writer:
-            return rebuild.rebuild(writer.connection)
+            return projection.rebuild(writer.connection)
 
     def index_text(self, *, limit: int = search.INDEX_BATCH) -> int:
-        """Index the next events for text search; returns how many, 0 when all are. Call it when there is time."""
+        """Index the next events for text search, when there is time; return how many, 0 when all are indexed."""
         with self._writing() as writer:
             return search.index(writer.connection, limit=limit)
 
     def save_replay(self, replay: replays.StoredReplay) -> None:
-        """Keep the result of a policy replay; the same one again takes its own place."""
+        """Store the result of a policy replay, replacing the same one stored before."""
         with self._writing() as writer:
             replays.save(writer.connection, replay)
 
     def admit_agent(self, name: str) -> str:
-        """The metric label of an agent: its own for the first 50 distinct names of this store, else `other`."""
+        """Return the metric label of an agent: its name for the first 50 of this store, else `other`."""
         label = registry.label_of(name)
         with self._pool.lend() as connection:
             known = registry.known_agent(connection, label)
@@ -214,29 +204,29 @@ class SqliteStore(SqliteReader):
     def register_endpoint(
         self, host: str, port: int, *, pid: int, started_at: float, scheme: str = "http"
     ) -> None:
-        """Note a running `/metrics` endpoint for service discovery."""
+        """Record a running `/metrics` endpoint for service discovery."""
         with self._writing() as writer:
             registry.register_endpoint(writer.connection, registry.Endpoint(host, port, pid, started_at, scheme))
 
     def unregister_endpoint(self, host: str, port: int) -> None:
-        """Forget an endpoint that has stopped."""
+        """Remove an endpoint that has stopped."""
         with self._writing() as writer:
             registry.unregister_endpoint(writer.connection, host, port)
 
     def close(self) -> None:
-        """Flush and release everything; a closed store can no longer be used."""
+        """Flush and close every connection; a closed store can no longer be used."""
         with self._lock:
             if self._writer is None:
                 return
             try:
                 self.flush()
             finally:
-                super().close()  # before the writer, which as the last to leave empties the log into the file
+                super().close()  # before the writer: the last connection to close moves the log into the file
                 if self._process == os.getpid():
                     self._writer.connection.close()
                 self._writer = None
 
-    # -- inside -----------------------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------------------------
 
     def _open(self) -> Writer:
         with reporting(self.path):
@@ -249,7 +239,7 @@ class SqliteStore(SqliteReader):
                 raise
 
     def _current(self) -> Writer:
-        """This process's writer."""
+        """Return this process's writer."""
         if self._writer is None:
             raise StoreError(f"{self.path}: the store is closed")
         if self._process != os.getpid():  # after a fork: the parent's connection must not even be closed here
@@ -259,10 +249,10 @@ class SqliteStore(SqliteReader):
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
-        """The writer inside a transaction; what it remembered goes when the transaction does not happen."""
+        """Lend the writer inside a transaction; when that fails, the writer discards what it remembers."""
         with self._lock, reporting(self.path):
             writer = self._current()
-            if writer.connection.in_transaction:  # called from within one: a fold asks for an agent's label
+            if writer.connection.in_transaction:  # nested: a metric fold admits an agent's label
                 yield writer
                 return
             try:
@@ -270,7 +260,7 @@ class SqliteStore(SqliteReader):
                     yield writer
                     writer.connection.execute("UPDATE store SET writes = writes + 1")
             except BaseException:
-                writer.forget()
+                writer.reset()
                 raise
             self._dirty = True
 

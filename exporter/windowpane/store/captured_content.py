@@ -1,4 +1,4 @@
-"""Content capture: the texts themselves, redacted, once a digest, deletable without touching the chain."""
+"""Captured content: redacted texts, stored once per digest and deletable without touching the chain."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ Redactor = Callable[[str], str]
 
 PREVIEW_CHARS: Final = 80
 _COMPRESSION: Final = 1
-"""The fastest level: content is written on the events' path and halves in size all the same."""
+"""The fastest level: content is compressed on the write path, and this level halves its size already."""
 _INSERT: Final = "INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)"
 
 
-class Content(NamedTuple):
-    """A text to keep, and the digest that events know it by."""
+class CapturedText(NamedTuple):
+    """A text to store under the digest that events know it by."""
 
     digest: str
     text: str
 
 
 class ContentCapture:
-    """Collects the texts of a batch; nothing is kept that was not redacted first."""
+    """Collects the texts of a batch and stores them redacted."""
 
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
         self._texts: dict[str, str] = {}
 
-    def beside(self) -> ContentCapture:
-        """Another collector with the same redactor, for texts that belong to no batch."""
-        return ContentCapture(self._redact)
-
-    def collect(self, event: Event) -> None:
-        """Take the texts that an event carries beside what is serialised."""
-        for content in texts_of(event):
-            self._texts.setdefault(content.digest, content.text)
-
-    def discard(self) -> None:
-        """Forget what was collected: its batch was not stored."""
-        self._texts.clear()
-
     def __len__(self) -> int:
         return len(self._texts)
 
+    def empty_copy(self) -> ContentCapture:
+        """Return another collector with the same redactor, for texts outside the current batch."""
+        return ContentCapture(self._redact)
+
+    def collect(self, event: Event) -> None:
+        """Add the texts that an event carries in memory only."""
+        for captured in texts_of(event):
+            self._texts.setdefault(captured.digest, captured.text)
+
+    def discard(self) -> None:
+        """Drop what was collected: its batch was not stored."""
+        self._texts.clear()
+
     def save(self, connection: sqlite3.Connection) -> None:
-        """Store what is new, inside the caller's transaction."""
+        """Store the new texts, inside the caller's transaction."""
         texts, self._texts = self._texts, {}
         rows = []
         for digest, text in texts.items():
@@ -60,32 +60,32 @@ class ContentCapture:
         connection.executemany(_INSERT, rows)
 
 
-def texts_of(event: Event) -> list[Content]:
-    """The texts an event carries in memory only."""
+def texts_of(event: Event) -> list[CapturedText]:
+    """Return the texts an event carries in memory only."""
     data = event.data
     if isinstance(data, BlockAdded):
         block = data.block
-        return [Content(block.digest, block.text)] if block.text and block.digest else []
+        return [CapturedText(block.digest, block.text)] if block.text and block.digest else []
     if isinstance(data, FidelityEvaluated):
-        return [Content(fact.digest, fact.text) for fact in data.facts if fact.text and fact.digest]
+        return [CapturedText(fact.digest, fact.text) for fact in data.facts if fact.text and fact.digest]
     return []
 
 
 def preview(text: str) -> str:
-    """The beginning of a text on one line, at most 80 characters."""
+    """Return the start of a text on one line, at most 80 characters."""
     line = " ".join(text[: 4 * PREVIEW_CHARS].split())
     clean = line.encode("utf-8", "replace").decode()
     return clean if len(clean) <= PREVIEW_CHARS else clean[: PREVIEW_CHARS - 1] + "…"
 
 
 def read(connection: sqlite3.Connection, digest: str) -> str | None:
-    """The captured text of a digest, or None."""
+    """Return the captured text of a digest, or None."""
     found = connection.execute("SELECT body FROM contents WHERE digest = ?", (digest,)).fetchone()
     return None if found is None else zlib.decompress(found[0]).decode("utf-8", "surrogatepass")
 
 
 def previews(connection: sqlite3.Connection, digests: set[str]) -> dict[str, str]:
-    """The previews of those digests that were captured."""
+    """Return the previews of those digests whose text was captured."""
     if connection.execute("SELECT 1 FROM contents LIMIT 1").fetchone() is None:
         return {}
     found = {}
@@ -96,8 +96,8 @@ def previews(connection: sqlite3.Connection, digests: set[str]) -> dict[str, str
     return found
 
 
-def forget(connection: sqlite3.Connection, digest: str | None) -> int:
-    """Delete one text, or all of them; returns how many. The chain does not cover them."""
+def delete(connection: sqlite3.Connection, digest: str | None) -> int:
+    """Delete the text of a digest, or all texts for None; return how many."""
     if digest is None:
         return connection.execute("DELETE FROM contents").rowcount
     return connection.execute("DELETE FROM contents WHERE digest = ?", (digest,)).rowcount

@@ -1,16 +1,19 @@
-"""One row a turn: its measurements before and after, what the provider reported, and where its call stands."""
+"""One row per turn: its measurements, what the provider reported, and the moment of its model call."""
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from windowpane.core.events import Event, PressureMeasured, TurnEnded
 from windowpane.core.vocabulary import Component
-from windowpane.store.operations import Operations
+from windowpane.store.records import TurnRow
+from windowpane.store.statements import StatementBatch
 
 
 @dataclass(slots=True)
@@ -54,7 +57,7 @@ class TurnDraft:
     estimate_error: float | None = None
 
     def measure(self, data: PressureMeasured, moment: int | None) -> None:
-        """Take in a measurement made at *moment* (None after the call); the newest one describes the turn."""
+        """Record a measurement made at *moment* (None after the call); the newest one describes the turn."""
         if moment is not None and data.phase != "final":
             self.call_seq = moment
         if data.phase == "before":
@@ -78,7 +81,7 @@ class TurnDraft:
             self.estimate_error = data.estimate_error
 
     def end(self, event: Event, data: TurnEnded) -> None:
-        """Take in what the model call reported."""
+        """Record what the model call reported."""
         self.model = event.context.model or self.model
         self.cost_dollars, self.latency_seconds = data.cost_dollars, data.latency_seconds
         usage = data.usage
@@ -88,51 +91,44 @@ class TurnDraft:
 
 
 _encoder: Final = msgspec.json.Encoder()
-COLUMNS: Final = tuple(item.name for item in fields(TurnDraft))
-_LIST: Final = ", ".join(COLUMNS)
-_values: Final = attrgetter(*COLUMNS)
+_COLUMNS: Final = tuple(item.name for item in fields(TurnDraft))
+_LIST: Final = ", ".join(_COLUMNS)
+_values: Final = attrgetter(*_COLUMNS)
 _SELECT: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND turn = ?"  # noqa: S608  # our columns
-_REPLACE: Final = f"INSERT OR REPLACE INTO turns ({_LIST}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+_REPLACE: Final = f"INSERT OR REPLACE INTO turns ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 
 
 class TurnDrafts:
     """The turns that a batch touches."""
 
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
+    def __init__(self, statements: StatementBatch) -> None:
+        self._statements = statements
         self._drafts: dict[tuple[int, int], TurnDraft] = {}
 
-    def begin(self, session: int, event: Event, seq: int) -> None:
-        """The session's first event of a turn, so there is no row to look for."""
+    def start(self, session: int, event: Event, seq: int) -> TurnDraft:
+        """Start the row of a turn with the session's first event of it."""
         context = event.context
-        self._drafts[session, context.turn] = TurnDraft(
+        draft = self._drafts[session, context.turn] = TurnDraft(
             session, context.turn, seq, None, context.window_id, event.at, context.model
         )
+        return draft
 
     def of(self, session: int, event: Event, seq: int) -> TurnDraft:
-        """The row of the event's turn, begun here when the event is its first."""
+        """Return the row of the event's turn, started here when the event is its first."""
         turn = event.context.turn
-        draft = self._drafts.get((session, turn))
-        if draft is None:
-            row = self._operations.one(_SELECT, (session, turn))
-            if row is not None:
-                draft = TurnDraft(*row)  # type: ignore[arg-type]  # columns and fields are one list
-            else:
-                self.begin(session, event, seq)
-                return self._drafts[session, turn]
-            self._drafts[session, turn] = draft
+        draft = self.find(session, turn) or self.start(session, event, seq)
         if draft.at is None:
             draft.at = event.at
         return draft
 
-    def known(self, session: int, turn: int) -> TurnDraft | None:
-        """The row of a turn, if there is one."""
+    def find(self, session: int, turn: int) -> TurnDraft | None:
+        """Return the row of a turn, if there is one."""
         draft = self._drafts.get((session, turn))
         if draft is None:
-            row = self._operations.one(_SELECT, (session, turn))
+            row = self._statements.first(_SELECT, (session, turn))
             if row is None:
                 return None
-            draft = self._drafts[session, turn] = TurnDraft(*row)  # type: ignore[arg-type]
+            draft = self._drafts[session, turn] = TurnDraft(*row)  # type: ignore[arg-type]  # columns are the fields
         return draft
 
     def save(self) -> None:
@@ -140,5 +136,27 @@ class TurnDrafts:
         for draft in self._drafts.values():
             if not isinstance(draft.components, str):
                 draft.components = _encoder.encode(draft.components).decode()
-            self._operations.add(_REPLACE, _values(draft))
+            self._statements.add(_REPLACE, _values(draft))
         self._drafts.clear()
+
+
+FIRST_SEQ: Final = "SELECT first_seq FROM turns WHERE session = ? AND turn >= ? ORDER BY turn LIMIT 1"
+"""Number of the first event of a turn or of the next one with events."""
+
+_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
+_ROW_FIELDS: Final = tuple(item.name for item in fields(TurnRow))
+_COMPONENTS: Final = _ROW_FIELDS.index("components")
+_READ: Final = (
+    f"SELECT {', '.join(_ROW_FIELDS)} FROM turns WHERE session = ? AND turn >= ? AND turn <= ? ORDER BY turn"  # noqa: S608
+)
+
+
+def read(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[TurnRow]:
+    """Return the turns from *first* to *last* of the session with this row number, in order."""
+    return [_row(row) for row in connection.execute(_READ, (session, first, last))]
+
+
+def _row(row: Sequence[Any]) -> TurnRow:
+    values = list(row)
+    values[_COMPONENTS] = _components_decoder.decode(values[_COMPONENTS])
+    return TurnRow(*values)

@@ -1,0 +1,91 @@
+"""One row per firing of an alert: written when it fires, is delivered and resolves, listed latest first."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
+from windowpane.core.vocabulary import Severity
+from windowpane.store.records import AlertRow
+from windowpane.store.statements import Conditions, StatementBatch
+
+_FIRE: Final = (
+    "INSERT OR IGNORE INTO alerts (session, alert, crossing_turn, fired_seq, severity, fired_turn, fired_at, "
+    "value, threshold, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_RESOLVE: Final = (
+    "UPDATE alerts SET resolved_turn = ?, resolved_at = ? WHERE session = ? AND alert = ? AND crossing_turn = ?"
+)
+_CHANNELS: Final = "SELECT delivered, failed FROM alerts WHERE session = ? AND alert = ? AND crossing_turn = ?"
+_DELIVERED: Final = "UPDATE alerts SET delivered = ? WHERE session = ? AND alert = ? AND crossing_turn = ?"
+_FAILED: Final = "UPDATE alerts SET failed = ? WHERE session = ? AND alert = ? AND crossing_turn = ?"
+_COLUMNS: Final = (
+    "s.session_id, s.agent, a.alert, a.severity, a.crossing_turn, a.fired_turn, a.fired_at, a.resolved_turn, "
+    "a.resolved_at, a.value, a.threshold, a.summary, a.delivered, a.failed"
+)
+
+_channels_decoder: Final = msgspec.json.Decoder(tuple[str, ...])
+
+
+def fire(statements: StatementBatch, session: int, event: Event, seq: int, data: AlertFired) -> None:
+    """Add the row of an alert that fired."""
+    statements.add(
+        _FIRE,
+        (
+            session, data.alert, data.crossing_turn, seq, data.severity, event.context.turn, event.at,
+            data.value, data.threshold, data.summary,
+        ),
+    )  # fmt: skip
+
+
+def resolve(statements: StatementBatch, session: int, event: Event, data: AlertResolved) -> None:
+    """Record when an alert resolved."""
+    statements.add(_RESOLVE, (event.context.turn, event.at, session, data.alert, data.crossing_turn))
+
+
+def record_delivery(
+    statements: StatementBatch, session: int, data: NotificationDelivered | NotificationFailed
+) -> None:
+    """Add the channel to those that delivered the alert's message or failed to; once each."""
+    identity = (session, data.alert, data.crossing_turn)
+    found = statements.first(_CHANNELS, identity)
+    if found is None:
+        return
+    delivered = isinstance(data, NotificationDelivered)
+    channels = _channels_decoder.decode(str(found[0 if delivered else 1]))
+    if data.channel not in channels:
+        text = msgspec.json.encode([*channels, data.channel]).decode()
+        statements.add(_DELIVERED if delivered else _FAILED, (text, *identity))
+
+
+def listed(
+    connection: sqlite3.Connection,
+    *,
+    session: int | None,
+    alert: str | None,
+    severity: Severity | None,
+    firing: bool | None,
+    limit: int,
+) -> list[AlertRow]:
+    """Return the firings that match, latest first; *session* is a row number."""
+    conditions = Conditions()
+    for column, value in (("session", session), ("alert", alert), ("severity", severity)):
+        if value is not None:
+            conditions.add(f"a.{column} = ?", value)
+    if firing is not None:
+        conditions.add(f"a.resolved_turn IS {'NULL' if firing else 'NOT NULL'}")
+    sql = (
+        f"SELECT {_COLUMNS} FROM alerts AS a JOIN sessions AS s ON s.key = a.session "  # noqa: S608  # values are bound
+        f"WHERE {conditions.clause} ORDER BY a.fired_seq DESC LIMIT ?"
+    )
+    return [_row(row) for row in connection.execute(sql, (*conditions.values, limit))]
+
+
+def _row(row: Sequence[Any]) -> AlertRow:
+    *values, delivered, failed = row
+    values += [_channels_decoder.decode(delivered), _channels_decoder.decode(failed)]
+    return AlertRow(*values)

@@ -1,0 +1,292 @@
+"""The life of every block: which event added it, its position, when and why it was removed.
+
+Moments are event numbers: a block is in the window at moment m when `entered_seq <= m < left_seq`. Positions
+follow `core.window.Window`: an appended block gets the next one, a replacement the first of those it replaces.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from windowpane.core.events import BlockAdded, BlocksEvicted, BlocksReferenced, ContentCompressed, Event
+from windowpane.core.vocabulary import REPLY_TYPES, ContentType, CountSource
+from windowpane.core.window.blocks import Block
+from windowpane.store import captured_content
+from windowpane.store.fleet import SessionDraft
+from windowpane.store.records import BlockRow
+from windowpane.store.statements import END, StatementBatch
+from windowpane.store.turns import FIRST_SEQ
+
+IN_WINDOW: Final = END
+"""`left_seq` of a block that is in the window."""
+AT_THE_END: Final = -1
+
+_INSERT: Final = (
+    "INSERT OR IGNORE INTO blocks (session, block_id, event_seq, entered_seq, left_seq, position) "
+    "VALUES (?, ?, ?, ?, ?, ?)"
+)
+_POSITION: Final = "SELECT position FROM blocks WHERE session = ? AND block_id = ? AND left_seq = ?"
+_FIRST_POSITION: Final = (
+    "SELECT min(position) FROM blocks WHERE session = ? AND left_seq = ? "
+    "AND block_id IN (SELECT value FROM json_each(?))"
+)
+_REMOVE: Final = (
+    "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = ?, reason = ?, score = ?, replaced_by = ? "
+    "WHERE session = ? AND block_id = ? AND left_seq = ?"
+)
+_REMOVE_ALL: Final = (
+    "UPDATE blocks SET left_seq = ?, turn_removed = ?, removed_by = 'roll', reason = ? "
+    "WHERE session = ? AND left_seq = ?"
+)
+_MOVE_BACK: Final = "UPDATE blocks SET position = position + ? WHERE session = ? AND position > ?"
+"""Removed blocks move as well, so that the order at any earlier turn stays the same."""
+_REFER: Final = (
+    'UPDATE blocks SET last_referenced = ?, "references" = "references" + 1 WHERE session = ? AND block_id = ?'
+)
+_REGRET: Final = (
+    "UPDATE blocks SET regretted_turn = coalesce(regretted_turn, ?) WHERE session = ? AND block_id = ?"
+)
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+def starts_reply(session: SessionDraft, block: Block, turn: int) -> bool:
+    """Return whether a block is the first of the turn's reply, so that everything before it was sent."""
+    return block.content_type in REPLY_TYPES and session.memory.called_turn != turn
+
+
+def append(statements: StatementBatch, session: SessionDraft, block: Block, seq: int) -> bool:
+    """Add a block at the end of the window; return False, without a change, when it replaces another."""
+    if block.exchange > session.exchanges:  # noqa: PLR1730  # max() costs a call, on the busiest path of all
+        session.exchanges = block.exchange
+    memory = session.memory
+    if block.replaces is not None or block.content_type == "unattributed" or block.id in memory.pending:
+        return False
+    position = memory.next_position
+    memory.next_position = position + 1
+    statements.add(_INSERT, (session.key, block.id, seq, seq, IN_WINDOW, position))
+    return True
+
+
+def replace_others(
+    statements: StatementBatch, session: SessionDraft, event: Event, seq: int, call_seq: int | None
+) -> None:
+    """Add a block in the position of others. *call_seq* is the moment of the turn's call, once it was made.
+
+    The unattributed block is known when the call returns but was part of it, so it counts from the call on.
+    """
+    assert isinstance(event.data, BlockAdded)
+    block, memory = event.data.block, session.memory
+    unattributed = block.content_type == "unattributed"
+    entered = call_seq if unattributed and call_seq is not None else seq
+    position = memory.pending.pop(block.id, None)
+    if position is None and block.replaces is not None:
+        position = _remove_replaced(statements, session, event, block.replaces, entered)
+    if unattributed and not block.tokens:
+        return  # the provider's total no longer exceeds the visible content
+    if position is None or position == AT_THE_END:
+        position, memory.next_position = memory.next_position, memory.next_position + 1
+    statements.add(_INSERT, (session.key, block.id, seq, entered, IN_WINDOW, position))
+
+
+def _remove_replaced(
+    statements: StatementBatch, session: SessionDraft, event: Event, replaced: str, moment: int
+) -> int | None:
+    assert isinstance(event.data, BlockAdded)
+    found = statements.first(_POSITION, (session.key, replaced, IN_WINDOW))
+    if found is None:
+        return None
+    turn = event.context.turn
+    statements.add(
+        _REMOVE, (moment, turn, "replaced", "", None, event.data.block.id, session.key, replaced, IN_WINDOW)
+    )
+    return int(found[0] or 0)
+
+
+def evict(statements: StatementBatch, session: SessionDraft, event: Event, seq: int) -> None:
+    """Remove the blocks that a policy evicted; those that were never added have no row to change."""
+    assert isinstance(event.data, BlocksEvicted)
+    turn, key, memory = event.context.turn, session.key, session.memory
+    memory.pending = {}
+    for block in event.data.blocks:
+        if block.replacement is not None:
+            found = statements.first(_POSITION, (key, block.block_id, IN_WINDOW))
+            memory.pending[block.replacement] = AT_THE_END if found is None else int(found[0] or 0)
+    for block in event.data.blocks:
+        statements.add(
+            _REMOVE,
+            (seq, turn, "eviction", block.reason, block.score, block.replacement, key, block.block_id, IN_WINDOW),
+        )
+
+
+def compress(statements: StatementBatch, session: SessionDraft, event: Event, seq: int) -> None:
+    """Remove the blocks of an accepted compression and reserve the positions of its results."""
+    data = event.data
+    assert isinstance(data, ContentCompressed)
+    turn, key, memory = event.context.turn, session.key, session.memory
+    memory.pending = {}
+    if data.results:
+        found = statements.first(_FIRST_POSITION, (key, IN_WINDOW, _encoder.encode(data.removed).decode()))
+        position = None if found is None or found[0] is None else int(found[0])
+        memory.pending = _make_room(statements, session, data.results, position)
+    replacement = data.results[0] if data.results else None
+    for block_id in data.removed:
+        statements.add(
+            _REMOVE, (seq, turn, "compression", data.strategy, None, replacement, key, block_id, IN_WINDOW)
+        )
+
+
+def _make_room(
+    statements: StatementBatch, session: SessionDraft, results: tuple[str, ...], position: int | None
+) -> dict[str, int]:
+    """Return the position of each result, consecutive from *position* on; the blocks behind are moved."""
+    if position is None:
+        return dict.fromkeys(results, AT_THE_END)
+    more = len(results) - 1
+    if more:
+        statements.add(_MOVE_BACK, (more, session.key, position))
+        session.memory.next_position += more
+    return {block_id: position + offset for offset, block_id in enumerate(results)}
+
+
+def roll(statements: StatementBatch, session: SessionDraft, event: Event, seq: int, reason: str) -> None:
+    """Remove every block: the session continued in a new window."""
+    session.memory.pending = {}
+    statements.add(_REMOVE_ALL, (seq, event.context.turn, reason, session.key, IN_WINDOW))
+
+
+def refer(statements: StatementBatch, session: SessionDraft, event: Event) -> None:
+    """Count a reference to each of the blocks."""
+    assert isinstance(event.data, BlocksReferenced)
+    for block_id in event.data.block_ids:
+        statements.defer(_REFER, (event.context.turn, session.key, block_id))
+
+
+def regret(statements: StatementBatch, session: SessionDraft, block_id: str, turn: int) -> None:
+    """Record the first turn in which a removed block was needed again."""
+    statements.defer(_REGRET, (turn, session.key, block_id))
+
+
+# -- reading --------------------------------------------------------------------------------------------------
+
+_COLUMNS: Final = (
+    "b.block_id, b.position, b.turn_removed, b.removed_by, b.reason, b.score, b.replaced_by, "
+    'b.last_referenced, b."references", b.regretted_turn, e.seq, e.turn, e.body'
+)
+_BLOCKS: Final = f"SELECT {_COLUMNS} FROM blocks AS b JOIN events AS e ON e.seq = b.event_seq "  # noqa: S608
+_AT: Final = (
+    _BLOCKS + "WHERE b.session = ? AND b.left_seq > ? AND b.entered_seq <= ? ORDER BY b.position, b.event_seq"
+)
+_REMOVED: Final = (
+    _BLOCKS + "WHERE b.session = ? AND b.left_seq <= ? ORDER BY b.left_seq DESC, b.event_seq DESC LIMIT ?"
+)
+_REGRETTED: Final = _REMOVED.replace(" ORDER BY", " AND b.regretted_turn IS NOT NULL ORDER BY")
+_TURN_AT: Final = "SELECT turn, call_seq FROM turns WHERE session = ? AND turn <= ? ORDER BY turn DESC LIMIT 1"
+
+
+class _AddedBlock(msgspec.Struct):
+    """The part of a block's event that its row shows."""
+
+    content_type: ContentType
+    tokens: int
+    turn: int
+    group: str
+    exchange: int
+    digest: str
+    chars: int
+    count_source: CountSource
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    pinned: bool = False
+    replaces: str | None = None
+
+
+class _BlockEvent(msgspec.Struct):
+    """The part of a `block.added` that its block's row shows."""
+
+    window_id: int
+    data: _AddedBlock
+    damage: str | None = None
+
+
+_event_decoder: Final = msgspec.json.Decoder(_BlockEvent)
+
+
+def window_at(connection: sqlite3.Connection, session: int, turn: int) -> list[BlockRow]:
+    """Return the exact window at the call of *turn*, in order; *session* is a row number."""
+    moment = _moment(connection, session, turn)
+    return _rows(connection, _AT, (session, moment, moment))
+
+
+def removed_before(
+    connection: sqlite3.Connection, session: int, turn: int, *, limit: int, regretted: bool
+) -> list[BlockRow]:
+    """Return the blocks removed before the call of *turn*, latest first; *regretted*: those needed again."""
+    statement = _REGRETTED if regretted else _REMOVED
+    return _rows(connection, statement, (session, _moment(connection, session, turn), limit))
+
+
+def _moment(connection: sqlite3.Connection, session: int, turn: int) -> int:
+    """Return the event number at which the call of *turn* was made; the latest for a turn without a call yet."""
+    row = connection.execute(_TURN_AT, (session, turn)).fetchone()
+    if row is None:
+        return 0
+    found_turn, call_seq = row
+    if found_turn == turn:
+        return IN_WINDOW - 1 if call_seq is None else int(call_seq)
+    following = connection.execute(FIRST_SEQ, (session, turn)).fetchone()
+    return IN_WINDOW - 1 if following is None else int(following[0])
+
+
+def _rows(connection: sqlite3.Connection, statement: str, values: tuple[int, ...]) -> list[BlockRow]:
+    found = connection.execute(statement, values).fetchall()
+    events = [_block_event(*row[-3:]) for row in found]
+    previews = captured_content.previews(connection, {event.data.digest for event in events})
+    return [_row(row, event, previews) for row, event in zip(found, events, strict=True)]
+
+
+def _block_event(seq: int, turn: int, body: bytes) -> _BlockEvent:
+    """Decode a stored `block.added`; only the turn of a damaged one is known."""
+    try:
+        return _event_decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        unknown = _AddedBlock("unattributed", 0, turn, "", 0, "", 0, "estimate")
+        return _BlockEvent(0, unknown, f"event {seq}, which added this block, cannot be read")
+
+
+def _row(row: Sequence[Any], event: _BlockEvent, previews: dict[str, str]) -> BlockRow:
+    (
+        block_id, position, turn_removed, removed_by, reason, score, replaced_by, last_referenced, references,
+        regretted_turn, *_event,
+    ) = row  # fmt: skip
+    block = event.data
+    return BlockRow(
+        block_id=block_id,
+        content_type=block.content_type,
+        tokens=block.tokens,
+        group=block.group,
+        exchange=block.exchange,
+        turn_added=block.turn,
+        turn_removed=turn_removed,
+        window_id=event.window_id,
+        position=position,
+        removed_by=removed_by,
+        reason=reason or "",
+        score=score,
+        replaced_by=replaced_by,
+        replaces=block.replaces,
+        last_referenced=last_referenced,
+        references=references,
+        regretted_turn=regretted_turn,
+        tool_name=block.tool_name,
+        tool_call_id=block.tool_call_id,
+        pinned=block.pinned,
+        digest=block.digest,
+        chars=block.chars,
+        count_source=block.count_source,
+        preview=event.damage or previews.get(block.digest),
+    )

@@ -1,0 +1,180 @@
+"""Reading events: the statement that finds those a filter matches, and rows turned into events.
+
+Each plan touches an index range no larger than what it may show. SQLite has no statistics here, so the statements
+name the index or keep it from choosing one (a `+` before a column).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windowpane.core.codec import decode
+from windowpane.exceptions import EventFormatError
+from windowpane.store.interface import EventFilter, OnUnreadable
+from windowpane.store.records import DamagedEvent, StoredEvent
+from windowpane.store.statements import END, Conditions
+from windowpane.store.turns import FIRST_SEQ
+
+EVENT_COLUMNS: Final = "e.seq, s.revision, e.seq >= s.counted_from, e.hash, e.body"
+AUDIT_COLUMNS: Final = (
+    EVENT_COLUMNS + ", s.session_id, e.turn, (SELECT name FROM event_types WHERE id = e.type), e.at"  # noqa: S608
+)
+
+_SCAN: Final = (
+    f"SELECT {EVENT_COLUMNS} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
+    "WHERE e.seq > ? ORDER BY e.seq LIMIT ?"
+)
+_EXTENT: Final = "SELECT key, events FROM sessions WHERE session_id = ? AND current = 1"
+
+
+# -- what a filter matches ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EventScope:
+    """An event filter in the numbers of this database."""
+
+    session: int | None
+    """Row number of the session; None for all."""
+    turns: tuple[int, int, int, int] | None
+    """First and last turn, and the numbers of the first event in and after them; None for all turns."""
+    types: Mapping[int, int]
+    """Ids of the wanted types and the number of events of each; empty for all."""
+    total: int
+    """Events in the session, else in the store."""
+
+
+def scope_of(connection: sqlite3.Connection, query: EventFilter) -> EventScope | None:
+    """Return the scope of a filter; None when it can match nothing."""
+    key = total = None
+    if query.session_id is not None:
+        found = connection.execute(_EXTENT, (query.session_id,)).fetchone()
+        if found is None:
+            return None
+        key, total = found
+    counts = {
+        name: (type_id, n) for type_id, name, n in connection.execute("SELECT id, name, events FROM event_types")
+    }
+    types = dict(counts[name] for name in query.types if name in counts)
+    if query.types and not types:
+        return None
+    turns = None
+    if query.turn_from is not None or query.turn_to is not None:
+        first = query.turn_from if query.turn_from is not None else 0
+        last = query.turn_to if query.turn_to is not None else END
+        turns = (first, last, *_sequence(connection, key, first, last))
+    return EventScope(key, turns, types, sum(n for _, n in counts.values()) if total is None else total)
+
+
+def _sequence(connection: sqlite3.Connection, key: int | None, first: int, last: int) -> tuple[int, int]:
+    """Return the numbers of the first event of turn *first* and of the first one after turn *last*."""
+    if key is None:
+        return 0, END
+    start = connection.execute(FIRST_SEQ, (key, first)).fetchone() if first > 0 else (0,)
+    end = connection.execute(FIRST_SEQ, (key, last + 1)).fetchone() if last < END else None
+    return (END if start is None else int(start[0])), (END if end is None else int(end[0]))
+
+
+def find(
+    connection: sqlite3.Connection, query: EventFilter, scope: EventScope, columns: str
+) -> list[tuple[Any, ...]]:
+    """Return those columns of the events that match, by number, within the filter's limit."""
+    conditions = _conditions(query, scope)
+    direction = "DESC" if query.newest_first else "ASC"
+    sql = (
+        f"SELECT {columns} FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608  # values are bound
+        f"WHERE e.seq IN (SELECT seq FROM events AS e{_hint(query, scope)} WHERE {conditions.clause} "
+        f"ORDER BY seq {direction} LIMIT ?) "
+        f"ORDER BY e.seq {direction}"
+    )
+    return connection.execute(sql, (*conditions.values, query.limit)).fetchall()
+
+
+def count(connection: sqlite3.Connection, query: EventFilter, scope: EventScope) -> int:
+    """Return the number of events that match, whatever the limit."""
+    if scope.session is None and scope.turns is None and not query.after_seq:
+        return sum(scope.types.values()) if scope.types else scope.total
+    conditions = _conditions(query, scope, counting=True)
+    hint = _hint(query, scope, counting=True)
+    sql = f"SELECT count(*) FROM events AS e{hint} WHERE {conditions.clause}"  # noqa: S608  # values are bound
+    return int(connection.execute(sql, conditions.values).fetchone()[0])
+
+
+def _hint(query: EventFilter, scope: EventScope, *, counting: bool = False) -> str:
+    """Without statistics SQLite would walk the whole session for a handful of events of one type."""
+    if scope.session is None or scope.turns is not None or not scope.types:
+        return ""
+    return " INDEXED BY events_type" if counting or _is_rare(query, scope) else ""
+
+
+def _conditions(query: EventFilter, scope: EventScope, *, counting: bool = False) -> Conditions:
+    conditions = Conditions()
+    by_type = bool(scope.types) and (counting or _is_rare(query, scope))
+    if scope.types:
+        placeholders = ", ".join("?" * len(scope.types))
+        conditions.add(f"{'' if by_type else '+'}e.type IN ({placeholders})", *scope.types)
+    if scope.session is not None:
+        conditions.add("e.session = ?", scope.session)
+    if scope.turns is not None:
+        first, last, start, end = scope.turns
+        conditions.add("e.turn BETWEEN ? AND ?", first, last)
+        if scope.session is not None:
+            conditions.add(
+                "e.seq IN (SELECT seq FROM events WHERE session = ? AND seq >= ? AND seq < ? "
+                "UNION ALL SELECT seq FROM late_events WHERE session = ? AND turn BETWEEN ? AND ?)",
+                scope.session, start, end, scope.session, first, last,
+            )  # fmt: skip
+    if query.after_seq:
+        conditions.add(f"{'+' if by_type else ''}e.seq > ?", query.after_seq)
+    return conditions
+
+
+def _is_rare(query: EventFilter, scope: EventScope) -> bool:
+    """Collecting and sorting the types' events is less work than walking until enough were found."""
+    wanted = min(sum(scope.types.values()), scope.total)
+    return wanted * wanted < query.limit * max(scope.total, 1)
+
+
+# -- rows to events -------------------------------------------------------------------------------------------
+
+
+def scan_batch(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[tuple[Any, ...]]:
+    """Return `EVENT_COLUMNS` of the next events of every session and revision, at most *limit*."""
+    return connection.execute(_SCAN, (after_seq, limit)).fetchall()
+
+
+def stored_events(rows: Iterable[Sequence[Any]], on_unreadable: OnUnreadable | None) -> Iterator[StoredEvent]:
+    """Yield the events of `EVENT_COLUMNS`; unreadable ones are passed to *on_unreadable*, else they raise."""
+    for row in rows:
+        try:
+            event = stored_event(row)
+        except EventFormatError as error:
+            if on_unreadable is None:
+                raise
+            on_unreadable(row[0], error)
+        else:
+            yield event
+
+
+def stored_event(row: Sequence[Any]) -> StoredEvent:
+    """Return the event of a row of `EVENT_COLUMNS`. Raises `EventFormatError`."""
+    seq, revision, counted, event_hash, body = row
+    return StoredEvent(seq, revision, bool(counted), event_hash.hex(), decode(body))
+
+
+def event_or_damage(row: Sequence[Any]) -> StoredEvent | DamagedEvent:
+    """Return the event of a row of `AUDIT_COLUMNS`, damaged also where its type is not that of its row."""
+    *event_row, session_id, turn, kind, at = row
+    try:
+        stored = stored_event(event_row)
+    except EventFormatError as error:
+        problem = str(error)
+    else:
+        if stored.event.type == kind:
+            return stored
+        problem = f"type: expected {kind!r}, got {stored.event.type!r}"
+    seq, revision, _counted, event_hash, _body = event_row
+    return DamagedEvent(seq, revision, event_hash.hex(), session_id, turn, kind, at, problem)

@@ -1,0 +1,280 @@
+"""The fleet: one row per session, as the writer updates it and as pages filter, order and list it.
+
+The default order is by pressure: sessions in the worst zone first, and by utilization within a zone. The writer
+stores that rank with the session, so that a page of the list is read from an index.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+import msgspec
+
+from windowpane.core.vocabulary import ZONES, Severity, Zone
+from windowpane.store.interface import FleetOrder, SessionFilter
+from windowpane.store.records import SessionRow
+from windowpane.store.statements import Conditions, Value
+
+SPARKLINE_POINTS: Final = 24
+SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "critical")
+MAXIMUM_FOUND_SESSIONS: Final = 20
+
+FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
+    "pressure": "pressure DESC, last_at DESC, key DESC",
+    "recent": "last_at DESC, key DESC",
+    "cost": "cost_dollars DESC, key DESC",
+    "regret": "regrets DESC, last_at DESC, key DESC",
+}
+"""Columns that each order sorts by."""
+
+
+def pressure_rank(zone: Zone | None, utilization: float | None) -> float:
+    """Return the rank the fleet is ordered by: the zone, then utilization; -1 for a session without a zone."""
+    if zone is None:
+        return -1.0
+    return ZONES.index(zone) * 10 + min(utilization or 0.0, 9.0)
+
+
+# -- writing --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Sparkline:
+    """Used tokens and utilization over a session in at most 48 points; when full, every second one is dropped."""
+
+    stride: int = 1
+    seen: int = 0
+    used: list[int] = field(default_factory=list)
+    utilization: list[float | None] = field(default_factory=list)
+    last: tuple[int, float | None] | None = None
+    """The newest point, also where the stride skips it."""
+
+    def add(self, used_tokens: int, utilization: float | None) -> None:
+        """Add the final measurement of a turn."""
+        self.last = (used_tokens, utilization)
+        if self.seen % self.stride == 0:
+            self.used.append(used_tokens)
+            self.utilization.append(utilization)
+            if len(self.used) >= 2 * SPARKLINE_POINTS:
+                self.used, self.utilization = self.used[::2], self.utilization[::2]
+                self.stride *= 2
+        self.seen += 1
+
+    def points(self, peak_used_tokens: int) -> tuple[float, ...]:
+        """Return utilization, or the share of the peak without a limit, at most 24 points including the last."""
+        if self.last is None:
+            return ()
+        pairs = list(zip(self.used, self.utilization, strict=True))
+        if (self.seen - 1) % self.stride:
+            pairs.append(self.last)
+        step = -(-len(pairs) // SPARKLINE_POINTS)
+        pairs = pairs[::-1][::step][::-1]  # from the end, so that the newest point stays
+        if any(utilization is not None for _, utilization in pairs):
+            return tuple(round(utilization or 0.0, 4) for _, utilization in pairs)
+        peak = peak_used_tokens or 1
+        return tuple(round(used / peak, 4) for used, _ in pairs)
+
+
+@dataclass(slots=True)
+class ProjectionMemory:
+    """State of the projection between two batches, beyond the row itself."""
+
+    next_position: int = 0
+    """Position of the next appended block."""
+    pending: dict[str, int] = field(default_factory=dict)
+    """Replacements announced by a reduction: id to the position they will take, -1 for the end."""
+    called_turn: int = 0
+    """The last turn whose model call was seen."""
+    firing: list[tuple[str, int]] = field(default_factory=list)
+    """Alert and crossing turn of each alert that is firing."""
+    sparkline: Sparkline = field(default_factory=Sparkline)
+
+
+@dataclass(slots=True)
+class SessionDraft:
+    """One row of `sessions`, as the writer changes it; the fields from `events` on are the projection."""
+
+    session_id: str
+    revision: int
+    current: int
+    keyed_by: str
+    counted_from: int
+    head_seq: int
+    head_hash: bytes
+    events: int = 0
+    agent: str = ""
+    model: str = ""
+    source: str = ""
+    parent_session_id: str | None = None
+    started_at: float | None = None
+    last_at: float | None = None
+    ended: int = 0
+    incomplete: int = 0
+    turns: int = 0
+    exchanges: int = 0
+    windows: int = 0
+    limit_tokens: int | None = None
+    limit_source: str | None = None
+    used_tokens: int = 0
+    peak_used_tokens: int = 0
+    utilization: float | None = None
+    peak_utilization: float | None = None
+    zone: Zone | None = None
+    worst_zone: Zone | None = None
+    velocity: float | None = None
+    turns_until_red: float | None = None
+    cost_dollars: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    evicted_blocks: int = 0
+    evicted_tokens: int = 0
+    compressions: int = 0
+    regrets: int = 0
+    overflows: int = 0
+    fidelity: float | None = None
+    firing: int = 0
+    worst_severity: Severity | None = None
+    last_event: str = ""
+    pressure: float = -1.0
+    """The `pressure_rank` of its zone and utilization."""
+    last_turn: int = 0
+    """The highest turn any event had."""
+    count_source: str | None = None
+    memory: ProjectionMemory = field(default_factory=ProjectionMemory)
+    key: int = 0
+    """The row's number in this database."""
+
+    def cleared(self) -> SessionDraft:
+        """Return the same chain with an empty projection, to fold its events again."""
+        return SessionDraft(
+            self.session_id, self.revision, self.current, self.keyed_by, self.counted_from, self.head_seq,
+            self.head_hash, key=self.key,
+        )  # fmt: skip
+
+
+_COLUMNS: Final = tuple(item.name for item in fields(SessionDraft) if item.name != "key")
+_LIST: Final = ", ".join(_COLUMNS)
+_SELECT: Final = f"SELECT {_LIST}, key FROM sessions WHERE session_id = ? AND current = 1"  # noqa: S608  # our columns
+_SELECT_KEY: Final = f"SELECT {_LIST}, key FROM sessions WHERE key = ?"  # noqa: S608  # our columns
+_INSERT: Final = f"INSERT INTO sessions ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608  # our columns
+_UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"  # noqa: S608
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(ProjectionMemory)
+
+
+def load(connection: sqlite3.Connection, session_id: str) -> SessionDraft | None:
+    """Return the current revision of a session, or None."""
+    return _draft(connection.execute(_SELECT, (session_id,)).fetchone())
+
+
+def load_key(connection: sqlite3.Connection, key: int) -> SessionDraft | None:
+    """Return the revision with this row number, or None."""
+    return _draft(connection.execute(_SELECT_KEY, (key,)).fetchone())
+
+
+def insert(connection: sqlite3.Connection, session: SessionDraft) -> None:
+    """Store a new session and set its row number."""
+    key = connection.execute(_INSERT, _values(session)).lastrowid
+    assert key is not None
+    session.key = key
+
+
+def save(connection: sqlite3.Connection, session: SessionDraft) -> None:
+    """Update the session's row."""
+    session.pressure = pressure_rank(session.zone, session.utilization)
+    connection.execute(_UPDATE, (*_values(session), session.key))
+
+
+def _draft(row: tuple[object, ...] | None) -> SessionDraft | None:
+    if row is None:
+        return None
+    session = SessionDraft(*row)  # type: ignore[arg-type]  # columns and fields are one list
+    session.memory = _decoder.decode(session.memory)  # type: ignore[arg-type]  # bytes until here
+    return session
+
+
+def _values(session: SessionDraft) -> list[object]:
+    values: list[object] = [getattr(session, name) for name in _COLUMNS]
+    values[-1] = _encoder.encode(session.memory)
+    return values
+
+
+# -- reading --------------------------------------------------------------------------------------------------
+
+_ROW_FIELDS: Final = tuple(item.name for item in fields(SessionRow))
+_ROWS: Final = (
+    f"SELECT {', '.join('memory' if name == 'sparkline' else name for name in _ROW_FIELDS)} "  # noqa: S608
+    "FROM sessions WHERE current = 1 AND "
+)
+_FIND: Final = f"session_id >= ? AND session_id < ? ORDER BY session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
+_CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 1"
+
+
+def listed(connection: sqlite3.Connection, query: SessionFilter) -> list[SessionRow]:
+    """Return the current revisions that match, in the order of *query*."""
+    conditions = Conditions()
+    for column, value in (
+        ("agent", query.agent),
+        ("model", query.model),
+        ("source", query.source),
+        ("zone", query.zone),
+        ("worst_severity", query.severity),
+        ("parent_session_id", query.parent_session_id),
+    ):
+        if value is not None:
+            conditions.add(f"{column} = ?", value)
+    if query.live_since is not None:
+        conditions.add("ended = 0 AND last_at >= ?", query.live_since)
+    if query.text:
+        conditions.add("(instr(lower(session_id), ?) OR instr(lower(agent), ?))", *[query.text.lower()] * 2)
+    sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
+    return _rows(connection, sql, (*conditions.values, query.limit, query.offset))
+
+
+def find(connection: sqlite3.Connection, prefix: str) -> list[SessionRow]:
+    """Return the sessions whose id starts with *prefix*, at most 20."""
+    return _rows(connection, _FIND, (prefix, prefix + "\U0010ffff"))
+
+
+def read(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
+    """Return the current revision of a session, or None."""
+    return next(iter(_rows(connection, "session_id = ?", (session_id,))), None)
+
+
+def current_key(connection: sqlite3.Connection, session_id: str) -> int:
+    """Return the row number of a session's current revision; 0, which no row has, for an unknown session."""
+    found = connection.execute(_CURRENT_KEY, (session_id,)).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def facets(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    """Return the distinct agents, models, sources and event types, for filters."""
+    distinct = {
+        f"{column}s": tuple(
+            value
+            for (value,) in connection.execute(
+                f"SELECT DISTINCT {column} FROM sessions WHERE current = 1 ORDER BY 1"  # noqa: S608  # ours
+            )
+            if value
+        )
+        for column in ("agent", "model", "source")
+    }
+    types = connection.execute("SELECT name FROM event_types WHERE events > 0 ORDER BY name")
+    return {**distinct, "types": tuple(name for (name,) in types)}
+
+
+def _rows(connection: sqlite3.Connection, sql: str, values: Sequence[Value]) -> list[SessionRow]:
+    return [_row(row) for row in connection.execute(_ROWS + sql, values)]
+
+
+def _row(row: Sequence[Any]) -> SessionRow:
+    values = dict(zip(_ROW_FIELDS, row, strict=True))
+    values["ended"], values["incomplete"] = bool(values["ended"]), bool(values["incomplete"])
+    memory = _decoder.decode(values["sparkline"])
+    values["sparkline"] = memory.sparkline.points(values["peak_used_tokens"])
+    return SessionRow(**values)

@@ -1,0 +1,196 @@
+"""Import of a recorded session: unchanged, extended, or rewritten as a new revision.
+
+The recording's events are compared with the stored bytes, in order, before the write lock is taken; then all new
+events are stored in one transaction, so a recording is never stored by half.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain, islice
+from typing import Final
+
+import msgspec
+
+from windowpane.core.codec import encode
+from windowpane.core.events import Event
+from windowpane.exceptions import StoreError
+from windowpane.store import projection
+from windowpane.store.captured_content import ContentCapture
+from windowpane.store.chain import pruned_events
+from windowpane.store.fleet import SessionDraft
+from windowpane.store.records import ImportOutcome
+from windowpane.store.writes import Writer
+
+EventFactory = Callable[[], Iterable[Event]]
+"""Makes the whole event sequence of a recorded session, the same at every call."""
+
+CHUNK_EVENTS: Final = 1_000
+SPOOLED_EVENTS: Final = 10_000
+"""Events made before the write lock is taken, so that most recordings hold it only while they are written."""
+
+_SESSION: Final = "SELECT key, revision, head_seq FROM sessions WHERE session_id = ? AND current = 1"
+_BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
+_EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0 ORDER BY revision DESC LIMIT 4"
+_LATER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
+
+
+class _Stream(msgspec.Struct):
+    stream_id: str
+
+
+_stream_decoder: Final = msgspec.json.Decoder(_Stream)
+
+
+class Change(Enum):
+    """The difference of a recording from what is stored of its session."""
+
+    NONE = "none"
+    EXTENDED = "extended"
+    REWRITTEN = "rewritten"
+
+
+@dataclass(slots=True)
+class ImportComparison:
+    """The result of comparing a recording with the store, and its new events."""
+
+    change: Change
+    session_id: str = ""
+    stream_id: str = ""
+    key: int | None = None
+    """Row number of the stored session; None where there is none."""
+    revision: int = 0
+    head_seq: int = 0
+    matched: int = 0
+    rest: Iterator[Event] = field(default_factory=lambda: iter(()))
+
+    def unchanged(self) -> ImportOutcome:
+        """Return the outcome of an import that stores nothing."""
+        return ImportOutcome(self.session_id, self.revision, 0, self.matched, revised=False)
+
+
+def compare(
+    connection: sqlite3.Connection, factory: EventFactory, capture: ContentCapture | None
+) -> ImportComparison:
+    """Compare a recording with the store and make the first of its new events.
+
+    *factory* is called once, and again only where the recording's past has changed.
+    """
+    comparison = _compare(connection, iter(factory()), capture)
+    if comparison.change is Change.REWRITTEN and _is_superseded(connection, comparison, factory):
+        comparison.change = Change.NONE
+    comparison.rest = chain(list(islice(comparison.rest, SPOOLED_EVENTS)), comparison.rest)
+    return comparison
+
+
+def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -> ImportOutcome:
+    """Store the new events of *comparison*, inside the caller's transaction. Raises `StoreError`."""
+    current = writer.session(comparison.session_id)
+    _check_unmoved(writer.connection, comparison, current)
+    rewritten = comparison.change is Change.REWRITTEN
+    events = iter(factory()) if rewritten else comparison.rest
+    if current is None:
+        session = writer.start_session(comparison.session_id)
+        session.counted_from = writer.next_seq() + pruned_events(writer.connection, session.session_id)
+    else:
+        session = _revise(writer, current, comparison.matched) if rewritten else current
+    appended = 0
+    while chunk := list(islice(events, CHUNK_EVENTS)):
+        stray = next((e for e in chunk if e.context.session_id != session.session_id), None)
+        if stray is not None:
+            raise StoreError(
+                f"a recorded session must be whole: {session.session_id} continues as {stray.context.session_id}"
+            )
+        appended += writer.append(chunk, into=session)
+    return ImportOutcome(
+        session_id=session.session_id,
+        revision=session.revision,
+        appended=appended - (comparison.matched if rewritten else 0),
+        unchanged=comparison.matched,
+        revised=rewritten,
+    )
+
+
+def _compare(
+    connection: sqlite3.Connection, events: Iterator[Event], capture: ContentCapture | None
+) -> ImportComparison:
+    """Compare event by event; events that others stored in between, such as deliveries, are skipped."""
+    first = next(events, None)
+    if first is None:
+        return ImportComparison(Change.NONE)
+    context = first.context
+    result = ImportComparison(Change.NONE, context.session_id, context.stream_id)
+    row = connection.execute(_SESSION, (context.session_id,)).fetchone()
+    if row is None:
+        result.change, result.rest = Change.EXTENDED, chain((first,), events)
+        return result
+    result.key, result.revision, result.head_seq = row
+    stored = connection.execute(_BODIES, (result.key,))
+    for event in chain((first,), events):
+        body = encode(event)
+        for (known,) in stored:
+            if known == body:
+                break
+            if not result.matched or not _is_foreign(known, result.stream_id):
+                result.change = Change.REWRITTEN
+                return result
+        else:
+            result.change, result.rest = Change.EXTENDED, chain((event,), events)
+            return result
+        result.matched += 1
+        if capture is not None:
+            capture.collect(event)
+    return result
+
+
+def _is_superseded(connection: sqlite3.Connection, comparison: ImportComparison, factory: EventFactory) -> bool:
+    """Return whether an earlier revision already holds the recording, so that a copy changes nothing."""
+    earlier = connection.execute(_EARLIER, (comparison.session_id,)).fetchall()
+    for (key,) in earlier:
+        stored = connection.execute(_BODIES, (key,))
+        if all(_is_next(stored, encode(event), comparison.stream_id) for event in factory()):
+            return True
+    return False
+
+
+def _is_next(stored: Iterable[tuple[bytes]], body: bytes, stream_id: str) -> bool:
+    """Return whether *body* is the next of the stored events, skipping those of other streams."""
+    for (known,) in stored:
+        if known == body:
+            return True
+        if not _is_foreign(known, stream_id):
+            return False
+    return False
+
+
+def _is_foreign(body: bytes, stream_id: str) -> bool:
+    return _stream_decoder.decode(body).stream_id != stream_id
+
+
+def _check_unmoved(
+    connection: sqlite3.Connection, compared: ImportComparison, current: SessionDraft | None
+) -> None:
+    """Raise `StoreError` when another process stored more of the same recording since it was compared."""
+    moved = (None if current is None else current.key) != compared.key
+    if not moved and current is not None and current.head_seq != compared.head_seq:
+        later = connection.execute(_LATER, (current.key, compared.head_seq))
+        moved = any(not _is_foreign(body, compared.stream_id) for (body,) in later)
+    if moved:
+        raise StoreError(
+            f"session {compared.session_id} was changed by another process while it was imported; "
+            "nothing was stored, import it again"
+        )
+
+
+def _revise(writer: Writer, old: SessionDraft, common: int) -> SessionDraft:
+    """Close the old revision with a tombstone and start the next; the common prefix was counted already."""
+    connection = writer.connection
+    writer.add_head("revised", old)
+    connection.execute("UPDATE sessions SET current = 0 WHERE key = ?", (old.key,))
+    projection.remove_session(connection, old.key)
+    session = writer.start_session(old.session_id, revision=old.revision + 1)
+    session.counted_from = writer.next_seq() + common
+    return session

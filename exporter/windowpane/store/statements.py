@@ -1,0 +1,73 @@
+"""SQL under construction: conditions for reads, and batches of statements for writes."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Final
+
+Value = str | bytes | int | float | None
+"""A value that a column can hold."""
+
+END: Final = 2**62
+"""Above every event number and every turn."""
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Conditions joined by AND, and their values in order."""
+
+    conditions: list[str] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+
+    def add(self, condition: str, *values: Value) -> None:
+        """Add one condition with the values of its placeholders."""
+        self.conditions.append(condition)
+        self.values += values
+
+    @property
+    def clause(self) -> str:
+        """The WHERE clause; true without any condition."""
+        return " AND ".join(self.conditions) or "1"
+
+
+class StatementBatch:
+    """Statements in the order they must run; equal neighbors are passed to SQLite in one call.
+
+    A read through `first` or `fetch` sees every statement added before it.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._statement = ""
+        self._rows: list[tuple[Value, ...]] = []
+        self._deferred: dict[str, list[tuple[Value, ...]]] = {}
+
+    def add(self, statement: str, row: tuple[Value, ...]) -> None:
+        """Run *statement* with *row* after everything added before."""
+        if statement is not self._statement:
+            self._run()
+            self._statement = statement
+        self._rows.append(row)
+
+    def defer(self, statement: str, row: tuple[Value, ...]) -> None:
+        """Run *statement* with *row* at the end: for changes that nothing else in the batch reads or writes."""
+        self._deferred.setdefault(statement, []).append(row)
+
+    def first(self, statement: str, row: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        """Return the first row of a query, or None."""
+        self._run()
+        found: tuple[Value, ...] | None = self.connection.execute(statement, row).fetchone()
+        return found
+
+    def finish(self) -> None:
+        """Run everything, the deferred statements last."""
+        self._run()
+        for statement, rows in self._deferred.items():
+            self.connection.executemany(statement, rows)
+        self._deferred.clear()
+
+    def _run(self) -> None:
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self.connection.executemany(self._statement, rows)
