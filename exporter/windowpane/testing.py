@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from windowpane.core.events import Event, Payload
 from windowpane.core.vocabulary import CountSource
 from windowpane.exceptions import StaleCheckpointError
+from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.plans.checkpoint import Found, generation
-from windowpane.manager.session import Dependencies
 
 P = TypeVar("P")
 

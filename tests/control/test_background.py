@@ -470,7 +470,7 @@ def test_a_rung_that_cannot_say_whether_it_is_due_is_passed_over() -> None:
     sink = RecordingSink()
     broken = Step("evict", due, run)
     control = EngineSettings(cascade=(broken, *DEFAULT_CASCADE), after_turn=(broken,))
-    with ContextWindowManager(**options(sink, None, control=control)) as window:
+    with ContextWindowManager(**options(sink, None, settings=control)) as window:
         for n in range(40):
             turn(window, n)
     assert compressions(sink)[0] == ("compaction", "pressure", "accepted")

@@ -66,8 +66,8 @@ def test_asking_changes_nothing_and_says_what_is_left() -> None:
     """Under the soft limit an addition is allowed."""
     sink = RecordingSink()
     with manager(sink) as window:
-        ruling = window.can_add("tool_results", 1_000)
-        again = window.can_add("tool_results", 1_000)
+        ruling = window.budget.can_add("tool_results", 1_000)
+        again = window.budget.can_add("tool_results", 1_000)
 
         assert ruling == again
         assert (ruling.outcome, ruling.budget_tokens, ruling.remaining_tokens) == ("allowed", 12_000, 12_000)
@@ -78,9 +78,9 @@ def test_above_a_component_s_budget_it_warns_unless_components_are_enforced() ->
     """Tracked by component, enforced by the window as a whole, unless told otherwise."""
     sink = RecordingSink()
     with manager(sink) as window:
-        assert window.can_add("tool_results", 13_000).outcome == "warned"
+        assert window.budget.can_add("tool_results", 13_000).outcome == "warned"
     with manager(sink, enforce="component") as window:
-        ruling = window.can_add("tool_results", 13_000)
+        ruling = window.budget.can_add("tool_results", 13_000)
         assert ruling.outcome == "blocked"
         assert "summarise" in ruling.action
     assert len(sink.of(BudgetWarned)) == 2
@@ -92,8 +92,8 @@ def test_what_the_window_has_no_room_for_is_blocked() -> None:
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user(words(60_000))
-        assert window.can_add("message_history", 30_000).outcome == "warned"
-        ruling = window.can_add("message_history", 36_000)
+        assert window.budget.can_add("message_history", 30_000).outcome == "warned"
+        ruling = window.budget.can_add("message_history", 36_000)
 
         assert (ruling.outcome, ruling.budget_tokens) == ("blocked", 95_000)
     assert sink.of(BudgetBlocked)[0].requested_tokens == 36_000
@@ -102,11 +102,11 @@ def test_what_the_window_has_no_room_for_is_blocked() -> None:
 def test_a_reservation_counts_until_it_is_committed() -> None:
     """Two tools that run at once do not both get the last room."""
     with manager(RecordingSink(), enforce="component") as window:
-        assert window.reserve("tool_results", 8_000).outcome == "allowed"
-        assert window.reserve("tool_results", 8_000).outcome == "blocked"
+        assert window.budget.reserve("tool_results", 8_000).outcome == "allowed"
+        assert window.budget.reserve("tool_results", 8_000).outcome == "blocked"
         assert window.status().components["tool_results"].reserved_tokens == 8_000
-        window.commit("tool_results", 8_000)
-        assert window.reserve("tool_results", 8_000).outcome == "allowed"
+        window.budget.release("tool_results", 8_000)
+        assert window.budget.reserve("tool_results", 8_000).outcome == "allowed"
 
 
 def test_a_reservation_survives_a_change_of_the_limit() -> None:
@@ -114,7 +114,7 @@ def test_a_reservation_survives_a_change_of_the_limit() -> None:
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
-        window.reserve("tool_results", 3_000)
+        window.budget.reserve("tool_results", 3_000)
         window.on_turn_start()
         window.on_overflow(ValueError("This model's maximum context length is 64000 tokens"))
         assert window.status().components["tool_results"].reserved_tokens == 3_000
@@ -125,13 +125,13 @@ def test_a_reservation_survives_a_change_of_the_limit() -> None:
 def test_an_unknown_component_is_an_error(component: Any) -> None:
     """A typo is not silently allowed."""
     with manager(RecordingSink()) as window, pytest.raises(ConfigurationError):
-        window.can_add(component, 1)
+        window.budget.can_add(component, 1)
 
 
 def test_without_a_window_size_everything_is_allowed() -> None:
     """Unknown is not zero."""
     with manager(RecordingSink(), limit=None) as window:
-        assert window.can_add("tool_results", 10**9).outcome == "allowed"
+        assert window.budget.can_add("tool_results", 10**9).outcome == "allowed"
         assert window.status().components["tool_results"].budget_tokens is None
 
 

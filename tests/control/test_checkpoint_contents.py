@@ -40,10 +40,10 @@ def test_windows_are_counted_over_all_sessions_of_a_task(tmp_path: Path) -> None
     for _ in range(3):
         sink = RecordingSink()
         with session(tmp_path, sink) as window:
-            found.append(0 if window.resumed is None else window.resumed.window_id)
+            found.append(0 if window.task.resumed is None else window.task.resumed.window_id)
             window.add_user("go on")
             window.clear()
-            window.done("a step")
+            window.task.complete("a step")
         assert sink.of(CheckpointSaved)
         assert sink.of(CheckpointRejected) == []
     assert found == [0, 2, 4]  # each session begins a window, and `clear` another
@@ -53,14 +53,14 @@ def test_what_a_resumed_session_is_given_beside_the_checkpoint_counts_too(tmp_pa
     """Another goal replaces the old one; constraints, criteria and files are added to those there were."""
     old = {"constraints": ["one"], "success_criteria": ["green"], "paths": ["a.py"]}
     with session(tmp_path, RecordingSink(), task_goal="Old goal", **old) as window:
-        window.done("step")
+        window.task.complete("step")
     new = {"constraints": ["two"], "success_criteria": ["fast"], "paths": ["b.py"]}
     with session(tmp_path, RecordingSink(), task_goal="New goal", **new) as window:
         window.add_user("go on")
         text = window.messages()[0]["content"]
         document = document_of(window)
 
-    assert window.goal == document["goal"] == "New goal"
+    assert window.task.goal == document["goal"] == "New goal"
     assert document["constraints_given"] == ["one", "two"]
     assert document["task"]["success_criteria"] == ["green", "fast"]
     assert document["task"]["paths"] == ["a.py", "b.py"]
@@ -71,25 +71,25 @@ def test_what_a_resumed_session_is_given_beside_the_checkpoint_counts_too(tmp_pa
 def test_a_resumed_goal_outlasts_an_empty_window(tmp_path: Path) -> None:
     """It was given once, so no later message takes its place."""
     with session(tmp_path, RecordingSink(), task_goal="Port it") as window:
-        window.done("step")
+        window.task.complete("step")
     with session(tmp_path, RecordingSink()) as window:
         window.clear()
         window.add_user("what is the time")
 
-        assert window.goal == "Port it"
+        assert window.task.goal == "Port it"
 
 
 def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp_path: Path) -> None:
     """Its checksum holds; the task begins cold, says so, and can be saved again."""
     with session(tmp_path, RecordingSink()) as window:
-        window.done("step")
+        window.task.complete("step")
     path = tmp_path / "task.json"
     document = {**decode(path.read_bytes()), "task": {"subtasks": [{"name": "a", "status": "maybe"}]}}
     path.write_bytes(encode({**document, "checksum": checksum(document)}))
     sink = RecordingSink()
     with session(tmp_path, sink) as window:
-        assert (window.resumed, window.subtasks) == (None, {})
-        window.done("anew")
+        assert (window.task.resumed, window.task.subtasks) == (None, {})
+        window.task.complete("anew")
 
     assert [(event.version, "maybe" in event.reason) for event in sink.of(CheckpointRejected)] == [
         (document["version"], True)
@@ -102,8 +102,8 @@ def test_a_bootstrap_takes_at_most_a_bounded_share_of_the_window(tmp_path: Path,
     """15% of usable at three characters a token, and never more than 16,000 characters; a goal is whole."""
     with session(tmp_path, RecordingSink(), limit=limit, task_goal="Port it " * 3) as window:
         for n in range(150):
-            window.learn(f"learnt thing number {n}, which is rather long: " + "word " * 20)
-        window.done("step")
+            window.task.add_learning(f"learnt thing number {n}, which is rather long: " + "word " * 20)
+        window.task.complete("step")
     with session(tmp_path, RecordingSink(), limit=limit) as window:
         window.add_user("go on")
         text = window.messages()[0]["content"]
@@ -118,13 +118,13 @@ def test_a_bootstrap_takes_at_most_a_bounded_share_of_the_window(tmp_path: Path,
 def test_a_checkpoint_of_a_machine_whose_clock_is_ahead_has_no_negative_age(tmp_path: Path) -> None:
     """Ages are for alerts and people."""
     with session(tmp_path, RecordingSink()) as window:
-        window.done("step")
+        window.task.complete("step")
     path = tmp_path / "task.json"
     document = {**decode(path.read_bytes()), "saved_at": 1e12}
     path.write_bytes(encode({**document, "checksum": checksum(document)}))
     with session(tmp_path, RecordingSink()) as window:
-        assert window.resumed is not None
-        assert window.resumed.age_seconds == 0.0
+        assert window.task.resumed is not None
+        assert window.task.resumed.age_seconds == 0.0
 
 
 @pytest.mark.parametrize(
@@ -187,15 +187,15 @@ def test_notes_and_handles_survive_without_files_of_their_own(tmp_path: Path) ->
     sink = RecordingSink()
     with session(tmp_path, sink, limit=8_192) as window:
         window.add_user("go")
-        window.note("the staging key is in the vault", importance="critical")
+        window.task.add_note("the staging key is in the vault", importance="critical")
         window.add_assistant(None, tool_calls=[{"id": "c1", "function": {"name": "read", "arguments": "{}"}}])
         window.on_tool_result("read", words(6_000), "c1")
         handles = document_of(window)["handles"]
-        window.done("step")
+        window.task.complete("step")
         assert len(handles) == 1
         assert (window.retrieve(handles[0]) or "").startswith("w0")
     with session(tmp_path, RecordingSink(), limit=8_192) as window:
-        assert "[critical] the staging key is in the vault" in window.notes
+        assert "[critical] the staging key is in the vault" in window.task.notes
 
 
 def made(**task: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def steps(folder: Path, *names: str) -> None:
     """A session that did these steps and whose process then died."""
     window = open_task(folder)
     for name in names:
-        window.done(name)
+        window.task.complete(name)
 
 
 def stored(folder: Path, name: str = "task.json") -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_a_damaged_file_never_takes_the_place_of_the_whole_generation_before(tmp
     sink = RecordingSink()
     window = open_task(tmp_path, sink)
     window.flush()
-    assert window.subtasks == {"one": "done"}
+    assert window.task.subtasks == {"one": "done"}
     assert rejected(sink) == ["corrupt"]
 
 
@@ -78,8 +78,8 @@ def test_a_process_that_dies_while_it_writes_leaves_a_whole_checkpoint(
 
             with monkeypatch.context() as patch:
                 patch.setattr(Path, "replace", replaced)
-                window.done("three")
-            assert open_task(folder).subtasks.get("one") == "done", (damaged, dies_at)
+                window.task.complete("three")
+            assert open_task(folder).task.subtasks.get("one") == "done", (damaged, dies_at)
 
 
 def test_a_task_begun_anew_keeps_what_it_puts_aside_readable(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_task_begun_anew_keeps_what_it_puts_aside_readable(tmp_path: Path) -> 
     (tmp_path / "task.json").unlink()
     window = open_task(tmp_path, resume=False)
 
-    assert window.resumed is None
+    assert window.task.resumed is None
     assert stored(tmp_path, "task.archived-1.json")["task"]["subtasks"] == [{"name": "one", "status": "done"}]
     assert not (tmp_path / "task.previous.json").exists()
 
@@ -104,7 +104,7 @@ def test_a_completed_task_whose_process_died_before_the_files_were_put_aside_can
 ) -> None:
     """It is not resumed, and what comes next is saved instead of refused as stale."""
     window = open_task(tmp_path)
-    window.done("one")
+    window.task.complete("one")
     with monkeypatch.context() as patch:
         patch.setattr(FileCheckpoints, "archive", lambda *_: None)
         window.complete("all done")
@@ -112,9 +112,9 @@ def test_a_completed_task_whose_process_died_before_the_files_were_put_aside_can
 
     sink = RecordingSink()
     again = open_task(tmp_path, sink)
-    again.done("another")
+    again.task.complete("another")
     again.flush()
-    assert again.resumed is None
+    assert again.task.resumed is None
     assert [event.trigger for event in sink.of(CheckpointSaved)] == ["done"]
     assert rejected(sink) == []
     assert stored(tmp_path, "task.archived-1.json")["summary"] == "all done"
@@ -123,11 +123,11 @@ def test_a_completed_task_whose_process_died_before_the_files_were_put_aside_can
 def test_what_is_said_of_a_task_after_it_is_complete_does_not_bring_it_back(tmp_path: Path) -> None:
     """A `done` in some `finally` is no reason to resume a task that has its final summary."""
     window = open_task(tmp_path)
-    window.done("one")
+    window.task.complete("one")
     window.complete("all done")
-    window.done("late")
+    window.task.complete("late")
 
-    assert open_task(tmp_path).resumed is None
+    assert open_task(tmp_path).task.resumed is None
     assert [path.name for path in tmp_path.glob("task*.json")] == ["task.archived-1.json"]
 
 
@@ -136,12 +136,12 @@ def test_a_session_that_fell_behind_does_not_put_another_one_s_progress_aside(tm
     steps(tmp_path, "one")
     sink = RecordingSink()
     slow, fast = open_task(tmp_path, sink), open_task(tmp_path)
-    fast.done("two")
-    fast.done("three")
+    fast.task.complete("two")
+    fast.task.complete("three")
     slow.complete("I am through")
 
     assert rejected(sink) == ["StaleCheckpointError"]
-    assert open_task(tmp_path).subtasks == {"one": "done", "two": "done", "three": "done"}
+    assert open_task(tmp_path).task.subtasks == {"one": "done", "two": "done", "three": "done"}
 
 
 def test_above_its_level_a_window_is_saved_every_five_turns_and_not_below(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_above_its_level_a_window_is_saved_every_five_turns_and_not_below(tmp_pa
 def test_alternatives_may_be_said_as_one_text(tmp_path: Path) -> None:
     """`instead_of="got"` is one alternative and not three letters."""
     window = open_task(tmp_path)
-    window.decision("native fetch", instead_of="got")
+    window.task.decide("native fetch", instead_of="got")
 
     assert stored(tmp_path)["task"]["choices"][0]["instead_of"] == ["got"]
     assert json.loads((tmp_path / "task.json").read_text())["version"] == 1
@@ -186,7 +186,7 @@ def test_an_event_loop_is_not_kept_from_resuming(tmp_path: Path) -> None:
         agent="a", model="m", limit_tokens=32_768, task_id="task", dependencies=dependencies
     )
 
-    assert window.subtasks == {"one": "done"}
+    assert window.task.subtasks == {"one": "done"}
 
 
 def test_a_task_begins_anew_after_it_was_put_aside_in_memory_as_in_files() -> None:
@@ -199,10 +199,10 @@ def test_a_task_begins_anew_after_it_was_put_aside_in_memory_as_in_files() -> No
         )
 
     first = again()
-    first.done("one")
+    first.task.complete("one")
     first.complete("all done")
     second = again()
-    assert second.resumed is None
-    second.done("two")
+    assert second.task.resumed is None
+    second.task.complete("two")
 
-    assert again().subtasks == {"two": "done"}
+    assert again().task.subtasks == {"two": "done"}

@@ -60,7 +60,7 @@ def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> No
     """Every setting reaches the judge, and each compression is judged under its name."""
     sink = RecordingSink()
     with window_of(sink) as window:
-        judge = window._dependencies.judge
+        judge = window._session.dependencies.judge
         for n in range(40):
             talk(
                 window,
@@ -86,7 +86,7 @@ def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> No
 def test_all_managers_of_a_process_share_the_judge(folder: Path) -> None:
     """So its bound on calls holds for the process."""
     with window_of(RecordingSink()) as one, window_of(RecordingSink()) as two:
-        assert one._dependencies.judge is two._dependencies.judge is not None
+        assert one._session.dependencies.judge is two._session.dependencies.judge is not None
 
 
 def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
     with ContextWindowManager(
         agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(RecordingSink()), judge=mine
     ) as window:
-        assert window._dependencies.judge is mine
+        assert window._session.dependencies.judge is mine
 
 
 @pytest.mark.parametrize("model", ["no_such_module_here:judge", "judges.py:nobody"])
@@ -116,4 +116,4 @@ def test_without_a_model_nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     """The section alone asks nobody."""
     monkeypatch.setenv("WINDOWPANE_HEALTH_MONITORING__JUDGE__SAMPLE_RATE", "1.0")
     with window_of(RecordingSink()) as window:
-        assert window._dependencies.judge is None
+        assert window._session.dependencies.judge is None

@@ -62,19 +62,19 @@ def test_every_key_of_the_engine_is_used(folder: Path) -> None:
         ]  # fmt: skip
         assert len(settings.cascade) == 5 + 4
         assert window.status().components["message_history"].budget_tokens == int(0.65 * 128_000)
-        assert window.can_add("tool_results", int(0.12 * 0.72 * 128_000)).outcome == "warned"
+        assert window.budget.can_add("tool_results", int(0.12 * 0.72 * 128_000)).outcome == "warned"
 
 
 def test_state_progress_and_notes_files_carry_the_task_on(folder: Path) -> None:
     """They are written where the file says, and the next session begins with them."""
     with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
         window.add_user("go")
-        window.note("api.ts:42 fails", category="bugs", importance="critical")
-        window.done("scan")
+        window.task.add_note("api.ts:42 fails", category="bugs", importance="critical")
+        window.task.complete("scan")
     with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
-        assert window.resumed is not None
-        assert window.subtasks == {"scan": "done"}
-        assert "api.ts:42 fails" in window.notes
+        assert window.task.resumed is not None
+        assert window.task.subtasks == {"scan": "done"}
+        assert "api.ts:42 fails" in window.task.notes
 
     assert json.loads((folder / "agent_state.json").read_text())["task_id"] == "agent_state"
     assert "[x] scan" in (folder / "agent_progress.md").read_text()

@@ -30,10 +30,11 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo
 from windowpane.effects.commands import CompactionProposal
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
-from windowpane.manager.drivers import ContextWindowManager as EngineManager
+from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.files.notes import FileNotes
 from windowpane.manager.plans.policies import TERMS
 from windowpane.manager.plans.subagent import Subtask
+from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import DEFAULT_CASCADE, SAFETY_NET, EngineSettings
 from windowpane.manager.steps.cascade import STEPS, cascade_from_thresholds
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
@@ -45,13 +46,15 @@ def manager(sink: RecordingSink, *, limit: int = 16_384, **options: Any) -> Cont
     return ContextWindowManager(agent="a", model="m", limit_tokens=limit, dependencies=dependencies, **options)
 
 
-def engine_manager(sink: RecordingSink, settings: EngineSettings, **dependencies: Any) -> EngineManager:
+def engine_manager(sink: RecordingSink, settings: EngineSettings, **dependencies: Any) -> BlockingWindow:
     """A manager with settings of its own, without the defaults that a user's has."""
-    return EngineManager(
-        SessionInfo("s", "a", "m", "live", "s/1"),
-        dependencies=replace(in_memory_dependencies(sink), **dependencies),
-        limits=WindowLimits.of(16_384, "given"),
-        settings=settings,
+    return BlockingWindow(
+        ManagedSession(
+            SessionInfo("s", "a", "m", "live", "s/1"),
+            dependencies=replace(in_memory_dependencies(sink), **dependencies),
+            limits=WindowLimits.of(16_384, "given"),
+            settings=settings,
+        )
     )
 
 
@@ -178,7 +181,9 @@ def test_notes_that_say_enough_take_the_place_of_the_conversation() -> None:
     with manager(sink) as window:
         window.add_user("go")
         for n in range(60):
-            window.note(f"We decided plan_{n} because of reason_{n}.", category="decisions", importance="high")
+            window.task.add_note(
+                f"We decided plan_{n} because of reason_{n}.", category="decisions", importance="high"
+            )
         talk(window, 60)
 
         assert strategies(sink).count("note_taking") > 1
@@ -191,7 +196,7 @@ def test_notes_that_say_little_do_not() -> None:
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
-        window.note("Remember the milk.", importance="critical")
+        window.task.add_note("Remember the milk.", importance="critical")
         talk(window, 20)
 
         assert "note_taking" not in strategies(sink)
@@ -208,7 +213,7 @@ def test_notes_that_say_little_stop_no_other_strategy() -> None:
     with manager(sink, cascade=["note_taking"]) as window:
         window.add_user("go")
         for n in range(40):
-            window.note(f"Remember milk number {n}.")
+            window.task.add_note(f"Remember milk number {n}.")
             window.on_turn_start()
             window.on_turn_end(chat_reply(f"We decided plan_{n} because of reason_{n}. " + f"talk{n} " * 200))
         assert not window.status().breaker_open
@@ -244,7 +249,9 @@ def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
         window.before_compaction(adviser)
         window.add_user("go")
         for n in range(24):
-            window.note(f"We decided plan_{n} because of reason_{n}.", category="decisions", importance="high")
+            window.task.add_note(
+                f"We decided plan_{n} because of reason_{n}.", category="decisions", importance="high"
+            )
         talk(window, 24)
 
     assert asked[:4] == ["note_taking", "compaction"] * 2
@@ -257,12 +264,12 @@ def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
     store = FileNotes(path, redact=lambda text: text.replace("hunter2", "[redacted]"))
     sink = RecordingSink()
     with manager(sink, dependencies=replace(in_memory_dependencies(sink), notes=store)) as window:
-        window.note("api.ts:42 fails", category="bugs", importance="critical")
-        window.note("password hunter2")
-        window.note("half way", category="task_progress")
+        window.task.add_note("api.ts:42 fails", category="bugs", importance="critical")
+        window.task.add_note("password hunter2")
+        window.task.add_note("half way", category="task_progress")
     with manager(sink, dependencies=replace(in_memory_dependencies(sink), notes=store)) as window:
-        assert "[critical] api.ts:42 fails" in window.notes
-        assert "half way" in window.notes
+        assert "[critical] api.ts:42 fails" in window.task.notes
+        assert "half way" in window.task.notes
     assert path.read_text().splitlines()[0] == "# Notes"
     assert "hunter2" not in path.read_text()
 
@@ -397,7 +404,7 @@ def test_scenario_061_a_call_that_waits_for_approval_never_leaves() -> None:
         window.add_user("deploy it")
         window.on_turn_start()
         window.on_turn_end(chat_reply(None, calls=[("deploy-1", "deploy", '{"target": "prod"}')]))
-        window.hold("deploy-1")
+        window.pending.hold("deploy-1")
         talk(window, 40)
 
         assert strategies(sink)
@@ -505,7 +512,7 @@ def test_a_model_sums_up_no_result_that_never_leaves(kept: str) -> None:
     control = EngineSettings(protected_types=frozenset({"tool_result"} if kept == "protected" else ()))
     dependencies = in_memory_dependencies(sink, model=model)
     with manager(
-        sink, dependencies=dependencies, control=control, cascade=["tool_result_summarization"]
+        sink, dependencies=dependencies, settings=control, cascade=["tool_result_summarization"]
     ) as window:
         window.add_user("train it")
         window.on_turn_start()
@@ -646,7 +653,7 @@ def test_whatever_is_left_out_the_rest_works(settings: EngineSettings, dependenc
         window.add_user("go")
         results(window, 12, size=1_200)
         talk(window, 20)
-        window.done("a step")
+        window.task.complete("a step")
         assert valid(window)
         assert window.status().used_tokens <= 16_384
         assert bool(window.eviction_candidates()) is (settings.policy is not None)

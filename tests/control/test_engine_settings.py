@@ -117,8 +117,8 @@ def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure
 
     assert engine_of(limit=200_000).limits == PRESETS["baseagent"].limits(200_000, "given")
     assert engine_of(limit=200_000, preset="cascade").limits == PRESETS["cascade"].limits(200_000, "given")
-    assert manager(RecordingSink(), dependencies=dependencies)._dependencies.judge is own
-    read = manager(RecordingSink())._dependencies.judge
+    assert manager(RecordingSink(), dependencies=dependencies)._session.dependencies.judge is own
+    read = manager(RecordingSink())._session.dependencies.judge
     assert read is not None
     assert read.name == "string-match (no model)"
 

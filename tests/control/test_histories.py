@@ -76,7 +76,7 @@ def test_a_whole_history_is_taken_as_it_is(shape: str) -> None:
     with manager(sink) as window:
         assert window.add_messages(WHOLE[shape]) == {}
         assert is_valid(window)
-        assert window.goal == "Port the parser"
+        assert window.task.goal == "Port the parser"
         if shape == "openai":
             assert [message["role"] for message in window.messages()] == [
                 "system", "user", "assistant", "tool", "tool", "assistant",

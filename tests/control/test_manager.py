@@ -545,7 +545,6 @@ def test_a_component_warns_once_when_it_passes_its_budget_share() -> None:
         ({"weights": {"recency": -1.0}}, "eviction.weights.recency"),
         ({"weights": {"age": 1.0}}, "eviction.weights.age"),
         ({"limit_tokens": 0}, "limit_tokens"),
-        ({"limit_token": 1_000}, "limit_token"),
         ({"budget": {"tool_results": 1.5}}, "budget.tool_results"),
         ({"enforce": "always"}, "enforce"),
     ],

@@ -164,7 +164,7 @@ def test_any_loop_stays_valid_whole_and_within_the_window(actions: list[Any], li
     """Whatever comes in: messages are valid, groups whole, totals right, nothing protected gone, and it fits."""
     loop = run(actions, limit=limit, policy=policy)
 
-    assert not loop.window._logged, "a hook failed"
+    assert not loop.window._session._logged, "a hook failed"
 
 
 @settings(max_examples=settings.default.max_examples // 3)
@@ -178,7 +178,7 @@ def test_what_is_pinned_never_leaves(actions: list[Any], good: bool) -> None:
     ]
     loop = run(actions, limit=6_000, policy="hybrid", model=ScriptedModel(answers), pinned=True)
 
-    assert not loop.window._logged, "a hook failed"
+    assert not loop.window._session._logged, "a hook failed"
 
 
 @settings(max_examples=settings.default.max_examples // 3)
@@ -243,7 +243,7 @@ def test_any_cascade_keeps_the_promises(
         enforce=enforce,
     )
 
-    assert not loop.window._logged, "a hook failed"
+    assert not loop.window._session._logged, "a hook failed"
 
 
 @settings(max_examples=settings.default.max_examples // 3)

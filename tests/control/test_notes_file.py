@@ -22,9 +22,9 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: P
     sink = RecordingSink()
     dependencies = replace(in_memory_dependencies(sink), notes=FileNotes(path, redact=str))
     with manager(sink, dependencies=dependencies) as window:
-        assert window.notes == ""
-        window.note("half way")
-        window.note("nearly there")
+        assert window.task.notes == ""
+        window.task.add_note("half way")
+        window.task.add_note("nearly there")
 
     assert path.with_name("notes.md.unreadable").read_bytes() == b"# Notes\n- caf\xe9 on port 8080\n"
     assert [note.text for note in FileNotes(path, redact=str).load()] == ["half way", "nearly there"]
@@ -54,6 +54,6 @@ def test_an_importance_that_is_none_is_refused_where_it_is_written() -> None:
     sink = RecordingSink()
     with manager(sink) as window:
         with pytest.raises(ConfigurationError, match="critical, high, normal"):
-            window.note("never touch config.ts", importance="urgent")  # type: ignore[arg-type]  # the mistake
-        window.note("never touch config.ts", importance="critical")
+            window.task.add_note("never touch config.ts", importance="urgent")  # type: ignore[arg-type]  # the mistake
+        window.task.add_note("never touch config.ts", importance="critical")
     assert len(sink.of(NoteWritten)) == 1

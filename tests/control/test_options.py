@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import inspect
+import re
 
 import pytest
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.session import Dependencies
-from windowpane.runtime.managers import ContextWindowManager
-from windowpane.runtime.options import ManagerOptions, Options
+from windowpane.manager.dependencies import Dependencies
+from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
@@ -17,17 +17,34 @@ def dependencies() -> Dependencies:
     return in_memory_dependencies(RecordingSink())
 
 
-def test_the_types_that_editors_see_are_those_of_the_options() -> None:
-    """Every option can be completed, none that does not exist."""
-    assert list(ManagerOptions.__annotations__) == [field.name for field in fields(Options)]
-    seen = {name: hint.__forward_arg__ for name, hint in ManagerOptions.__annotations__.items()}
-    assert seen == Options.__annotations__
+def test_editors_see_every_option_with_its_default() -> None:
+    """The signature names each option; only the agent and the model have to be given."""
+    for kind in (ContextWindowManager, AsyncContextWindowManager):
+        parameters = inspect.signature(kind).parameters
+        required = [
+            name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty
+        ]
+
+        assert required == ["agent", "model"]
+        assert {parameter.kind for parameter in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_every_option_is_documented() -> None:
+    """The constructor's text names each parameter, so `help()` explains them all."""
+    names = set(inspect.signature(ContextWindowManager).parameters)
+
+    assert names <= set(re.findall(r"[a-z_]+", ContextWindowManager.__init__.__doc__ or ""))
+
+
+def test_an_option_that_does_not_exist_is_refused() -> None:
+    """A typo is an error with its name."""
+    with pytest.raises(TypeError, match="polcy"):
+        ContextWindowManager(agent="a", model="m", polcy="lru")  # type: ignore[call-arg]  # the typo
 
 
 @pytest.mark.parametrize(
     ("options", "key"),
     [
-        ({"polcy": "lru"}, "polcy"),
         ({"policy": "newest"}, "eviction.policy"),
         ({"limit_tokens": 3}, "limit_tokens"),
         ({"limit_tokens": True}, "limit_tokens"),
@@ -55,7 +72,7 @@ def test_the_types_that_editors_see_are_those_of_the_options() -> None:
         ({"subagent": 3}, "subagent"),
         ({"embedder": 3}, "embedder"),
         ({"judge": print}, "judge"),
-        ({"control": {}}, "control"),
+        ({"settings": {}}, "settings"),
         ({"data_folder": 3}, "data_folder"),
     ],
 )
@@ -64,6 +81,6 @@ def test_an_option_that_is_wrong_is_named(options: dict[str, object], key: str) 
     with pytest.raises(ConfigurationError) as error:
         ContextWindowManager(
             agent="a", model="m", **{"limit_tokens": 9_000, "dependencies": dependencies()} | options
-        )  # type: ignore[typeddict-item]
+        )  # type: ignore[arg-type]
 
     assert error.value.path == key

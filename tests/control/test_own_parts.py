@@ -88,7 +88,7 @@ def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
         return f"## Goal and constraints\n{goal}\n" + "\n".join(fact.text for fact in facts)[: max_tokens * 3]
 
     sink = RecordingSink()
-    with manager(sink, limit=16_384, control=EngineSettings(summarizer=mine), task_goal="Port it") as window:
+    with manager(sink, limit=16_384, settings=EngineSettings(summarizer=mine), task_goal="Port it") as window:
         busy(window)
 
         assert "## Goal and constraints\\nPort it" in sent(window)
@@ -110,11 +110,11 @@ def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
 def test_a_part_that_is_left_out_is_not_missed(without: dict[str, Any]) -> None:
     """The session goes on, stays valid and within its window, and the part leaves no events."""
     sink = RecordingSink()
-    with manager(sink, limit=16_384, control=EngineSettings(**without)) as window:
+    with manager(sink, limit=16_384, settings=EngineSettings(**without)) as window:
         busy(window)
 
         assert window.status().used_tokens <= 16_384
-        assert not window._logged, "a hook failed"
+        assert not window._session._logged, "a hook failed"
     if "policy" in without:
         assert {event.policy for event in sink.of(BlocksEvicted)} <= {"superseded"}
     if "summarizer" in without:
@@ -133,9 +133,9 @@ def test_a_store_that_is_left_out_is_not_missed(dependency: str) -> None:
         sink, limit=16_384, dependencies=replace(in_memory_dependencies(sink), **{dependency: None})
     ) as window:
         busy(window)
-        window.note("worth knowing")
+        window.task.add_note("worth knowing")
 
-        assert not window._logged, "a hook failed"
+        assert not window._session._logged, "a hook failed"
 
 
 def test_what_settings_of_one_s_own_say_wins_over_the_file(
@@ -154,12 +154,12 @@ def test_what_settings_of_one_s_own_say_wins_over_the_file(
     def settings(**options: Any) -> EngineSettings:
         return manager(RecordingSink(), **options)._engine.settings
 
-    found = settings(control=control)
+    found = settings(settings=control)
     assert (found.policy, found.cascade, found.enforce) == (None, SAFETY_NET, "component")
     assert (found.summarize_tokens, found.soft_ratio) == (900, 0.6)
     assert found.protected_types == {"memory_injection"}
     assert len(found.after_turn) == 1
-    beside = settings(control=control, policy="fifo", cascade=["eviction"], enforce="global")
+    beside = settings(settings=control, policy="fifo", cascade=["eviction"], enforce="global")
     assert (beside.policy and beside.policy.name, beside.cascade[0], beside.enforce) == (
         "fifo",
         "eviction",
@@ -176,11 +176,11 @@ def test_settings_of_one_s_own_go_with_options_and_not_with_a_preset() -> None:
         enforce="component",
         limits_of=lambda limit, source: WindowLimits(limit, source, 1_000, 0),
     )
-    with manager(RecordingSink(), control=control, policy="lru") as window:
+    with manager(RecordingSink(), settings=control, policy="lru") as window:
         settings, limits = window._engine.settings, window._engine.limits
         assert settings.policy is not None
         assert (settings.policy.name, settings.result_tokens, settings.enforce) == ("lru", 700, "component")
         assert limits is not None
         assert limits.usable_tokens == 99_000
     with pytest.raises(ConfigurationError, match="preset"):
-        manager(RecordingSink(), control=control, preset="cascade")
+        manager(RecordingSink(), settings=control, preset="cascade")

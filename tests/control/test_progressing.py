@@ -12,8 +12,8 @@ from message_rules import anthropic_faults, openai_faults
 from windowpane.core.events import BlocksEvicted, ContentCompressed, FidelityEvaluated
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo
-from windowpane.manager.drivers import ContextWindowManager
-from windowpane.manager.session import Task
+from windowpane.manager.drivers import BlockingWindow
+from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import EngineSettings
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
@@ -28,20 +28,19 @@ DEFAULT_CASCADE = (
 )
 
 
-def manager(
-    sink: RecordingSink, *, archive: MemoryArchive | None = None, **dependencies: Any
-) -> ContextWindowManager:
+def manager(sink: RecordingSink, *, archive: MemoryArchive | None = None, **dependencies: Any) -> BlockingWindow:
     made = replace(in_memory_dependencies(sink), archive=archive or MemoryArchive(), **dependencies)
-    return ContextWindowManager(
-        SessionInfo("s", "a", "m", "live", "s/1"),
-        dependencies=made,
-        task=Task(),
-        limits=WindowLimits.of(16_384, "given"),
-        settings=EngineSettings(cascade=DEFAULT_CASCADE),
+    return BlockingWindow(
+        ManagedSession(
+            SessionInfo("s", "a", "m", "live", "s/1"),
+            dependencies=made,
+            limits=WindowLimits.of(16_384, "given"),
+            settings=EngineSettings(cascade=DEFAULT_CASCADE),
+        )
     )
 
 
-def turn(window: ContextWindowManager, n: int) -> None:
+def turn(window: BlockingWindow, n: int) -> None:
     window.on_turn_start()
     text = f"Decided on plan_{n} because reason_{n} holds. " + f"thought{n} " * 40
     window.on_turn_end(chat_reply(text, calls=[(f"c{n}", "read_file", json.dumps({"path": f"src/f{n}.py"}))]))
@@ -101,11 +100,12 @@ def test_the_default_ladder_leaves_ages_alone() -> None:
     """Progressive summarization runs only where it is chosen."""
     assert "progressive_summarization" not in EngineSettings().cascade
     sink = RecordingSink()
-    with ContextWindowManager(
+    session = ManagedSession(
         SessionInfo("s", "a", "m", "live", "s/1"),
         dependencies=in_memory_dependencies(sink),
         limits=WindowLimits.of(16_384, "given"),
-    ) as window:
+    )
+    with BlockingWindow(session) as window:
         window.add_user("Review all files.")
         for n in range(20):
             turn(window, n)

@@ -84,7 +84,7 @@ def test_a_call_that_waits_comes_along_and_gets_its_result_in_the_new_window() -
         window.add_user("deploy it")
         window.on_turn_start()
         window.on_turn_end(chat_reply(None, calls=[("c1", "deploy", "{}")]))
-        window.hold("c1")
+        window.pending.hold("c1")
         assert fill(window)
         assert fill(window)
         window.on_tool_result("deploy", "DEPLOYED at last", "c1")
@@ -105,7 +105,7 @@ def test_clear_leaves_what_was_said_and_every_open_call_behind(given: str) -> No
             window.on_turn_start()
             window.on_turn_end(chat_reply(None, calls=[(call, "run", "{}")]))
             if call == "c1":
-                window.hold(call)
+                window.pending.hold(call)
             if call == "c2":
                 window.on_tool_result("run", "done", call)
         window.clear()
@@ -113,7 +113,7 @@ def test_clear_leaves_what_was_said_and_every_open_call_behind(given: str) -> No
         for call in ("c1", "c2", "c3"):
             window.on_tool_result("run", "late", call)
 
-        assert window.goal == (given or "second task")
+        assert window.task.goal == (given or "second task")
         assert "first task" not in sent(window)
         assert "pinned fact" in sent(window)
         assert {*window._engine.open_calls, *window._engine.held, *window._engine.answered} == set()

@@ -46,8 +46,8 @@ def test_the_full_status_can_be_asked_for_at_any_time() -> None:
     """Before the first call, while compaction is stopped, and after the end."""
     with manager(RecordingSink(), limit=100_000) as window:
         window.add_memory("abc " * 1_000)
-        window.plan("one", "two")
-        window.begin("one")
+        window.task.plan("one", "two")
+        window.task.start("one")
         before = window.status()
         window._engine.breaker.open = True
         stopped = window.status()

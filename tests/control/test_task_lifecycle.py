@@ -19,11 +19,11 @@ from windowpane.core.events import (
     SessionEnded,
 )
 from windowpane.exceptions import CorruptCheckpointError
+from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.files.environment import LocalEnvironment
 from windowpane.manager.plans.checkpoint import bootstrap
 from windowpane.manager.plans.task_record import Choice, TaskRecord
-from windowpane.manager.session import Dependencies
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
@@ -66,14 +66,14 @@ def first_window(folder: Path, sink: RecordingSink | None = None) -> None:
         constraints=["never touch config.ts"],
         success_criteria=["npm test passes"],
     )
-    window.plan("scan references", "migrate api.ts", "canary deploy")
+    window.task.plan("scan references", "migrate api.ts", "canary deploy")
     window.add_user("go")
-    window.begin("scan references")
-    window.done("scan references")
-    window.begin("migrate api.ts")
-    window.decision("use native fetch", why="no new dependency", instead_of=["got"])
-    window.issue("api.ts:42 type error")
-    window.learn("the v3 API uses /v2/")
+    window.task.start("scan references")
+    window.task.complete("scan references")
+    window.task.start("migrate api.ts")
+    window.task.decide("use native fetch", why="no new dependency", instead_of=["got"])
+    window.task.add_issue("api.ts:42 type error")
+    window.task.add_learning("the v3 API uses /v2/")
     work(window, 2)
     window.close("crashed")
 
@@ -91,9 +91,9 @@ def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
         window.on_turn_start()
         text = window.messages()[1]["content"]
 
-        assert window.resumed is not None
-        assert window.goal == GOAL
-        assert window.subtasks == {
+        assert window.task.resumed is not None
+        assert window.task.goal == GOAL
+        assert window.task.subtasks == {
             "scan references": "done",
             "migrate api.ts": "in_progress",
             "canary deploy": "planned",
@@ -113,7 +113,7 @@ def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
         assert window.messages()[0]["role"] == "system"
         assert openai_faults(window.messages()) == [] == anthropic_faults(window.messages("anthropic").messages)
     loaded = sink.of(CheckpointLoaded)[0]
-    assert (loaded.version, loaded.drift) == (window.resumed.version, 0)
+    assert (loaded.version, loaded.drift) == (window.task.resumed.version, 0)
     assert loaded.age_seconds == 0
 
 
@@ -123,16 +123,16 @@ def test_what_is_done_is_not_reopened_by_a_program_that_begins_again(tmp_path: P
     with open_task(RecordingSink(), tmp_path) as window:
         window.add_user("continue")
         for step in ("scan references", "migrate api.ts", "canary deploy"):
-            window.begin(step)
+            window.task.start(step)
 
-        assert window.subtasks == {
+        assert window.task.subtasks == {
             "scan references": "done",
             "migrate api.ts": "in_progress",
             "canary deploy": "in_progress",
         }
         window.close("crashed")
     with open_task(RecordingSink(), tmp_path) as window:
-        assert window.subtasks["scan references"] == "done"
+        assert window.task.subtasks["scan references"] == "done"
 
 
 def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_pat
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
         window.add_user("continue")
-        window.reopen("scan references")
-        window.reopen("canary deploy")
+        window.task.reopen("scan references")
+        window.task.reopen("canary deploy")
 
-        assert window.subtasks["scan references"] == "in_progress"
-        assert window.subtasks["canary deploy"] == "planned"
+        assert window.task.subtasks["scan references"] == "in_progress"
+        assert window.task.subtasks["canary deploy"] == "planned"
         window.close("crashed")
     assert sink.of(CheckpointSaved)[0].trigger == "reopen"
     stored = FileCheckpoints(tmp_path, redact=str).load("migration").document
@@ -164,7 +164,7 @@ def test_scenario_118_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> 
         assert [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
         assert "[in progress] migrate api.ts" in said(window)
         assert "[done] migrate api.ts" not in said(window)
-        window.done("migrate api.ts")
+        window.task.complete("migrate api.ts")
         work(window, 30)
         assert "[in progress] migrate api.ts" not in said(window)
     stored = FileCheckpoints(tmp_path, redact=str).load("migration").document
@@ -184,15 +184,15 @@ def test_scenario_119_a_drift_of_the_environment_is_told(tmp_path: Path) -> None
     (tmp_path / "kept.ts").write_text("same")
     with open_task(RecordingSink(), tmp_path, paths=["api.ts", "kept.ts", "gone.ts"]) as window:
         window.add_user("go")
-        window.done("first step")
+        window.task.complete("first step")
     (tmp_path / "api.ts").write_text("after")
     (git / "refs/heads/main").write_text("b" * 40)
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
         window.add_user("continue")
 
-        assert window.resumed is not None
-        assert [line.split(":")[0] for line in window.resumed.drift] == ["commit", "file api.ts"]
+        assert window.task.resumed is not None
+        assert [line.split(":")[0] for line in window.task.resumed.drift] == ["commit", "file api.ts"]
         assert "Changed since the checkpoint" in said(window)
         assert f"commit: was {'a' * 12}…, is {'b' * 12}…" in said(window)
     assert sink.of(CheckpointLoaded)[0].drift == 2
@@ -204,8 +204,8 @@ def test_a_corrupt_checkpoint_gives_way_to_the_one_before_and_the_event_says_so(
     (tmp_path / "migration.json").write_bytes(b"{")
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
-        assert window.resumed is not None
-        assert window.subtasks["scan references"] == "done"
+        assert window.task.resumed is not None
+        assert window.task.subtasks["scan references"] == "done"
     assert [event.reason.split(":")[0] for event in sink.of(CheckpointRejected)] == ["corrupt"]
 
 
@@ -216,8 +216,8 @@ def test_with_no_whole_checkpoint_the_task_starts_cold_and_can_save_again(tmp_pa
         file.write_bytes(b"{")
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
-        assert window.resumed is None
-        window.done("first step")
+        assert window.task.resumed is None
+        window.task.complete("first step")
     assert len(sink.of(CheckpointRejected)) == 1
     assert sink.of(CheckpointSaved)
     assert (tmp_path / "migration.archived-1.json").read_bytes() == b"{"
@@ -232,8 +232,8 @@ def test_scenario_115_an_old_file_put_back_does_not_revert_progress(tmp_path: Pa
     (tmp_path / "migration.json").write_bytes(older)
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
-        assert window.resumed is not None
-        assert window.resumed.version == json.loads(newest)["version"]
+        assert window.task.resumed is not None
+        assert window.task.resumed.version == json.loads(newest)["version"]
     assert "stale" in sink.of(CheckpointRejected)[0].reason
 
 
@@ -242,8 +242,8 @@ def test_scenario_120_of_two_writers_one_is_refused(tmp_path: Path) -> None:
     first_window(tmp_path)
     one, other = RecordingSink(), RecordingSink()
     fast, slow = open_task(one, tmp_path), open_task(other, tmp_path)
-    fast.done("migrate api.ts")
-    slow.done("canary deploy")
+    fast.task.complete("migrate api.ts")
+    slow.task.complete("canary deploy")
     fast.close()
     slow.flush()
 
@@ -262,7 +262,7 @@ def test_a_completed_task_is_summed_up_archived_and_not_resumed(tmp_path: Path) 
     window = open_task(sink, tmp_path)
     window.add_user("finish it")
     work(window, 3)
-    window.done("migrate api.ts")
+    window.task.complete("migrate api.ts")
     completion = window.complete()
     window.close()
 
@@ -279,7 +279,7 @@ def test_a_completed_task_is_summed_up_archived_and_not_resumed(tmp_path: Path) 
     archived = json.loads((tmp_path / "migration.archived-1.json").read_text())
     assert (archived["status"], archived["summary"]) == ("completed", completion.summary)
     with open_task(RecordingSink(), tmp_path) as again:
-        assert again.resumed is None
+        assert again.task.resumed is None
 
 
 def test_the_final_summary_is_the_model_s_where_there_is_one(tmp_path: Path) -> None:
@@ -304,8 +304,8 @@ def test_a_task_that_is_not_resumed_begins_anew(tmp_path: Path) -> None:
     first_window(tmp_path)
     sink = RecordingSink()
     with open_task(sink, tmp_path, resume=False) as window:
-        assert (window.resumed, window.subtasks) == (None, {})
-        window.done("other work")
+        assert (window.task.resumed, window.task.subtasks) == (None, {})
+        window.task.complete("other work")
     assert sink.of(CheckpointSaved)
     assert sink_reasons(sink) == []
     assert (tmp_path / "migration.archived-1.json").exists()
@@ -323,7 +323,7 @@ def test_on_an_event_loop_a_milestone_is_saved_with_the_next_hook(tmp_path: Path
             dependencies=dependencies(sink, tmp_path),
         )
         window.add_user("go")
-        window.done("first")
+        window.task.complete("first")
         saved = list(sink.of(CheckpointSaved))
         await window.on_turn_start()
         window.flush()
@@ -339,11 +339,11 @@ def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
     """Neither the JSON nor the Markdown; the file still verifies."""
     with open_task(RecordingSink(), tmp_path) as window:
         window.add_user("go")
-        window.learn("the password is hunter2")
-        window.done("first")
+        window.task.add_learning("the password is hunter2")
+        window.task.complete("first")
     assert "hunter2" not in (tmp_path / "migration.json").read_text() + (tmp_path / "migration.md").read_text()
     with open_task(RecordingSink(), tmp_path) as window:
-        assert window.resumed is not None
+        assert window.task.resumed is not None
 
 
 def test_state_and_progress_files_have_the_names_they_were_given(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_state_and_progress_files_have_the_names_they_were_given(tmp_path: Path)
     )
     own = replace(in_memory_dependencies(RecordingSink()), checkpoints=store)
     with open_task(RecordingSink(), tmp_path, dependencies=own) as window:
-        window.done("first")
+        window.task.complete("first")
     assert json.loads((tmp_path / "agent_state.json").read_text())["task_id"] == "migration"
     assert "[x] first" in (tmp_path / "log.md").read_text()
 

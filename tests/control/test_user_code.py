@@ -276,7 +276,7 @@ def test_names_that_do_not_exist_are_refused_at_once() -> None:
         window.on("zone.changed", "print")  # type: ignore[arg-type]  # a mistake on purpose
     with pytest.raises(ConfigurationError, match="cannot be called; expected a function"):
         window.before_compaction(None)  # type: ignore[arg-type]  # a mistake on purpose
-    for claim in (window.can_add, window.reserve, window.commit):
+    for claim in (window.budget.can_add, window.budget.reserve, window.budget.release):
         with pytest.raises(ConfigurationError, match=r"budget\.tool_result"):
             claim("tool_result", 100)  # type: ignore[arg-type]  # a mistake on purpose
     with pytest.raises(ConfigurationError, match="expected openai or anthropic"):
@@ -286,11 +286,11 @@ def test_names_that_do_not_exist_are_refused_at_once() -> None:
 def test_several_names_may_come_as_one_list() -> None:
     """Steps and paths are taken one by one, however they are given."""
     with manager(RecordingSink()) as window:
-        window.plan(["read", "write"], "test")  # type: ignore[arg-type]  # what people write
-        window.decision("fetch", instead_of="got")
-        window.watch(["a.py", "b.py"])  # type: ignore[arg-type]  # the same
+        window.task.plan(["read", "write"], "test")  # type: ignore[arg-type]  # what people write
+        window.task.decide("fetch", instead_of="got")
+        window.task.watch(["a.py", "b.py"])  # type: ignore[arg-type]  # the same
 
-        assert list(window.subtasks) == ["read", "write", "test"]
+        assert list(window.task.subtasks) == ["read", "write", "test"]
         assert window._engine.task.choices[0].instead_of == ("got",)
         assert window._engine.task.paths == ["a.py", "b.py"]
 

@@ -15,7 +15,7 @@ from message_rules import anthropic_faults, openai_faults
 
 from windowpane.core.vocabulary import STANDING_TYPES
 from windowpane.core.window.blocks import Block
-from windowpane.manager.drivers import ContextWindowManager
+from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.replay import FileSource, JoinedSource, PreparedRecording, ReplaySetup, find_recordings, simulate
 from windowpane.replay.catalog import preset_names
@@ -70,7 +70,7 @@ class Inspector:
         self.calls = 0
         self.faults: list[str] = []
 
-    def __call__(self, manager: ContextWindowManager) -> None:
+    def __call__(self, manager: BlockingWindow) -> None:
         self.calls += 1
         blocks = manager.blocks()
         total = sum(block.tokens for block in blocks)

@@ -1,133 +1,71 @@
-"""The managers: four hooks around an agent's loop that keep its context window healthy.
+"""The drivers: the hooks around an agent's loop, run on its thread or awaited on its event loop.
 
-Two thin drivers over one core. The core's programs yield what they need from the world; a driver carries that
-out with the session's lock released: on the agent's thread, or awaited.
+A hook is an effect that yields commands; the driver carries these out with the session's lock released.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from windowpane.core.window.groups import Unanswered
-from windowpane.effects.commands import CallModel, CommandResult, Effect, RunSubagent, cancel_when
-from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, call_model, call_model_async, require_text
+from windowpane.effects.commands import CallModel, Command, CommandResult, Effect, RunSubagent
+from windowpane.effects.model_calls import (
+    MODEL_TIMEOUT_SECONDS,
+    Model,
+    call_model,
+    call_model_async,
+    require_text,
+)
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager import hooks
+from windowpane.manager.dependencies import Dependencies
+from windowpane.manager.engine import Engine
 from windowpane.manager.history import take_history
 from windowpane.manager.plans.subagent import Returned, Subtask
+from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import Decision
 from windowpane.manager.steps.completion import Completion, complete
 from windowpane.manager.steps.subagent import delegate
-from windowpane.manager.task_api import TaskSession
+from windowpane.manager.window import ManagedWindow
 from windowpane.models.replies import read_reply
 
 T = TypeVar("T")
 
 SUBAGENT_TIMEOUT_SECONDS: Final = 900.0
-"""A sub-agent works for a while; one that does not come back within this has failed."""
+"""A sub-agent that has not returned by then has failed."""
 
 
-class _Driven(TaskSession):
-    """What both drivers do with programs beside running them."""
+class BlockingWindow(ManagedWindow):
+    """A managed window whose hooks run on the calling thread. Tool results may come from several threads."""
 
-    def _leave(self, program: Effect[T]) -> None:
-        """A program that was interrupted, as by a cancelled task, holds nothing up any more."""
-        with self._lock:
-            program.close()
-
-    def _between_turns(self) -> Effect[None] | None:
-        """What is due now that the turn has ended, None for nothing; given up when the session ends meanwhile."""
-        try:
-            with self._lock:
-                due = hooks.is_work_after_turn(self._engine)
-        except Exception as error:  # noqa: BLE001 (a step may be the user's code)
-            self._contain("after_turn", error)
-            return None
-        return cancel_when(lambda: self._closed, hooks.after_turn(self._engine)) if due else None
-
-
-class ContextWindowManager(_Driven):
-    """Keeps one session's context window healthy; for agents that run on threads.
-
-    Use it as a context manager: leaving it ends the session. Tool results may come from several threads.
-    """
-
-    _working: threading.Thread | None = None
-    """What is done after a turn in the background; one at a time."""
+    _background: threading.Thread | None = None
+    """The work after a turn that is under way, if any; one at a time."""
 
     def on_turn_start(self) -> Decision:
-        """Before each model call: measure the window and make room where its pressure calls for it.
+        """Measure the window before a model call, and make room if its pressure calls for it.
 
-        Raises `IrreducibleContextError` when what may not be removed does not fit; the call cannot be made.
+        Returns what was done. Raises `IrreducibleContextError` if content that may not be removed does not fit:
+        the call cannot be made.
         """
-        with self._spanned():
-            return self._drive("on_turn_start", hooks.turn_start(self._engine)) or self._unmanaged()
+        with self._session.traced():
+            return self._run("on_turn_start", hooks.turn_start(self._engine)) or self._unmanaged()
 
     def on_turn_end(
         self, reply: object, *, reported_remaining: int | None = None, reported_used: int | None = None
     ) -> None:
-        """After each model call: the reply enters the window and the provider's usage becomes the truth.
+        """Add the model's reply after a call, and take its token counts from the provider's usage.
 
-        Where the model itself was told and says how many tokens of its window are left, or used, that corrects
-        the count of a provider that reports no usage; one far from what is known is not believed.
+        *reply* is the response object of OpenAI or Anthropic, or a dictionary in one of their shapes. Where the
+        provider reports no usage but the model reports how many tokens of its window are left or used, pass
+        these; a number far from what was counted is rejected.
         """
-        with self._spanned():
-            self._quick(
-                "on_turn_end",
-                lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used),
-            )
-        self._after_turn()
-
-    def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
-        """Wait for what is done after a turn in the background; says whether it is done.
-
-        A listener that is called by that work does not wait for it.
-        """
-        working = self._working
-        if working is None:
-            return True
-        if working is not threading.current_thread():
-            working.join(timeout_seconds)
-        return not working.is_alive()
-
-    def close(self, reason: str = "completed") -> None:
-        """As `ManagedSession.close`; what is done in the background has a minute, then it is given up."""
-        self.settle()
-        super().close(reason)
-
-    def complete(self, summary: str = "") -> Completion:
-        """The task is done: a final summary, the checkpoint put aside, and the session ended with its report.
-
-        Without *summary* the model writes it, where there is one, else it is put together from the window.
-        """
-        self.settle()
-        if not self._begin_end():
-            return Completion(summary)
-        return self._drive("complete", complete(self._engine, summary)) or Completion(summary)
-
-    def _after_turn(self) -> None:
-        """Begin what is due between turns, unless the last such work is still going on."""
-        engine = self._engine
-        if not engine.settings.after_turn or not (self._working is None or not self._working.is_alive()):
-            return
-        work = self._between_turns()
-        if work is None:
-            return
-        if not engine.settings.background:
-            self._drive("after_turn", work)
-            return
-        working = threading.Thread(
-            target=self._drive, args=("after_turn", work), name="windowpane-after", daemon=True
-        )
-        try:
-            working.start()
-            self._working = working
-        except RuntimeError as error:  # no thread can be had, as when the process ends
-            self._contain("after_turn", error)
+        with self._session.traced():
+            self._session.apply("on_turn_end", _turn_end(reply, reported_remaining, reported_used))
+        self._start_background_work()
 
     def on_tool_result(
         self,
@@ -138,35 +76,68 @@ class ContextWindowManager(_Driven):
         interim: bool = False,
         is_error: bool = False,
     ) -> None:
-        """After each tool call: its output enters the window; one far too large is shortened first.
+        """Add the output of a tool call; one that is far too large is shortened first.
 
-        *output* is text, content parts, the exception the tool raised, or anything that JSON can say. One that is
-        *interim* stands for the result of a call that goes on; its group never leaves until that comes.
+        *output* is text, content parts, the exception that the tool raised, or any value that JSON can represent.
+        Pass *interim* for a call that continues: its group stays in the window until the real result comes.
         """
-        self._drive(
-            "on_tool_result",
-            self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
-        )
-
-    def add_messages(self, messages: Iterable[object], *, unanswered: Unanswered = "answer") -> dict[str, int]:
-        """Go on with a conversation that began elsewhere, in OpenAI's chat or Anthropic's shape; ends no turn.
-
-        A broken one is mended: a result without its call goes, and a call without a result is answered by a
-        stand-in or goes with its answers (*unanswered* "answer" or "drop"). Says how often each was done.
-        """
-        return self._drive("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
-
-    def delegate(self, subtask: Subtask) -> Returned | None:
-        """Have a sub-agent do *subtask* in a window of its own; its result is bounded, and yours to add.
-
-        None where it is not worth a window of its own, or there is no sub-agent: then do it in place.
-        """
-        return self._drive("delegate", delegate(self._engine, subtask))
+        effect = self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error)
+        self._run("on_tool_result", effect)
 
     def on_overflow(self, error: object = None) -> Decision:
-        """The provider refused a call as too large. Make it once more where the decision says `retry`."""
-        with self._spanned():
-            return self._drive("on_overflow", hooks.overflow(self._engine, error)) or self._unmanaged()
+        """Make the window strictly smaller after the provider rejected a call as too large.
+
+        *error* is the provider's exception or error body. Repeat the call once if the decision's `retry` is True.
+        """
+        with self._session.traced():
+            return self._run("on_overflow", hooks.overflow(self._engine, error)) or self._unmanaged()
+
+    def add_messages(self, messages: Iterable[object], *, unanswered: Unanswered = "answer") -> dict[str, int]:
+        """Add a conversation that started elsewhere, in OpenAI's chat or Anthropic's shape; it ends no turn.
+
+        A broken history is repaired: a result without its call is removed, and a call without a result gets a
+        placeholder result or is removed with its other results (*unanswered*: `answer` or `drop`). Returns the
+        number of repairs by kind.
+        """
+        return self._run("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
+
+    def delegate(self, subtask: Subtask) -> Returned | None:
+        """Have the sub-agent do *subtask* in a separate window; add its bounded result yourself.
+
+        Returns None if there is no sub-agent or the subtask is too small for one: do it in place then.
+        """
+        return self._run("delegate", delegate(self._engine, subtask))
+
+    def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
+        """Wait for the background work after the last turn; return True if it has ended.
+
+        Returns at once when called by that work itself, as from a listener.
+        """
+        background = self._background
+        if background is None:
+            return True
+        if background is not threading.current_thread():
+            background.join(timeout_seconds)
+        return not background.is_alive()
+
+    def complete(self, summary: str = "") -> Completion:
+        """Complete the task: final summary, last checkpoint archived, session closed with its report.
+
+        Without *summary* the language model writes it, or it is assembled from the window.
+        """
+        self.settle()
+        if not self._session.end():
+            return Completion(summary)
+        return self._run("complete", complete(self._engine, summary)) or Completion(summary)
+
+    def close(self, reason: str = "completed") -> None:
+        """End the session with its trend report, after at most a minute for background work.
+
+        Closing twice changes nothing. A task that is not complete can be resumed: what happened since its last
+        checkpoint is saved.
+        """
+        self.settle()
+        self._session.close(reason)
 
     def __enter__(self) -> Self:
         return self
@@ -174,90 +145,78 @@ class ContextWindowManager(_Driven):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close("completed" if kind is None else f"failed: {kind.__name__}")
+        self.close(_end_reason(kind))
 
-    def _drive(self, hook: str, program: Effect[T]) -> T | None:
-        """Run a program to its end; None when it failed."""
-        started = self._dependencies.timer()
+    def _start_background_work(self) -> None:
+        """Start what is due between turns, unless the last such work is still under way."""
+        settings = self._engine.settings
+        if not settings.after_turn or not (self._background is None or not self._background.is_alive()):
+            return
+        work = self._session.work_after_turn()
+        if work is None:
+            return
+        if not settings.background:
+            self._run("after_turn", work)
+            return
+        thread = threading.Thread(
+            target=self._run, args=("after_turn", work), name="windowpane-after", daemon=True
+        )
         try:
-            step = self._advance(program, None)
-            while step.request is not None:
-                step = self._advance(program, self._answer(step.request))
+            thread.start()
+            self._background = thread
+        except RuntimeError as error:  # no thread can be started, as when the process ends
+            self._session.contain("after_turn", error)
+
+    def _run(self, hook: str, effect: Effect[T]) -> T | None:
+        """Run an effect to its end; None if it failed."""
+        session = self._session
+        started = session.dependencies.timer()
+        try:
+            progress = session.advance(effect, None)
+            while progress.command is not None:
+                progress = session.advance(effect, self._execute(progress.command))
         except IrreducibleContextError:
-            self._quick("flush", lambda engine: engine.tracker.flush())
+            self.flush()
             raise
         except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
-            self._contain(hook, error)
+            session.contain(hook, error)
             return None
         finally:
-            self._leave(program)
-            self._timed(hook, started)
-            self._tell()
-        return step.result
+            session.discard(effect)
+            session.record_time(hook, started)
+            session.notify()
+        return progress.result
 
-    def _answer(self, request: object) -> CommandResult:
-        if isinstance(request, RunSubagent):
-            return call_model(self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS)
-        if not isinstance(request, CallModel):
-            return self._local(request)  # type: ignore[arg-type]  # one of the other requests
-        model = self._dependencies.model
-        assert model is not None, "a model is asked only where there is one"
-        return require_text(
-            call_model(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
-        )
+    def _execute(self, command: Command) -> CommandResult:
+        call = _model_call(command, self._session.dependencies)
+        if call is None:
+            return self._session.execute(command)
+        result = call_model(call.model, call.system, call.user, timeout_seconds=call.timeout_seconds)
+        return require_text(result) if call.requires_text else result
 
 
-class AsyncContextWindowManager(_Driven):
-    """Keeps one session's context window healthy; for agents that run on an event loop."""
+class AsyncWindow(ManagedWindow):
+    """A managed window whose hooks are awaited, for agents that run on an event loop."""
 
-    _working: asyncio.Future[None] | None = None
-    """As `ContextWindowManager`'s."""
+    _background: asyncio.Future[None] | None = None
+    """As in `BlockingWindow`."""
+
+    def __init__(self, session: ManagedSession) -> None:
+        super().__init__(session)
+        session.defers_milestones = True
 
     async def on_turn_start(self) -> Decision:
-        """As `ContextWindowManager.on_turn_start`."""
-        with self._spanned():
-            return await self._drive("on_turn_start", hooks.turn_start(self._engine)) or self._unmanaged()
+        """Await `BlockingWindow.on_turn_start`."""
+        with self._session.traced():
+            return await self._run("on_turn_start", hooks.turn_start(self._engine)) or self._unmanaged()
 
     async def on_turn_end(
         self, reply: object, *, reported_remaining: int | None = None, reported_used: int | None = None
     ) -> None:
-        """As `ContextWindowManager.on_turn_end`."""
-        with self._spanned():
-            self._quick(
-                "on_turn_end",
-                lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used),
-            )
-        await self._after_turn()
-
-    async def settle(self) -> None:
-        """Wait for what is done after a turn in the background."""
-        if self._working is not None and not self._working.done():
-            await asyncio.wait({self._working})  # neither cancels it nor is cancelled with it
-
-    async def complete(self, summary: str = "") -> Completion:
-        """As `ContextWindowManager.complete`."""
-        await self.settle()
-        if not self._begin_end():
-            return Completion(summary)
-        return await self._drive("complete", complete(self._engine, summary)) or Completion(summary)
-
-    def _milestone(self, trigger: str) -> None:
-        """Saved with the next hook, which can wait for it."""
-        with self._lock:
-            self._engine.milestone = trigger
-
-    async def _after_turn(self) -> None:
-        engine = self._engine
-        if not engine.settings.after_turn or (self._working is not None and not self._working.done()):
-            return
-        program = self._between_turns()
-        if program is None:
-            return
-        work = self._drive("after_turn", program)
-        if engine.settings.background:
-            self._working = asyncio.ensure_future(work)
-        else:
-            await work
+        """Await `BlockingWindow.on_turn_end`."""
+        with self._session.traced():
+            self._session.apply("on_turn_end", _turn_end(reply, reported_remaining, reported_used))
+        await self._start_background_work()
 
     async def on_tool_result(
         self,
@@ -268,28 +227,44 @@ class AsyncContextWindowManager(_Driven):
         interim: bool = False,
         is_error: bool = False,
     ) -> None:
-        """As `ContextWindowManager.on_tool_result`."""
-        await self._drive(
-            "on_tool_result",
-            self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error),
-        )
+        """Await `BlockingWindow.on_tool_result`."""
+        effect = self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error)
+        await self._run("on_tool_result", effect)
+
+    async def on_overflow(self, error: object = None) -> Decision:
+        """Await `BlockingWindow.on_overflow`."""
+        with self._session.traced():
+            return await self._run("on_overflow", hooks.overflow(self._engine, error)) or self._unmanaged()
 
     async def add_messages(
         self, messages: Iterable[object], *, unanswered: Unanswered = "answer"
     ) -> dict[str, int]:
-        """As `ContextWindowManager.add_messages`."""
-        return (
-            await self._drive("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
-        )
+        """Await `BlockingWindow.add_messages`."""
+        return await self._run("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
 
     async def delegate(self, subtask: Subtask) -> Returned | None:
-        """As `ContextWindowManager.delegate`."""
-        return await self._drive("delegate", delegate(self._engine, subtask))
+        """Await `BlockingWindow.delegate`."""
+        return await self._run("delegate", delegate(self._engine, subtask))
 
-    async def on_overflow(self, error: object = None) -> Decision:
-        """As `ContextWindowManager.on_overflow`."""
-        with self._spanned():
-            return await self._drive("on_overflow", hooks.overflow(self._engine, error)) or self._unmanaged()
+    async def settle(self) -> None:
+        """Wait for the background work after the last turn."""
+        if self._background is not None and not self._background.done():
+            await asyncio.wait({self._background})  # neither cancels it nor is cancelled with it
+
+    async def complete(self, summary: str = "") -> Completion:
+        """Await `BlockingWindow.complete`."""
+        await self.settle()
+        if not self._session.end():
+            return Completion(summary)
+        return await self._run("complete", complete(self._engine, summary)) or Completion(summary)
+
+    def close(self, reason: str = "completed") -> None:
+        """End the session with its trend report, without waiting for background work, which is cancelled.
+
+        Closing twice changes nothing. A task that is not complete can be resumed: what happened since its last
+        checkpoint is saved.
+        """
+        self._session.close(reason)
 
     async def __aenter__(self) -> Self:
         return self
@@ -298,36 +273,94 @@ class AsyncContextWindowManager(_Driven):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.settle()
-        self.close("completed" if kind is None else f"failed: {kind.__name__}")
+        self.close(_end_reason(kind))
 
-    async def _drive(self, hook: str, program: Effect[T]) -> T | None:
-        """Run a program to its end; None when it failed."""
-        started = self._dependencies.timer()
+    async def _start_background_work(self) -> None:
+        settings = self._engine.settings
+        if not settings.after_turn or (self._background is not None and not self._background.done()):
+            return
+        effect = self._session.work_after_turn()
+        if effect is None:
+            return
+        work = self._run("after_turn", effect)
+        if settings.background:
+            self._background = asyncio.ensure_future(work)
+        else:
+            await work
+
+    async def _run(self, hook: str, effect: Effect[T]) -> T | None:
+        """Run an effect to its end; None if it failed."""
+        session = self._session
+        started = session.dependencies.timer()
         try:
-            step = self._advance(program, None)
-            while step.request is not None:
-                step = self._advance(program, await self._answer(step.request))
+            progress = session.advance(effect, None)
+            while progress.command is not None:
+                progress = session.advance(effect, await self._execute(progress.command))
         except IrreducibleContextError:
-            self._quick("flush", lambda engine: engine.tracker.flush())
+            self.flush()
             raise
         except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
-            self._contain(hook, error)
+            session.contain(hook, error)
             return None
         finally:
-            self._leave(program)
-            self._timed(hook, started)
-            self._tell()
-        return step.result
+            session.discard(effect)
+            session.record_time(hook, started)
+            session.notify()
+        return progress.result
 
-    async def _answer(self, request: object) -> CommandResult:
-        if isinstance(request, RunSubagent):
-            return await call_model_async(
-                self._subagent, "", request.assignment, timeout_seconds=SUBAGENT_TIMEOUT_SECONDS
-            )
-        if not isinstance(request, CallModel):
-            return await asyncio.to_thread(self._local, request)  # type: ignore[arg-type]  # as above
-        model = self._dependencies.model
-        assert model is not None, "a model is asked only where there is one"
-        return require_text(
-            await call_model_async(model, request.system, request.user, timeout_seconds=MODEL_TIMEOUT_SECONDS)
+    async def _execute(self, command: Command) -> CommandResult:
+        call = _model_call(command, self._session.dependencies)
+        if call is None:
+            return await asyncio.to_thread(self._session.execute, command)
+        result = await call_model_async(call.model, call.system, call.user, timeout_seconds=call.timeout_seconds)
+        return require_text(result) if call.requires_text else result
+
+
+for _name in (
+    "on_turn_start",
+    "on_turn_end",
+    "on_tool_result",
+    "on_overflow",
+    "add_messages",
+    "delegate",
+    "complete",
+):  # one text for both, as help() and editors that run code show it
+    getattr(AsyncWindow, _name).__doc__ = getattr(BlockingWindow, _name).__doc__
+
+
+class _ModelCall(NamedTuple):
+    model: Model
+    system: str
+    user: str
+    timeout_seconds: float
+    requires_text: bool
+
+
+def _model_call(command: Command, dependencies: Dependencies) -> _ModelCall | None:
+    """The call that carries out *command*; None for a command that needs no model and no sub-agent."""
+    if isinstance(command, RunSubagent):
+        subagent = dependencies.subagent
+        assert subagent is not None, "yielded only with a sub-agent"
+        return _ModelCall(
+            _as_model(subagent), "", command.assignment, SUBAGENT_TIMEOUT_SECONDS, requires_text=False
         )
+    if isinstance(command, CallModel):
+        assert dependencies.model is not None, "yielded only with a model"
+        return _ModelCall(
+            dependencies.model, command.system, command.user, MODEL_TIMEOUT_SECONDS, requires_text=True
+        )
+    return None
+
+
+def _as_model(subagent: Callable[[str], Any]) -> Model:
+    return lambda _system, assignment: subagent(assignment)
+
+
+def _turn_end(
+    reply: object, reported_remaining: int | None, reported_used: int | None
+) -> Callable[[Engine], object]:
+    return lambda engine: hooks.turn_end(engine, read_reply(reply), reported_remaining, reported_used)
+
+
+def _end_reason(kind: type[BaseException] | None) -> str:
+    return "completed" if kind is None else f"failed: {kind.__name__}"

@@ -9,7 +9,7 @@ from typing import Final
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
-from windowpane.manager.drivers import ContextWindowManager
+from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.settings import EngineSettings
 from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.replay.recordings import Recording
@@ -81,7 +81,7 @@ def history_of(recording: Recording, counter: TokenCounter, digest: Digester) ->
     spans: list[WindowSpan] = []
     calls: list[RecordedCall] = []
 
-    def sent(manager: ContextWindowManager) -> None:
+    def sent(manager: BlockingWindow) -> None:
         window_id = manager.status().window_id
         blocks = manager.blocks()
         if not spans or spans[-1].window_id != window_id:

@@ -18,10 +18,11 @@ from windowpane.core.protocols import Archive, Digester, TokenCounter
 from windowpane.core.tracking import SessionInfo
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.exceptions import IrreducibleContextError
-from windowpane.manager.drivers import ContextWindowManager
+from windowpane.manager.dependencies import Dependencies, Task
+from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.plans.checkpoint import Found
 from windowpane.manager.plans.policies import POLICIES, Policy
-from windowpane.manager.session import Dependencies, Task
+from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import EngineSettings
 from windowpane.models.replies import Reply, ReplyPart
 from windowpane.sources.records import (
@@ -34,7 +35,7 @@ from windowpane.sources.records import (
     SessionOpened,
 )
 
-CallWatcher = Callable[[ContextWindowManager], object]
+CallWatcher = Callable[[BlockingWindow], object]
 """Told of every call when the manager has made room for it, before its reply comes in."""
 
 
@@ -102,28 +103,30 @@ class _Player:
         self._waiting: list[str] = []
         self._calls = 0
         self._ended = False
-        self.manager = ContextWindowManager(
-            SessionInfo(
-                rerun.session_id,
-                rerun.agent or opened.agent,
-                opened.model,
-                rerun.source,
-                f"{rerun.source}:{rerun.session_id}",
-            ),
-            dependencies=Dependencies(
-                counter=rerun.counter,
-                digest=rerun.digest,
-                emit=emitted.extend,
-                clock=None if opened.at is None else self._clock,
-                timer=_still,
-                archive=rerun.archive,
-                checkpoints=_Unwritten(),
-            ),
-            task=Task(),
-            limits=rerun.limits,
-            # What is done after a turn is done at once: the same events on every run.
-            settings=replace(rerun.settings, policy=rerun.policy, background=False),
-            tracking=rerun.tracking,
+        self.manager = BlockingWindow(
+            ManagedSession(
+                SessionInfo(
+                    rerun.session_id,
+                    rerun.agent or opened.agent,
+                    opened.model,
+                    rerun.source,
+                    f"{rerun.source}:{rerun.session_id}",
+                ),
+                dependencies=Dependencies(
+                    counter=rerun.counter,
+                    digest=rerun.digest,
+                    emit=emitted.extend,
+                    clock=None if opened.at is None else self._clock,
+                    timer=_still,
+                    archive=rerun.archive,
+                    checkpoints=_Unwritten(),
+                ),
+                task=Task(),
+                limits=rerun.limits,
+                # What is done after a turn is done at once: the same events on every run.
+                settings=replace(rerun.settings, policy=rerun.policy, background=False),
+                tracking=rerun.tracking,
+            )
         )
         self._watch = rerun.watch
 

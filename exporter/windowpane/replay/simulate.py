@@ -12,7 +12,7 @@ from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, Fide
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.vocabulary import STANDING_TYPES
 from windowpane.core.window.blocks import Block
-from windowpane.manager.drivers import ContextWindowManager
+from windowpane.manager.drivers import BlockingWindow
 from windowpane.models.catalog import packaged_catalog
 from windowpane.replay.baselines import keep_last, truncate
 from windowpane.replay.history import RecordedHistory, history_of
@@ -95,7 +95,7 @@ def _managed(
     management = setup.management()
     recount = _Recount(prepared, management.counter)
 
-    def sent(manager: ContextWindowManager) -> None:
+    def sent(manager: BlockingWindow) -> None:
         meter.sent(recount.blocks(manager))
         if watch is not None:
             watch(manager)
@@ -151,7 +151,7 @@ class _Recount:
         self._needed = own is not None
         self._counted: dict[str, Block] = {}
 
-    def blocks(self, manager: ContextWindowManager) -> Sequence[Block]:
+    def blocks(self, manager: BlockingWindow) -> Sequence[Block]:
         """What the next call sends."""
         blocks = manager.blocks()
         return [self._block(block) for block in blocks] if self._needed else blocks

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowpane.config.conflicts import COMPACT_RATIO, preset_conflicts
 from windowpane.config.schema import HYBRID, is_set
+from windowpane.contrib.presets import preset_named
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import shares_of
@@ -24,11 +25,22 @@ if TYPE_CHECKING:
     from windowpane.contrib.presets import Preset
     from windowpane.core.vocabulary import Component, LimitSource
     from windowpane.manager.settings import LimitsOf
-    from windowpane.runtime.options import Options
+    from windowpane.runtime.options import EngineOptions
 
 
-def check(options: Options, config: Config, preset: Preset) -> None:
-    """Raises `ConfigurationError` for the first setting or argument that cannot hold beside *preset*."""
+def preset_of(options: EngineOptions, config: Config) -> Preset | None:
+    """Return the preset that the argument or the configuration names.
+
+    Raises `ConfigurationError` for the first argument or setting that cannot be combined with it.
+    """
+    named = options.preset or config.preset
+    preset = preset_named(named) if isinstance(named, str) else named
+    if preset is not None:
+        _check_beside_preset(options, config, preset)
+    return preset
+
+
+def _check_beside_preset(options: EngineOptions, config: Config, preset: Preset) -> None:
     given: dict[str, tuple[str, Any]] = {
         "cascade": ("compression.cascade", options.cascade),
         "background": ("compression.background", options.background or None),
@@ -42,10 +54,10 @@ def check(options: Options, config: Config, preset: Preset) -> None:
         raise ConfigurationError(conflict.key, conflict.reason, expected="no such key beside this preset")
 
 
-def control_settings(options: Options, config: Config, preset: Preset | None) -> EngineSettings:
+def settings_for(options: EngineOptions, config: Config, preset: Preset | None) -> EngineSettings:
     """How the session is managed. Raises `ConfigurationError`."""
     limits_of = window_of(options, config, preset)
-    given = options.control if preset is None else preset.control
+    given = options.settings if preset is None else preset.control
     base = given or EngineSettings()
     changes: dict[str, Any] = {"limits_of": limits_of}
     if options.enforce is not None:
@@ -76,12 +88,12 @@ def control_settings(options: Options, config: Config, preset: Preset | None) ->
     return replace(base, **{field: value for field, value in changes.items() if field not in own})
 
 
-def _chosen(options: Options) -> set[str]:
+def _chosen(options: EngineOptions) -> set[str]:
     """What the settings given as an argument say otherwise than by default, unless an option of its own says it.
 
     There the file does not win: what is None or another's in them is left out or replaced on purpose.
     """
-    if options.control is None:
+    if options.settings is None:
         return set()
     options_own = {
         "enforce": options.enforce,
@@ -95,12 +107,12 @@ def _chosen(options: Options) -> set[str]:
     return {
         field.name
         for field in fields(EngineSettings)
-        if getattr(options.control, field.name) != getattr(usual, field.name)
+        if getattr(options.settings, field.name) != getattr(usual, field.name)
         and options_own.get(field.name) is None
     }
 
 
-def tracker_settings(options: Options, config: Config, preset: Preset | None) -> TrackerSettings:
+def tracker_settings(options: EngineOptions, config: Config, preset: Preset | None) -> TrackerSettings:
     """How the session derives events: budget and lifetimes as said, else the preset's."""
     configured = config.tracker_settings()
     tracking = configured
@@ -116,9 +128,9 @@ def tracker_settings(options: Options, config: Config, preset: Preset | None) ->
     return replace(tracking, budget=shares_of(options.budget))
 
 
-def window_of(options: Options, config: Config, preset: Preset | None) -> LimitsOf:
+def window_of(options: EngineOptions, config: Config, preset: Preset | None) -> LimitsOf:
     """How a window is shared out, whether its size is known now or learnt later."""
-    own = None if options.control is None else options.control.limits_of
+    own = None if options.settings is None else options.settings.limits_of
     if preset is None and own is not None and own != WindowLimits.of:
         return own
     allots_output = preset is None or is_set(config, "budget.allocations.output_reserved")
@@ -142,7 +154,7 @@ def _is_allotted(config: Config, component: Component) -> bool:
     return is_set(config, f"budget.allocations.{component}")
 
 
-def _policy(options: Options, config: Config) -> Policy:
+def _policy(options: EngineOptions, config: Config) -> Policy:
     name = options.policy or config.eviction.policy
     if isinstance(name, Policy):
         return name
@@ -162,7 +174,7 @@ def _policy(options: Options, config: Config) -> Policy:
 
 
 def _cascade(
-    options: Options, config: Config, preset: Preset | None, given: EngineSettings | None
+    options: EngineOptions, config: Config, preset: Preset | None, given: EngineSettings | None
 ) -> tuple[str | Step, ...] | None:
     """Return the configured steps; None to keep those of the given settings."""
     if options.cascade is not None:
@@ -191,7 +203,7 @@ def _compacts_from(config: Config, preset: Preset | None) -> float | None:
 
 
 def _background(
-    options: Options, config: Config, base: EngineSettings, begin_ratio: float | None
+    options: EngineOptions, config: Config, base: EngineSettings, begin_ratio: float | None
 ) -> dict[str, Any]:
     """Whether what is done after a turn keeps nobody waiting; a preset's own work between turns stays."""
     wanted = options.background

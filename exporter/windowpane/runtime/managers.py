@@ -8,28 +8,34 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from windowpane.contrib.presets import preset_named
-from windowpane.core.limits import WindowLimits
+from windowpane.contrib.presets import Preset
+from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
-from windowpane.exceptions import ConfigurationError
+from windowpane.core.vocabulary import Component
 from windowpane.fidelity.judge.sampling import SampledJudge
-from windowpane.manager import drivers as manager
+from windowpane.manager.dependencies import Dependencies, Task
+from windowpane.manager.drivers import AsyncWindow, BlockingWindow
 from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.files.environment import LocalEnvironment
 from windowpane.manager.files.notes import FileNotes
-from windowpane.manager.session import Dependencies, Task
-from windowpane.manager.settings import LimitsOf
+from windowpane.manager.plans.policies import Policy
+from windowpane.manager.session import ManagedSession
+from windowpane.manager.settings import EngineSettings, LimitsOf
+from windowpane.manager.steps.cascade import Step
+from windowpane.manager.window import ManagedWindow
 from windowpane.models.catalog import packaged_catalog
 from windowpane.otlp.spans import CurrentSpan
 from windowpane.runtime.current import process_digester, running_outputs
-from windowpane.runtime.engine_settings import check, control_settings, tracker_settings
-from windowpane.runtime.options import ManagerOptions, Options, options_of
+from windowpane.runtime.engine_settings import preset_of, settings_for, tracker_settings
+from windowpane.runtime.options import EngineOptions, check_options
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config, JudgeConfig
@@ -40,86 +46,196 @@ PRUNE_SECONDS: Final = 3_600.0
 """Between two looks for expired originals."""
 
 
-class ContextWindowManager(manager.ContextWindowManager):
-    """Keeps one session's context window healthy. See `windowpane.manager.drivers`."""
+class ConfiguredWindow(ManagedWindow):
+    """The constructor of both managers."""
 
-    def __init__(self, *, agent: str, model: str, **options: Unpack[ManagerOptions]) -> None:
-        """A manager for one session of *agent* with *model*.
+    def __init__(
+        self,
+        *,
+        agent: str,
+        model: str,
+        task_goal: str = "",
+        constraints: Sequence[str] = (),
+        success_criteria: Sequence[str] = (),
+        task_id: str | None = None,
+        resume: bool = True,
+        paths: Sequence[str] = (),
+        limit_tokens: int | None = None,
+        requested_output_tokens: int = 0,
+        thresholds: Thresholds | None = None,
+        preset: str | Preset | None = None,
+        settings: EngineSettings | None = None,
+        policy: str | Policy | None = None,
+        weights: Mapping[str, float] | None = None,
+        budget: Mapping[Component, float] | str | None = None,
+        enforce: Literal["global", "component"] | None = None,
+        background: bool | None = None,
+        cascade: Sequence[str | Step] | None = None,
+        embedder: Embedder | None = None,
+        language_model: Callable[[str, str], Any] | None = None,
+        subagent: Callable[[str], Any] | None = None,
+        judge: SampledJudge | None = None,
+        session_id: str | None = None,
+        parent_session_id: str | None = None,
+        source: str = "live",
+        data_folder: str | Path | None = None,
+        dependencies: Dependencies | None = None,
+    ) -> None:
+        """Start a session of *agent* with *model*. None takes what the configuration says, else the default.
 
-        *options* are the fields of `Options`. Raises `ConfigurationError` for one that does not exist or is
-        out of range. Without *limit_tokens* the window's size comes from the catalog; a model that is not in
-        it has an unknown size: then the window is observed and nothing is reduced.
+        The task, which is never removed from the window and repeated word for word:
+            task_goal: What the session is for; the first user message if empty.
+            constraints, success_criteria: Sentences that the agent must keep in view.
+            task_id: A name under which another session can continue the task; names its checkpoints.
+            resume: Whether a task with an id continues from its newest checkpoint, or starts afresh.
+            paths: Files the task depends on; changes to them are reported when it is resumed.
+
+        The window:
+            limit_tokens: Its size in tokens, at least 256. By default the catalog's for *model*; a model that
+                is not in the catalog has an unknown size: its window is observed and never reduced.
+            requested_output_tokens: The output limit sent with each call; kept free in the window.
+            thresholds: Utilizations from which the zones yellow, orange and red begin.
+
+        How it is managed:
+            preset: Numbers, order and log records of another system, by name or as a `Preset`.
+            settings: An `EngineSettings` for what no other argument covers; not together with a preset.
+            policy, weights: The eviction policy by name or as a `Policy`; weights of the hybrid policy's terms.
+            budget: Shares of the window by component, or a profile: `default`, `code_review`, `research` or
+                `customer_support`.
+            enforce: `global` reports components over their budget, `component` reduces each separately.
+            background: Whether the conversation is compacted after a turn, before a call waits for it.
+            cascade: The reduction steps in order, by name or as your own `Step`. The steps that make an
+                otherwise impossible call possible come after them in any case.
+            embedder: Text to vector, for merging similar content; word shingles without one.
+
+        Other parties:
+            language_model: A function `(system, user) -> text`, sync or async, that writes summaries.
+            subagent: A function `(assignment) -> result`, sync or async, that works in a separate window.
+            judge: A `SampledJudge` that checks a sample of the compressions; one for all managers.
+
+        Records:
+            session_id, parent_session_id, source: Identify the session in its events.
+            data_folder: Folder of archive, checkpoints and notes; the user's data folder by default.
+            dependencies: Replacements for the tokenizer, stores and clocks; see `default_dependencies`.
+
+        Raises `ConfigurationError` for an argument that has the wrong type, is out of range, or contradicts
+        another argument or the preset.
         """
-        super().__init__(**_parts(agent, model, options_of(options)))
+        check_options(locals())
+        options = EngineOptions(
+            limit_tokens=limit_tokens,
+            requested_output_tokens=requested_output_tokens,
+            thresholds=thresholds,
+            preset=preset,
+            settings=settings,
+            policy=policy,
+            weights=weights,
+            budget=budget,
+            enforce=enforce,
+            background=background,
+            cascade=cascade,
+            embedder=embedder,
+        )
+        config = active_config()
+        chosen = preset_of(options, config)
+        engine_settings = settings_for(options, config, chosen)
+        if not task_id and dependencies is None and config.cross_window.state_file is not None:
+            task_id = config.cross_window.state_file.stem
+        session_id = session_id or secrets.token_hex(16)
+        super().__init__(
+            ManagedSession(
+                SessionInfo(
+                    session_id=session_id,
+                    agent=agent,
+                    model=model,
+                    source=source,
+                    stream_id=f"{session_id}/{secrets.token_hex(6)}",
+                    parent_session_id=parent_session_id,
+                ),
+                dependencies=_with_parties(
+                    dependencies or _defaults(model, data_folder, config, chosen),
+                    config,
+                    language_model=language_model,
+                    subagent=subagent,
+                    judge=judge,
+                ),
+                task=Task(task_goal, tuple(constraints), tuple(success_criteria), task_id or "", tuple(paths)),
+                resume_task=resume,
+                limits=_limits(model, options, config, engine_settings.limits_of),
+                settings=engine_settings,
+                tracking=tracker_settings(options, config, chosen),
+            )
+        )
 
 
-class AsyncContextWindowManager(manager.AsyncContextWindowManager):
-    """As `ContextWindowManager`, for agents that run on an event loop."""
+class ContextWindowManager(ConfiguredWindow, BlockingWindow):
+    """Keeps the context window of one agent session healthy, for agents that run on threads.
 
-    def __init__(self, *, agent: str, model: str, **options: Unpack[ManagerOptions]) -> None:
-        """As `ContextWindowManager`."""
-        super().__init__(**_parts(agent, model, options_of(options)))
+    Four hooks go around the agent's loop; leaving the `with` block ends the session:
+
+        with ContextWindowManager(agent="reviewer", model="gpt-5", task_goal="Review src") as window:
+            window.add_system("You review code.")
+            window.add_user("Review src/app.py.")
+            while True:
+                window.on_turn_start()                       # makes room if needed
+                reply = client.chat.completions.create(model="gpt-5", messages=window.messages())
+                window.on_turn_end(reply)
+                calls = reply.choices[0].message.tool_calls
+                if not calls:
+                    break
+                for call in calls:
+                    window.on_tool_result(call.function.name, run(call), call.id)
+
+    `window.task` holds the plan, decisions and notes, `window.budget` the room by component, and
+    `window.pending` the tool calls that wait for approval. No failure of a hook reaches the agent, except
+    `IrreducibleContextError`: content that may not be removed does not fit.
+    """
 
 
-def _parts(agent: str, model: str, options: Options) -> dict[str, Any]:
-    """Keyword arguments of the core's managers."""
-    if not agent:
-        raise ConfigurationError("agent", "the agent has no name", expected="a short name")
-    config = settings()
-    chosen = options.preset or config.preset
-    preset = preset_named(chosen) if isinstance(chosen, str) else chosen
-    if preset is not None:
-        check(options, config, preset)
-    control = control_settings(options, config, preset)
-    dependencies = options.dependencies or default_dependencies(
-        model, data_folder=options.data_folder, config=config
-    )
-    state_file = config.cross_window.state_file
-    task_id = options.task_id or ("" if state_file is None or options.dependencies else state_file.stem)
-    if preset is not None and preset.counter is not None and options.dependencies is None:
+class AsyncContextWindowManager(ConfiguredWindow, AsyncWindow):
+    """`ContextWindowManager` for agents that run on an event loop: the same methods, with awaited hooks.
+
+    Use it with `async with`; await `on_turn_start`, `on_turn_end`, `on_tool_result`, `on_overflow`,
+    `add_messages`, `delegate`, `settle` and `complete`.
+    """
+
+
+def _defaults(model: str, data_folder: str | Path | None, config: Config, preset: Preset | None) -> Dependencies:
+    dependencies = default_dependencies(model, data_folder=data_folder, config=config)
+    if preset is not None and preset.counter is not None:
         dependencies = replace(dependencies, counter=preset.counter)
-    if options.language_model is not None:
-        dependencies = replace(dependencies, model=options.language_model)
-    if options.subagent is not None:
-        dependencies = replace(dependencies, subagent=options.subagent)
-    if options.judge is not None:
-        dependencies = replace(dependencies, judge=options.judge)
-    elif dependencies.judge is None and config.health_monitoring.judge.model is not None:
-        dependencies = replace(dependencies, judge=configured_judge(config.health_monitoring.judge))
-    session_id = options.session_id or secrets.token_hex(16)
-    return {
-        "info": SessionInfo(
-            session_id=session_id,
-            agent=agent,
-            model=model,
-            source=options.source,
-            stream_id=f"{session_id}/{secrets.token_hex(6)}",
-            parent_session_id=options.parent_session_id,
-        ),
-        "dependencies": dependencies,
-        "task": Task(
-            options.task_goal,
-            tuple(options.constraints),
-            tuple(options.success_criteria),
-            task_id,
-            tuple(options.paths),
-        ),
-        "resume_task": options.resume,
-        "limits": _limits(model, options, config, control.limits_of),
-        "settings": control,
-        "tracking": tracker_settings(options, config, preset),
-    }
+    return dependencies
 
 
-def settings() -> Config:
-    """What holds in this process where no argument says otherwise: the running outputs', else read now."""
+def _with_parties(
+    dependencies: Dependencies,
+    config: Config,
+    *,
+    language_model: Callable[[str, str], Any] | None,
+    subagent: Callable[[str], Any] | None,
+    judge: SampledJudge | None,
+) -> Dependencies:
+    """The dependencies with the model, sub-agent and judge passed, or the configured judge."""
+    judge = judge or dependencies.judge
+    if judge is None and config.health_monitoring.judge.model is not None:
+        judge = configured_judge(config.health_monitoring.judge)
+    return replace(
+        dependencies,
+        model=dependencies.model if language_model is None else language_model,
+        subagent=dependencies.subagent if subagent is None else subagent,
+        judge=judge,
+    )
+
+
+def active_config() -> Config:
+    """Return the configuration of the running outputs, or the one that applies now if nothing runs."""
     from windowpane.config.loading import load_config
 
     running = running_outputs()
     return load_config() if running is None else running.config
 
 
-def _limits(model: str, options: Options, config: Config, share: LimitsOf) -> WindowLimits | None:
+def _limits(model: str, options: EngineOptions, config: Config, share: LimitsOf) -> WindowLimits | None:
     """The window's size: as given, else as configured, else from the catalog, else unknown."""
     given = options.limit_tokens or config.max_context_tokens
     if given is not None:
