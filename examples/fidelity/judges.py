@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from windowpane.fidelity.suite.matching import string_match
+from windowpane.fidelity.suite.judges import string_match
 from windowpane.models.language_model import AnyLanguageModel
 from windowpane.models.openai import language_model
 

@@ -18,7 +18,7 @@ from windowpane.testing import RecordingSink, in_memory_dependencies
 
 WAIT_SECONDS = 30
 JUDGE = """
-from windowpane.fidelity.suite.matching import string_match
+from windowpane.fidelity.suite.judges import string_match
 
 def judge(system, user):
     return string_match(system, user)

@@ -110,7 +110,7 @@ def test_a_level_where_reductions_begin_is_no_contradiction(configure: Configure
 def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure) -> None:
     """The file's hold where no argument names one."""
     configure(
-        "preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.fidelity.suite.matching:string_match}}"
+        "preset: baseagent\nhealth_monitoring: {judge: {model: windowpane.fidelity.suite.judges:string_match}}"
     )
     own = SampledJudge(lambda _system, _user: "yes")
     dependencies = replace(in_memory_dependencies(RecordingSink()), judge=own)

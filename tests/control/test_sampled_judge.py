@@ -13,7 +13,7 @@ from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.prompts import COMPARE
 from windowpane.fidelity.judge.sampling import Sample, SampledJudge
-from windowpane.fidelity.suite.matching import string_match
+from windowpane.fidelity.suite.judges import string_match
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 

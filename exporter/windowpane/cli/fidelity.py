@@ -9,11 +9,10 @@ import click
 from windowpane.cli.options import EXIT_FAILED, Refused, json_option, print_json
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import JudgeSettings
-from windowpane.fidelity.suite.callables import load_callable
 from windowpane.fidelity.suite.document import load_suite
-from windowpane.fidelity.suite.matching import STRING_MATCH, string_match
-from windowpane.fidelity.suite.run import Setup, SuiteReport, run_suite
-from windowpane.fidelity.suite.table import as_data, text_report
+from windowpane.fidelity.suite.judges import STRING_MATCH, load_callable, string_match
+from windowpane.fidelity.suite.report import as_data, text_report
+from windowpane.fidelity.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.models.tokens import counter_for
 
 _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -64,7 +63,7 @@ def command(  # noqa: PLR0917  # click passes by name
         raise click.UsageError("--prompt needs a --compressor: the extractive summarizer takes no prompt")
     try:
         loaded = load_suite(suite)
-        setup = Setup(
+        setup = SuiteSetup(
             counter=counter_for("", wait=True),
             judge=string_match if judge_name is None else load_callable(judge_name, option="--judge"),
             compressor=(

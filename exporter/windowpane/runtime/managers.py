@@ -285,7 +285,7 @@ def default_dependencies(
 @cache
 def configured_judge(config: JudgeConfig) -> SampledJudge:
     """The judge that the configuration names, one for the process. Raises `ConfigurationError`."""
-    from windowpane.fidelity.suite.callables import load_callable
+    from windowpane.fidelity.suite.judges import load_callable
 
     assert config.model is not None, "asked only where a model is named"
     return SampledJudge(load_callable(config.model, option="health_monitoring.judge.model"), config.sample())

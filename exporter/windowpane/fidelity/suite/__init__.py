@@ -1,1 +1,1 @@
-"""Fidelity suites: questions in a file, asked of what a compaction prompt or strategy makes of known texts."""
+"""Fidelity suites: texts with questions, compressed and judged, as an acceptance check for CI."""

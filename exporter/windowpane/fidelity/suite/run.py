@@ -1,4 +1,4 @@
-"""Runs a fidelity suite: compresses each case's text, asks the judge, and decides whether the gate is passed."""
+"""Run of a fidelity suite: compress each case's text, judge the summary, and compare scores with the minimum."""
 
 from __future__ import annotations
 
@@ -22,20 +22,19 @@ from windowpane.fidelity.judge.judge import (
 )
 from windowpane.fidelity.judge.questions import Dimension, Question, blocks_of, questions_from
 from windowpane.fidelity.probe import evaluate
-from windowpane.fidelity.suite.document import CaseEntry, Suite
-from windowpane.fidelity.suite.matching import string_match
-from windowpane.fidelity.suite.texts import original_of
+from windowpane.fidelity.suite.document import CaseEntry, Suite, original_of
+from windowpane.fidelity.suite.judges import string_match
 from windowpane.manager.plans.extractive import summarize
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 
 EXTRACTIVE = "extractive (no model)"
 MODEL_TIMEOUT_SECONDS = 300.0
-"""Of one call: nothing waits for it but the terminal, and the text may be long."""
+"""Timeout of one call; generous, because texts may be long and only a terminal waits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
-    """Who compresses and who judges."""
+class SuiteSetup:
+    """The models and settings of a run."""
 
     counter: TokenCounter
     judge: Model = string_match
@@ -45,36 +44,36 @@ class Setup:
     """System prompt for the compressor; empty takes the one the manager uses."""
     settings: JudgeSettings = field(default_factory=JudgeSettings)
     minimum_score: float | None = None
-    """Overrides the suite's."""
+    """Overrides the minimum of the suite."""
 
     @property
     def compressor_name(self) -> str:
-        """What made the summaries."""
+        """Name of the compressor in reports."""
         return EXTRACTIVE if self.compressor is None else model_name(self.compressor)
 
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """What became of one case; tokens of the original and of its summary."""
+    """The result of one case."""
 
     name: str
     minimum_score: float
     judgement: Judgement
     probe: float | None = None
-    """Share of facts still in sight, found without a model: a floor, no recall."""
+    """Share of facts that the summary still contains, found without a model: a lower bound, not recall."""
     tokens_before: int = 0
     tokens_after: int = 0
     summary: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether its score is known and high enough."""
+        """True if the score is known and at least the minimum."""
         return self.judgement.score is not None and self.judgement.score >= self.minimum_score
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """What became of a suite; ratios 0 to 1, over the questions of all cases."""
+    """The result of a suite; ratios from 0 to 1, over the questions of all cases."""
 
     suite: str
     judge: str
@@ -95,21 +94,21 @@ class SuiteReport:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Why the gate is not passed; empty when it is. What is unknown has not passed."""
-        found = (
-            [] if _reaches(self.score, self.minimum_score) else [_below("score", self.score, self.minimum_score)]
-        )
+        """Reasons why the suite failed; empty if it passed. An unknown score fails."""
+        failures: list[str] = []
+        if not _reaches(self.score, self.minimum_score):
+            failures.append(_below("score", self.score, self.minimum_score))
         for dimension, minimum in self.minimums.items():
             if not _reaches(self.dimensions[dimension], minimum):
-                found.append(_below(dimension, self.dimensions[dimension], minimum))
+                failures.append(_below(dimension, self.dimensions[dimension], minimum))
         for case in self.cases:
             if case.judgement.score is None:
-                found.append(f"case {case.name}: {case.judgement.reason}")
+                failures.append(f"case {case.name}: {case.judgement.reason}")
             elif not case.passed:
-                found.append(_below(f"case {case.name}", case.judgement.score, case.minimum_score))
+                failures.append(_below(f"case {case.name}", case.judgement.score, case.minimum_score))
             if case.tokens_after >= case.tokens_before > 0:
-                found.append(f"case {case.name}: the summary is not smaller than the original")
-        return tuple(found)
+                failures.append(f"case {case.name}: the summary is not smaller than the original")
+        return tuple(failures)
 
     def _judged(self, dimension: Dimension) -> list[Judged]:
         return [
@@ -118,9 +117,9 @@ class SuiteReport:
 
 
 def run_suite(
-    suite: Suite, folder: Path, setup: Setup, *, progress: Callable[[str], object] | None = None
+    suite: Suite, folder: Path, setup: SuiteSetup, *, progress: Callable[[str], object] | None = None
 ) -> SuiteReport:
-    """Run every case; one that cannot be run is reported with the reason and does not stop the rest."""
+    """Run all cases; one that cannot be run is reported with the reason, and the others continue."""
     minimum = suite.minimum_score if setup.minimum_score is None else setup.minimum_score
     reports = []
     for case in suite.cases:
@@ -141,12 +140,12 @@ def run_suite(
     )
 
 
-def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: Setup, *, floor: float) -> CaseReport:
+def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: SuiteSetup, *, floor: float) -> CaseReport:
     blocks = original_of(case, folder, setup.counter)
     original = text_of(blocks)
     summary = ""
-    for stretch in _stretches(blocks, suite.rounds):
-        summary = _compress(stretch, summary, case.goal, suite.summary_tokens, setup)
+    for part in _parts(blocks, suite.rounds):
+        summary = _compress(part, summary, case.goal, suite.summary_tokens, setup)
     questions: Sequence[Question] = [entry.question() for entry in case.questions] or questions_from(blocks)
     judgement = run_effect(
         judge(original, summary, questions, settings=setup.settings),
@@ -164,8 +163,8 @@ def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: Setup, *, floo
     )
 
 
-def _compress(blocks: Sequence[Block], previous: str, goal: str, max_tokens: int, setup: Setup) -> str:
-    """One compression of the summary so far and the next stretch."""
+def _compress(blocks: Sequence[Block], previous: str, goal: str, max_tokens: int, setup: SuiteSetup) -> str:
+    """Compress the summary so far and the next part of the text."""
     if setup.compressor is None:
         earlier = [previous] if previous else []
         return summarize(
@@ -186,8 +185,8 @@ def _compress(blocks: Sequence[Block], previous: str, goal: str, max_tokens: int
     return str(answer.value or "")
 
 
-def _stretches(blocks: Sequence[Block], rounds: int) -> list[Sequence[Block]]:
-    """The blocks in *rounds* stretches of about the same number, none empty."""
+def _parts(blocks: Sequence[Block], rounds: int) -> list[Sequence[Block]]:
+    """Return the blocks in at most *rounds* parts of the same size, none empty."""
     size = -(-len(blocks) // rounds)
     return [blocks[at : at + size] for at in range(0, len(blocks), size)]
 
@@ -200,5 +199,5 @@ def _reaches(value: float | None, minimum: float) -> bool:
     return value is not None and value >= minimum
 
 
-def _below(what: str, value: float | None, minimum: float) -> str:
-    return f"{what} is unknown" if value is None else f"{what} {value:.2f} is below {minimum:.2f}"
+def _below(name: str, value: float | None, minimum: float) -> str:
+    return f"{name} is unknown" if value is None else f"{name} {value:.2f} is below {minimum:.2f}"

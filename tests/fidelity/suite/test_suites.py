@@ -14,13 +14,12 @@ from click.testing import CliRunner, Result
 from windowpane.cli import main
 from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.suite.callables import load_callable
 from windowpane.fidelity.suite.document import load_suite
-from windowpane.fidelity.suite.matching import STRING_MATCH, string_match
-from windowpane.fidelity.suite.run import Setup, SuiteReport, run_suite
+from windowpane.fidelity.suite.judges import STRING_MATCH, load_callable, string_match
+from windowpane.fidelity.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.testing import CharacterCounter, ScriptedModel
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "fidelity"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "fidelity"
 FILLER = "\n\n".join(
     f"The output of step {n} was read and nothing in it matters for what follows." for n in range(20)
 )
@@ -57,7 +56,7 @@ def write_suite(tmp_path: Path) -> WriteSuite:
 
 
 def run(path: Path, **setup: Any) -> SuiteReport:
-    return run_suite(load_suite(path), path.parent, Setup(CharacterCounter(), **setup))
+    return run_suite(load_suite(path), path.parent, SuiteSetup(CharacterCounter(), **setup))
 
 
 def command(*arguments: str | Path) -> Result:
@@ -93,10 +92,10 @@ class TestTheFile:
         [
             ({"original_file": "x.txt"}, "exactly one of"),
             ({"original": None}, "exactly one of"),
-            ({"original": None, "original_file": "nowhere.txt"}, "there is no file nowhere.txt"),
+            ({"original": None, "original_file": "nowhere.txt"}, "file not found: nowhere.txt"),
             ({"original": "  "}, "is empty"),
             ({"questions": [{"ask": "Which?", "kind": "trivia"}]}, "questions.0.kind"),
-            ({"questions": [{"ask": "Which?", "kind": "recall", "expected": "unknown"}]}, "no answer"),
+            ({"questions": [{"ask": "Which?", "kind": "recall", "expected": "unknown"}]}, "not an answer"),
         ],
     )
     def test_a_wrong_case_is_refused(self, write_suite: WriteSuite, case: dict[str, Any], problem: str) -> None:
@@ -203,7 +202,7 @@ class TestCallables:
         """Both ways of naming one work."""
         (tmp_path / "mine.py").write_text("def judge(system, user):\n    return 'yes'\n")
 
-        assert load_callable("windowpane.fidelity.suite.matching:string_match", option="--judge") is string_match
+        assert load_callable("windowpane.fidelity.suite.judges:string_match", option="--judge") is string_match
         assert load_callable(f"{tmp_path / 'mine.py'}:judge", option="--judge")("", "") == "yes"
 
     @pytest.mark.parametrize(

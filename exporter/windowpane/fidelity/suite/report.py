@@ -1,4 +1,4 @@
-"""The report of a fidelity suite as text and as plain data."""
+"""The report of a fidelity suite, as text and as plain data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from windowpane.fidelity.judge.judge import DIMENSIONS, Judged
 from windowpane.fidelity.suite.run import CaseReport, SuiteReport
 
-_SHOWN_CHARS = 100
+_MAXIMUM_CHARS = 100
 _FATES = {"contradicted": "WRONG", "lost": "LOST", "recoverable": "RECOVERABLE"}
 
 
 def text_report(report: SuiteReport) -> str:
-    """Scores by case and dimension, what was lost, and whether the gate is passed."""
+    """Return scores by case and dimension, lost facts, and the verdict."""
     return "\n".join(_lines(report))
 
 
@@ -38,7 +38,7 @@ def _lines(report: SuiteReport) -> Iterator[str]:
 
 
 def _missing(case: CaseReport) -> Iterator[str]:
-    """The questions of a case that were not answered as the original answers them."""
+    """Yield the questions of a case that the summary does not answer like the original."""
     judgement = case.judgement
     missing = [item for item in judgement.judged if item.fate != "kept"]
     if not missing and not judgement.dropped and not judgement.unread:
@@ -49,13 +49,13 @@ def _missing(case: CaseReport) -> Iterator[str]:
         yield f"  {_FATES[item.fate]:<11} {item.question.kind:<12} {_short(item.question.text)}"
         yield f"{'':14}expected {_short(item.key)}; got {_short(_answer(item))}"
     for question in judgement.dropped:
-        yield f"  dropped     {question.kind:<12} {_short(question.text)} (the original does not answer it so)"
+        yield f"  dropped     {question.kind:<12} {_short(question.text)} (the original answers differently)"
     for question in judgement.unread:
         yield f"  unread      {question.kind:<12} {_short(question.text)} (no plain yes or no)"
 
 
 def as_data(report: SuiteReport) -> dict[str, Any]:
-    """The report for `--json`."""
+    """Return the report for `--json`."""
     return {
         "suite": report.suite,
         "judge": report.judge,
@@ -111,4 +111,4 @@ def _ratio(value: float | None) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
+    return line if len(line) <= _MAXIMUM_CHARS else f"{line[: _MAXIMUM_CHARS - 1]}…"
