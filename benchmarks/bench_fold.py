@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExportResult
+from opentelemetry.sdk.resources import Resource
 
 from windowpane.core.events import Event, Usage
 from windowpane.core.limits import WindowLimits
@@ -102,7 +103,7 @@ class TakesAll:
 def with_otlp(lists: list[list[Event]]) -> None:
     """Fold with and without log records by turns, then let the sender catch up."""
     plain, pushed, taker = MetricState(), MetricState(), TakesAll()
-    logs = EventLogs(taker, queue_events=10**9)  # type: ignore[arg-type]  # it has the exporter's shape
+    logs = EventLogs(taker, resource=Resource({}), queue_events=10**9)  # type: ignore[arg-type]  # the exporter's shape
     alone: list[float] = []
     beside: list[float] = []
     for batch in lists:

@@ -30,10 +30,10 @@ from windowpane.core.events import (
     Usage,
 )
 from windowpane.core.window.blocks import Block
-from windowpane.metrics.fold import MetricState
+from windowpane.metrics.fold import MetricState, StateSource
+from windowpane.metrics.gauges import GAUGE_COLUMNS
 from windowpane.metrics.labels import LabelPolicy
-from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.metrics.sessions import COLUMNS
+from windowpane.metrics.prometheus import registry_of
 
 BUDGET = 1.3
 NOW = 1_000.0
@@ -121,7 +121,7 @@ def bench(sessions: int, label_sets: int, repeats: int, *, top_sessions: int = 0
     samples = sum(len(family.samples) for family in families)
     native, premade = native_registry(families), CollectorRegistry(auto_describe=False)
     premade.register(Premade(families))
-    columns = np.random.default_rng(0).random((len(COLUMNS), sessions))
+    columns = np.random.default_rng(0).random((len(GAUGE_COLUMNS), sessions))
     ours, collect, floor, rendering, maximum = interleaved(
         repeats,
         lambda: generate_latest(registry),

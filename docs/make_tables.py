@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from windowpane.alerts.runbook import alert_table
-from windowpane.metrics import table as metrics
+from windowpane.metrics import catalog as metrics
 
 DOCS = Path(__file__).parent
 TABLES = {"metrics": metrics.markdown_table, "alerts": alert_table}

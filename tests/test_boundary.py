@@ -8,7 +8,7 @@ import pytest
 
 from windowpane.core.events import Event, EventContext, TelemetryDropped, TurnStarted
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.runtime.gaps import Gaps
+from windowpane.runtime.sink_runner import DropReport
 
 
 class Clock:
@@ -61,25 +61,25 @@ def event(n: int, stream: str = "s") -> Event:
 
 def test_a_gap_is_told_once_with_its_whole_extent() -> None:
     """Drops of one stream that follow one another are one gap; telling about it ends it."""
-    gaps = Gaps("queue_full")
-    gaps.add([event(3), event(4)])
-    gaps.add([event(5)])
-    gaps.add([event(9, "other")])
+    report = DropReport("queue_full")
+    report.add([event(3), event(4)])
+    report.add([event(5)])
+    report.add([event(9, "other")])
 
-    (told,) = gaps.tell("s")
+    (told,) = report.take("s")
 
     assert (told.n, told.data) == (5, TelemetryDropped(3, 5, "queue_full"))
-    assert gaps.tell("s") == []
-    assert [found.n for found in gaps.tell_all()] == [9]
-    assert not gaps
+    assert report.take("s") == []
+    assert [found.n for found in report.take_all()] == [9]
+    assert not report
 
 
 def test_an_account_that_is_lost_itself_is_carried_over() -> None:
     """Dropping the event that explains a gap keeps the gap's beginning."""
-    gaps = Gaps("sink_failed")
-    gaps.add([event(3)])
+    report = DropReport("sink_failed")
+    report.add([event(3)])
 
-    gaps.add([*gaps.tell("s"), event(4)])
+    report.add([*report.take("s"), event(4)])
 
-    (told,) = gaps.tell("s")
+    (told,) = report.take("s")
     assert told.data == TelemetryDropped(3, 4, "sink_failed")

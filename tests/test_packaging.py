@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("exporter/windowpane", "dashboard/windowpane_dashboard")
 
 DASHBOARD_LIBRARIES = ("streamlit", "plotly", "pandas")
-BEHIND_AN_EXTRA = {f"windowpane.otlp.{module}": "otel" for module in ("logs", "metrics", "push", "target")}
+BEHIND_AN_EXTRA = {f"windowpane.otlp.{module}": "otel" for module in ("logs", "metrics")}
 """Modules that are only imported where their extra is installed."""
 OPTIONAL_LIBRARIES = (
     *DASHBOARD_LIBRARIES,

@@ -437,7 +437,7 @@ def test_otlp_without_its_library_is_no_harm(
     begin: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where the library for OTLP is missing, that is logged and the rest works."""
-    monkeypatch.setitem(sys.modules, "windowpane.otlp.push", None)
+    monkeypatch.setitem(sys.modules, "windowpane.otlp.metrics", None)
 
     running = begin(otlp_endpoint="http://127.0.0.1:1")
     running.emit([Event(_context(), 0, 1.0, SessionStarted())])

@@ -17,7 +17,7 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import StoreError
 from windowpane.metrics.families import Family
 from windowpane.serve import store_exporter as serving
-from windowpane.serve.store_exporter import StoreServer
+from windowpane.serve.store_exporter import StoreExporter
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
         yield opened
 
 
-def counters(server: StoreServer) -> dict[str, float]:
+def counters(server: StoreExporter) -> dict[str, float]:
     """Every counter of the state, summed over its labels."""
     families: list[Family] = server.state.collect(now=LONG_AGO)
     return {
@@ -62,7 +62,7 @@ class TestFolding:
     def test_it_keeps_up_with_what_is_appended(self, store: SqliteStore) -> None:
         """What another writer stores later is folded at the next look, and only once."""
         store.append(session("one"))
-        server = StoreServer(store)
+        server = StoreExporter(store)
         server.catch_up()
         store.append(session("two"))
 
@@ -74,15 +74,15 @@ class TestFolding:
         """A session of long ago has gauges when each is taken as of its last event, and none by the clock."""
         store.append(session("one"))
 
-        def has_utilization(server: StoreServer, **how: Any) -> bool:
+        def has_utilization(server: StoreExporter, **how: Any) -> bool:
             server.catch_up()
             families = server.state.collect(now=LONG_AGO + 86_400, **how)
             return any(
                 family.metric.name == "context_window_utilization_ratio" and family.points for family in families
             )
 
-        assert has_utilization(StoreServer(store), as_of="last")
-        assert not has_utilization(StoreServer(store))
+        assert has_utilization(StoreExporter(store), as_of="last")
+        assert not has_utilization(StoreExporter(store))
 
 
 class TestUpkeep:
@@ -90,11 +90,11 @@ class TestUpkeep:
         """After old sessions are gone a new server counts the same as before."""
         for number in range(3):
             store.append(session(f"s{number}", agent=f"agent-{number}"))
-        before = StoreServer(store)
+        before = StoreExporter(store)
         before.catch_up()
 
-        deleted = before.upkeep.prune(days=30, max_bytes=10**12)
-        after = StoreServer(store)
+        deleted = before.maintenance.prune(days=30, max_bytes=10**12)
+        after = StoreExporter(store)
         after.catch_up()
 
         assert deleted == 3
@@ -104,7 +104,7 @@ class TestUpkeep:
     def test_a_whole_chain_is_healthy_and_silent(self, store: SqliteStore) -> None:
         """Nothing fires where every link holds."""
         store.append(session("one"))
-        server = StoreServer(store)
+        server = StoreExporter(store)
 
         assert server.verify_chain().intact
         assert server.health().ok
@@ -116,7 +116,7 @@ class TestUpkeep:
         store.flush()
         with closing(sqlite3.connect(tmp_path / "windowpane.db")) as raw, raw:
             raw.execute("UPDATE events SET body = replace(body, 'reviewer', 'somebody') WHERE seq = 3")
-        server = StoreServer(store)
+        server = StoreExporter(store)
 
         server.verify_chain()
         server.verify_chain()
@@ -137,8 +137,8 @@ class TestUpkeep:
         store.append(session("one"))
         monkeypatch.setattr(store, "index_text", full)
         monkeypatch.setattr(serving, "FOLLOW_SECONDS", 0.01)
-        monkeypatch.setattr(serving, "UPKEEP_SECONDS", 0.05)
-        server = StoreServer(store)
+        monkeypatch.setattr(serving, "MAINTENANCE_SECONDS", 0.05)
+        server = StoreExporter(store)
         server.catch_up()
         server.start()
         try:
@@ -169,7 +169,7 @@ class TestDamage:
         """What is damaged is passed over once and counted as dropped; what comes before and after is counted."""
         store.append(session("one"))
         damage(store, tmp_path / "windowpane.db", "one", events=2)
-        server = StoreServer(store)
+        server = StoreExporter(store)
         server.catch_up()
         assert server.catch_up() == 0
         store.append(session("two"))
@@ -184,7 +184,7 @@ class TestDamage:
     ) -> None:
         """A fault in one event makes no counter of the others rise again and again."""
         store.append(session("one"))
-        server = StoreServer(store)
+        server = StoreExporter(store)
         apply = server.state.apply
 
         def faulty(event: Event, *, counted: bool) -> None:
@@ -206,13 +206,13 @@ class TestDamage:
         for name in ("one", "two"):
             store.append(session(name))
         damage(store, tmp_path / "windowpane.db", "one", events=2)
-        server = StoreServer(store)
+        server = StoreExporter(store)
 
-        assert server.upkeep.prune(days=1, max_bytes=10**9) == 2
+        assert server.maintenance.prune(days=1, max_bytes=10**9) == 2
         assert store.size().sessions == 0
 
 
-def dropped(server: StoreServer) -> float:
+def dropped(server: StoreExporter) -> float:
     """Events that the served metrics say they lack."""
     registry = server.routes().registry
     return (

@@ -8,7 +8,7 @@ from grafana_foundation_sdk.models.dashboard import Threshold
 
 from windowpane.alerts.rules import RULES, Rule
 from windowpane.core.vocabulary import Severity
-from windowpane.metrics.metric import Metric
+from windowpane.metrics.catalog import Metric
 from windowpane.text.palette import ACCENT, COMPONENT_TONES, SEVERITY_TONES, ZONE_TONES
 
 OWN_PREFIX: Final = "windowpane_"

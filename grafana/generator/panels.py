@@ -22,7 +22,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from generator.look import CALM, SERIES_COLOURS, SEVERITY_COLOURS, nothing_of, thresholds_of, unit_of
 from windowpane.metrics import catalog
-from windowpane.metrics.metric import Metric
+from windowpane.metrics.catalog import Metric
 
 DATASOURCE: Final = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
 FLAT: Final = models.RangeMap(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from windowpane.metrics.catalog import USED_TOKENS
-from windowpane.metrics.metric import IDENTITY, Metric
+from windowpane.metrics.catalog import IDENTITY, USED_TOKENS, Metric
 
 TARGET: Final = 'job=~"$job", instance=~"$instance"'
 SESSIONS: Final = 'agent=~"$agent", model=~"$model"'

@@ -17,9 +17,9 @@ from windowpane.alerts.rules import RULES
 from windowpane.core.events import BlocksEvicted, Event, EvictedBlock, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
-from windowpane.metrics.fold import AlertKey, MetricState
+from windowpane.metrics.fold import AlertKey, MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.metrics.prometheus import registry_of
 from windowpane.serve.http_server import Routes, start_http_server
 
 LIMIT = 100_000

@@ -23,8 +23,8 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
-from windowpane.metrics.fold import MetricState
-from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.metrics.fold import MetricState, StateSource
+from windowpane.metrics.prometheus import registry_of
 from windowpane.serve.http_server import Routes, start_http_server
 
 

@@ -8,11 +8,11 @@ from dataclasses import fields
 import pytest
 
 from windowpane.core.events import PAYLOADS, ContentCompressed, PressureMeasured
-from windowpane.metrics.catalog import ALL_METRICS, LABELS, OWN_METRICS, SESSION_METRICS
-from windowpane.metrics.metric import IDENTITY, Metric
-from windowpane.metrics.sessions import COLUMNS
-from windowpane.metrics.table import markdown_table
-from windowpane.metrics.tallies import COUNTED, occurring
+from windowpane.metrics.catalog import ALL_METRICS, IDENTITY, OWN_METRICS, SESSION_METRICS, Metric, markdown_table
+from windowpane.metrics.counters import SeriesTable
+from windowpane.metrics.gauges import GAUGE_COLUMNS
+from windowpane.metrics.labels import LABELS
+from windowpane.metrics.reducer import EventReducer, possible_series
 
 NO_GAUGE = {
     "phase": "says when",
@@ -58,12 +58,12 @@ def test_every_event_that_counts_is_named_by_a_metric() -> None:
     """No event moves a counter that the catalog does not attribute to it, or to its sibling."""
     named = {metric.source.partition(".")[0] for metric in SESSION_METRICS}
 
-    assert {payload.type.partition(".")[0] for payload in COUNTED} <= named
+    assert {payload.type.partition(".")[0] for payload in EventReducer(SeriesTable()).by_event} <= named
 
 
 def test_every_session_gauge_has_a_column_or_is_counted() -> None:
     """Each gauge is either kept by session or counted over sessions, with the aggregate it declares."""
-    kept = {column.metric.name for column in COLUMNS}
+    kept = {column.metric.name for column in GAUGE_COLUMNS}
     counted = {metric.name for metric in gauges() if metric.name not in kept}
 
     assert counted == {"context_window_sessions", "context_window_alerts_firing"}
@@ -111,11 +111,10 @@ def test_no_label_is_open() -> None:
 
 def test_combinations_that_occur_are_within_the_labels() -> None:
     """What starts at zero uses declared label values only."""
-    by_name = {metric.name: metric for metric in ALL_METRICS}
-    for name, combinations in occurring(alerts=[("a", "info")], policies=["hybrid"]).items():
+    for metric, combinations in possible_series(alerts=[("a", "info")], policies=["hybrid"]):
         for labels in combinations:
-            for label, value in zip(by_name[name].own_labels, labels, strict=True):
-                assert not LABELS[label].values or value in LABELS[label].values, (name, label, value)
+            for label, value in zip(metric.own_labels, labels, strict=True):
+                assert not LABELS[label].values or value in LABELS[label].values, (metric.name, label, value)
 
 
 def test_the_table_names_every_metric_once() -> None:

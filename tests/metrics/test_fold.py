@@ -29,8 +29,8 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import LIVE_SECONDS
 from windowpane.metrics.catalog import TURN_UTILIZATION
+from windowpane.metrics.families import session_label
 from windowpane.metrics.fold import AlertKey, MetricState
-from windowpane.metrics.reading import session_label
 
 NOW = 1_000.0
 

@@ -17,10 +17,10 @@ def recorder(*, newest: float | None = None) -> InternalMetrics:
 def test_what_is_recorded_is_exposed() -> None:
     """Hooks, writes, drops and notifications are counted under their names."""
     own = recorder(newest=940.0)
-    own.hook("on_turn_start", 0.002)
-    own.store_write(0.02)
-    own.dropped("queue", "full", events=3)
-    own.notified("json", "delivered")
+    own.record_hook("on_turn_start", 0.002)
+    own.record_store_write(0.02)
+    own.record_drop("queue", "full", events=3)
+    own.record_notification("json", "delivered")
     text = generate_latest(registry_of(own)).decode()
 
     for line in (
@@ -49,8 +49,8 @@ def test_names_cannot_grow_without_bound(value_of) -> None:
     """Past the cap, names share one series."""
     own = recorder()
     for index in range(1_000):
-        own.hook(f"hook {index}", 0.1)
-        own.notified(f"channel-{index}", "delivered")
+        own.record_hook(f"hook {index}", 0.1)
+        own.record_notification(f"channel-{index}", "delivered")
     families = {family.metric.name: family for family in own.collect()}
 
     assert len(families["windowpane_hook_seconds"].histograms) == 17

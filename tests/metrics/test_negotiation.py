@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from windowpane.metrics.fold import MetricState
-from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.metrics.fold import MetricState, StateSource
+from windowpane.metrics.prometheus import registry_of
 from windowpane.serve.content_negotiation import OPEN_METRICS, PLAIN, exposition_for, gzip_wanted
 from windowpane.serve.http_server import MetricsServer, Routes, start_http_server
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from otlp_receiver import Receiver, expected, received
 
 from windowpane.core.events import AlertFired, SessionEnded, TurnEnded, Usage
 from windowpane.metrics import catalog
-from windowpane.metrics.families import Family, Point
-from windowpane.metrics.fold import MetricState
+from windowpane.metrics.families import Family, FamilySource, Point
+from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.metrics.prometheus import StateSource
-from windowpane.otlp.metrics import OtelMetrics, otlp_exporter
-from windowpane.otlp.target import process_resource, signal_url
+from windowpane.otlp.metrics import OtelMetrics, metrics_exporter
+from windowpane.otlp.sink import process_resource, signal_url
 
 NOW = 1_000.0
+
+
+def push_to(receiver: Receiver, *sources: FamilySource, **options: Any) -> OtelMetrics:
+    """A push of *sources* to *receiver* that sends only when it is flushed."""
+    exporter = metrics_exporter(receiver.metrics_url)
+    options = {"resource": process_resource()} | options
+    return OtelMetrics(*sources, exporter=exporter, interval_seconds=math.inf, **options)
 
 
 def test_every_number_on_the_wire_is_the_one_prometheus_gets(
@@ -27,11 +34,8 @@ def test_every_number_on_the_wire_is_the_one_prometheus_gets(
     scripted_state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9), session="flat"))
     source = StateSource(scripted_state, clock=lambda: NOW)
     own = InternalMetrics(version="1", clock=lambda: NOW, last_event_at=lambda: 900.0, queue_events=lambda: 3)
-    own.hook("on_turn_end", 0.01)
-    push = OtelMetrics(
-        source, own, exporter=otlp_exporter(receiver.metrics_url), interval_seconds=math.inf,
-        provider_of=lambda _model: "openai",
-    )  # fmt: skip
+    own.record_hook("on_turn_end", 0.01)
+    push = push_to(receiver, source, own, provider_of=lambda _model: "openai")
     push.flush()
     got = received(receiver.metrics())
     push.close()
@@ -45,7 +49,7 @@ def test_a_later_push_follows_the_state(
 ) -> None:
     """Each push is of its own moment: counters go on, and gauges of an ended session are gone."""
     source = StateSource(scripted_state, clock=lambda: NOW)
-    push = OtelMetrics(source, exporter=otlp_exporter(receiver.metrics_url), interval_seconds=math.inf)
+    push = push_to(receiver, source)
     push.flush()
     before = {name for name, _ in received(receiver.metrics())}
     scripted_state.apply(make_event(TurnEnded(Usage(10, 5), "usage"), session="scripted"))
@@ -65,11 +69,7 @@ def test_a_later_push_follows_the_state(
 
 def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiver: Receiver) -> None:
     """Units are UCUM, counters are monotonic and cumulative, bounds are the catalog's."""
-    push = OtelMetrics(
-        StateSource(scripted_state, clock=lambda: NOW),
-        exporter=otlp_exporter(receiver.metrics_url),
-        interval_seconds=math.inf,
-    )
+    push = push_to(receiver, StateSource(scripted_state, clock=lambda: NOW))
     push.flush()
     metrics = {metric.name: metric for metric in receiver.metrics()}
     push.close()
@@ -87,11 +87,7 @@ def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiv
 
 def test_the_conversation_is_never_an_attribute(scripted_state: MetricState, receiver: Receiver) -> None:
     """No data point names a session, whatever Prometheus was asked to show."""
-    push = OtelMetrics(
-        StateSource(scripted_state, clock=lambda: NOW, top_sessions=5),
-        exporter=otlp_exporter(receiver.metrics_url),
-        interval_seconds=math.inf,
-    )
+    push = push_to(receiver, StateSource(scripted_state, clock=lambda: NOW, top_sessions=5))
     push.flush()
     got = received(receiver.metrics())
     push.close()
@@ -106,12 +102,7 @@ def test_the_resource_says_who_sends(
     source = StateSource(scripted_state, clock=lambda: NOW)
 
     def sent(**resource: str) -> dict[str, str]:
-        push = OtelMetrics(
-            source,
-            exporter=otlp_exporter(receiver.metrics_url),
-            interval_seconds=math.inf,
-            resource=process_resource(resource),
-        )
+        push = push_to(receiver, source, resource=process_resource(resource))
         push.flush()
         (request, *_) = receiver.requests
         push.close()
@@ -139,7 +130,7 @@ class ManyLabelSets:
 
 def test_more_label_sets_than_the_sdk_keeps_by_default_arrive(receiver: Receiver) -> None:
     """Nothing is folded into an overflow point, and requests stay small."""
-    push = OtelMetrics(ManyLabelSets(), exporter=otlp_exporter(receiver.metrics_url), interval_seconds=math.inf)
+    push = push_to(receiver, ManyLabelSets())
     push.flush()
     requests = len(receiver.requests)
     got = received(receiver.metrics())
@@ -153,8 +144,9 @@ def test_a_dead_receiver_harms_nobody(scripted_state: MetricState, free_port, ca
     """A push that cannot be delivered is logged; nothing is raised."""
     push = OtelMetrics(
         StateSource(scripted_state, clock=lambda: NOW),
-        exporter=otlp_exporter(f"http://127.0.0.1:{free_port()}/v1/metrics", timeout_seconds=0.2),
+        exporter=metrics_exporter(f"http://127.0.0.1:{free_port()}/v1/metrics", timeout_seconds=0.2),
         interval_seconds=math.inf,
+        resource=process_resource(),
     )
     push.flush(1)
     push.close(1)

@@ -16,6 +16,7 @@ from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportRes
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from otlp_receiver import Receiver, said
 
+from windowpane.config.schema import OtlpConfig
 from windowpane.core.events import (
     PAYLOADS,
     AlertFired,
@@ -36,9 +37,10 @@ from windowpane.core.events import (
 )
 from windowpane.core.window.blocks import Block
 from windowpane.otlp.logs import BATCH_EVENTS, EventLogs, logs_exporter
-from windowpane.otlp.push import OtlpPush, conventional_provider
 from windowpane.otlp.records import attributes_of, severity_of
+from windowpane.otlp.sink import OtlpSink, genai_provider, process_resource
 
+RESOURCE = process_resource()
 SECRET = "the launch code is 4711"
 
 
@@ -82,7 +84,7 @@ class Slow(LogRecordExporter):
 
 def test_a_record_says_what_whose_and_how_bad(receiver: Receiver) -> None:
     """Name, severity, time, span, sentence and figures of an alert are on the wire."""
-    logs = EventLogs(logs_exporter(receiver.logs_url), clock=lambda: 2_000.0)
+    logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE, clock=lambda: 2_000.0)
     identity = {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"}
     logs.write([fired("critical")._replace(context=context(**identity))])
     logs.close()
@@ -152,7 +154,7 @@ def test_content_never_leaves(receiver: Receiver) -> None:
         NoteWritten(SECRET, 3, SECRET),
         SessionEnded(SECRET),
     ]
-    logs = EventLogs(logs_exporter(receiver.logs_url))
+    logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE)
     logs.write([Event(context(), n, 1.0, payload) for n, payload in enumerate(payloads)])
     logs.close()
 
@@ -193,7 +195,7 @@ def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -
 
 def test_many_events_go_in_batches(receiver: Receiver) -> None:
     """Everything put before the end arrives once, in order, in requests of bounded size."""
-    logs = EventLogs(logs_exporter(receiver.logs_url))
+    logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE)
     logs.write(turns(1_234))
     logs.close(20)
 
@@ -206,7 +208,12 @@ def test_a_slow_receiver_bounds_the_queue_and_delays_nobody() -> None:
     """While a request hangs, writing returns at once, the queue stays within its bound, the rest is counted."""
     slow = Slow()
     drops: list[tuple[str, int]] = []
-    logs = EventLogs(slow, count_drops=lambda reason, events: drops.append((reason, events)), queue_events=1_000)
+    logs = EventLogs(
+        slow,
+        resource=RESOURCE,
+        count_drops=lambda reason, events: drops.append((reason, events)),
+        queue_events=1_000,
+    )
     logs.write(turns(BATCH_EVENTS))
     assert slow.entered.wait(10)
     began = time.perf_counter()
@@ -227,13 +234,17 @@ def test_what_a_receiver_refuses_is_counted(receiver: Receiver) -> None:
     """An answer that is no success drops the batch, counted by its reason; later ones go through."""
     drops: list[tuple[str, int]] = []
     receiver.status = 400
-    logs = EventLogs(logs_exporter(receiver.logs_url), count_drops=lambda *drop: drops.append(drop))
+    logs = EventLogs(
+        logs_exporter(receiver.logs_url), resource=RESOURCE, count_drops=lambda *drop: drops.append(drop)
+    )
     logs.write(turns(7))
     logs.close()
     assert drops == [("error", 7)]
 
     receiver.status = 200
-    logs = EventLogs(logs_exporter(receiver.logs_url), count_drops=lambda *drop: drops.append(drop))
+    logs = EventLogs(
+        logs_exporter(receiver.logs_url), resource=RESOURCE, count_drops=lambda *drop: drops.append(drop)
+    )
     logs.write(turns(2))
     logs.close()
     assert drops == [("error", 7)]
@@ -245,7 +256,9 @@ def test_closing_beside_a_hanging_receiver_ends_in_time(receiver: Receiver) -> N
     drops: list[tuple[str, int]] = []
     receiver.gate.clear()
     exporter = logs_exporter(receiver.logs_url, timeout_seconds=1.0)
-    logs = EventLogs(exporter, count_drops=lambda *drop: drops.append(drop), linger_seconds=0.01)
+    logs = EventLogs(
+        exporter, resource=RESOURCE, count_drops=lambda *drop: drops.append(drop), linger_seconds=0.01
+    )
     logs.write(turns(BATCH_EVENTS * 3))
     began = time.monotonic()
     logs.close(0.5)
@@ -259,7 +272,9 @@ def test_closing_beside_a_hanging_receiver_ends_in_time(receiver: Receiver) -> N
 def test_a_bad_event_costs_itself_only(receiver: Receiver) -> None:
     """An event that cannot be said is counted; its neighbours are sent."""
     drops: list[tuple[str, int]] = []
-    logs = EventLogs(logs_exporter(receiver.logs_url), count_drops=lambda *drop: drops.append(drop))
+    logs = EventLogs(
+        logs_exporter(receiver.logs_url), resource=RESOURCE, count_drops=lambda *drop: drops.append(drop)
+    )
     bad = Event(context(), 1, math.inf, TurnStarted())
     logs.write([*turns(1), bad, *turns(1, first=2)])
     logs.close()
@@ -270,9 +285,10 @@ def test_a_bad_event_costs_itself_only(receiver: Receiver) -> None:
 
 def test_metrics_and_events_come_from_the_same_sender(receiver: Receiver) -> None:
     """One instance id and one set of headers for both signals of a process."""
-    push = OtlpPush(endpoint=receiver.url, headers={"x-scope-orgid": "team"}, interval_seconds=3_600)
-    push.write(turns(1))
-    push.close()
+    config = OtlpConfig(endpoint=receiver.url, headers={"x-scope-orgid": "team"}, interval_seconds=3_600)
+    sink = OtlpSink(config, sources=tuple, count_drops=lambda *_: None)
+    sink.write(turns(1))
+    sink.close()
     (logs,) = receiver.log_requests
 
     def resource(holder: Any) -> dict[str, str]:
@@ -286,15 +302,16 @@ def test_metrics_and_events_come_from_the_same_sender(receiver: Receiver) -> Non
 
 def test_providers_have_the_conventions_names() -> None:
     """Where the conventions name a provider, theirs is used; where they do not, none is invented."""
-    assert conventional_provider("openai") == "openai"
-    assert conventional_provider("google") == "gcp.gemini"
-    assert conventional_provider("acme") == ""
+    assert genai_provider("gpt-5") == "openai"
+    assert genai_provider("gemini-2.5-pro") == "gcp.gemini"
+    assert genai_provider("avian/Meta-Llama-3.1-70B-Instruct") == ""
+    assert genai_provider("acme-7b") == ""
 
 
 @pytest.mark.parametrize("identifier", ["", "not-hex", "0" * 32])
 def test_an_odd_span_is_no_span(receiver: Receiver, identifier: str) -> None:
     """Ids of another kind, as a recording may have, are left out."""
-    logs = EventLogs(logs_exporter(receiver.logs_url))
+    logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE)
     logs.write([Event(context(trace_id=identifier, span_id=identifier), 0, 1.0, TurnStarted())])
     logs.close()
     (record,) = receiver.records()
@@ -304,7 +321,7 @@ def test_an_odd_span_is_no_span(receiver: Receiver, identifier: str) -> None:
 
 def test_names_that_are_no_text_arrive_all_the_same(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     """Half a surrogate pair in a name costs a question mark, not the attribute, and nothing is logged."""
-    logs = EventLogs(logs_exporter(receiver.logs_url), clock=lambda: 2_000.0)
+    logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE, clock=lambda: 2_000.0)
     odd = context(session_id="s \ud800", agent="a\udfff", model="m\ud800")
     logs.write([fired("critical")._replace(context=odd)])
     logs.close()

@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from windowpane.core.events import ContentCompressed, TurnEnded
 from windowpane.core.protocols import ModelInfo
-from windowpane.metrics.fold import MetricState
+from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.labels import AdmittedNames, LabelPolicy, model_label
-from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.metrics.prometheus import registry_of
 
 GOLDEN = Path(__file__).with_name("golden.prom")
 HOSTILE = (

@@ -11,9 +11,9 @@ from prometheus_client import generate_latest
 
 from windowpane.core.events import AlertFired, ContentCompressed, FidelityEvaluated, OverflowDetected
 from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
-from windowpane.metrics.fold import MetricState
+from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
-from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.metrics.prometheus import registry_of
 
 GAUGES = """
     limit_tokens sum
@@ -118,8 +118,8 @@ def test_a_scrape_has_them_all_with_kind_help_and_labels(
     ):
         scripted_state.apply(make_event(data, session="more"))
     own = InternalMetrics(version="1", clock=lambda: 1_000.0, last_event_at=lambda: 9.0, queue_events=lambda: 3)
-    own.hook("on_turn_end", 0.01)
-    own.notified("json", "delivered")
+    own.record_hook("on_turn_end", 0.01)
+    own.record_notification("json", "delivered")
     source = StateSource(scripted_state, clock=lambda: 1_000.0, top_sessions=1)
     text = generate_latest(registry_of(source, own)).decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))

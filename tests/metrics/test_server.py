@@ -18,9 +18,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from windowpane.metrics.fold import MetricState
-from windowpane.metrics.prometheus import StateSource, registry_of
-from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, TlsOptions, start_http_server
+from windowpane.metrics.fold import MetricState, StateSource
+from windowpane.metrics.prometheus import registry_of
+from windowpane.serve.authentication import TlsOptions
+from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, start_http_server
 from windowpane.serve.service_discovery import target_at
 
 

@@ -16,8 +16,8 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.metrics.fold import MetricState
-from windowpane.metrics.prometheus import StateSource, registry_of
+from windowpane.metrics.fold import MetricState, StateSource
+from windowpane.metrics.prometheus import registry_of
 from windowpane.testing import ManualClock
 
 SESSIONS = 3_000

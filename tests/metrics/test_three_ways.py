@@ -20,10 +20,9 @@ from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, SessionEnded
 from windowpane.ingest.pipeline import playback_settings
-from windowpane.otlp.push import conventional_provider
-from windowpane.otlp.sink import provider_of
+from windowpane.otlp.sink import genai_provider
 from windowpane.runtime.start import Runtime, start, stop
-from windowpane.serve.store_exporter import StoreServer
+from windowpane.serve.store_exporter import StoreExporter
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.reader import FileStats
@@ -122,11 +121,11 @@ def test_live_replayed_and_pushed_agree_to_the_last_digit(
     stop()
     pushed = received(receiver.metrics())
     with closing(SqliteStore(tmp_path / "windowpane.db")) as store:
-        server = StoreServer(store)
+        server = StoreExporter(store)
         server.catch_up()
         replayed = ours(generate_latest(server.routes().registry).decode())
         source = server._sources[0]
-        wanted = expected(source, lambda model: conventional_provider(provider_of(model)) or "_OTHER")
+        wanted = expected(source, lambda model: genai_provider(model) or "_OTHER")
         stored = store.count_events(EventFilter())
 
     assert live == replayed

@@ -19,7 +19,7 @@ from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
 from windowpane.runtime.start import Runtime, start, stop
-from windowpane.serve.store_exporter import StoreServer
+from windowpane.serve.store_exporter import StoreExporter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 
@@ -111,7 +111,7 @@ def test_every_worker_has_an_endpoint_and_serve_has_them_all(begin: Callable[...
     assert running.store is not None
     children = [Child(worker(running, number)) for number in range(WORKERS)]
     answers = [child.answer() for child in children]
-    served = StoreServer(running.store)
+    served = StoreExporter(running.store)
     served.catch_up()
     listed = {f"http://{target.address}/metrics" for target in served.targets()}
     os.kill(children[0].pid, signal.SIGKILL)
@@ -237,7 +237,7 @@ def test_a_job_of_a_moment_is_seen_by_every_way(
         )
     running = begin()
     assert running.store is not None
-    served = StoreServer(running.store)
+    served = StoreExporter(running.store)
     served.catch_up()
     values = {
         family.metric.name: sum(point.value for point in family.points)

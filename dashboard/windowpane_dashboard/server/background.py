@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from windowpane.serve.probing import status_of
+from windowpane.serve.service_discovery import http_status
 from windowpane_dashboard.server.launch import APP, DEFAULT_ADDRESS, DashboardError
 
 START_SECONDS: Final = 120.0
@@ -70,7 +70,7 @@ def _free_port() -> int:
 
 
 def _answers(url: str) -> bool:
-    return status_of(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK
+    return http_status(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

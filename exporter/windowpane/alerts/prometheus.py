@@ -17,7 +17,7 @@ from windowpane.alerts.rules import RULES, Rule
 from windowpane.alerts.summary import condition_text
 from windowpane.core.vocabulary import Severity
 from windowpane.metrics import catalog
-from windowpane.metrics.metric import IDENTITY, Metric
+from windowpane.metrics.catalog import IDENTITY, Metric
 
 Document = dict[str, Any]
 

@@ -25,8 +25,8 @@ from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
 from windowpane.demo import load
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
-from windowpane.serve.probing import status_of
-from windowpane.serve.store_exporter import StoreServer
+from windowpane.serve.service_discovery import http_status
+from windowpane.serve.store_exporter import StoreExporter
 from windowpane.store.interface import SessionFilter
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _report(store: SqliteStore) -> None:
 
 
 def _serve(store: SqliteStore, *, config: Config, port: int, metrics_port: int) -> None:
-    serving = StoreServer(store, config=config, as_of="last")
+    serving = StoreExporter(store, config=config, as_of="last")
     serving.catch_up()
     serving.verify_chain()
     with (
@@ -160,7 +160,7 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
     while time.monotonic() < deadline:
         if process.poll() is not None:
             return f"not started: it exited with {process.returncode}"
-        if status_of(f"{url}/_stcore/health", timeout_seconds=1) == HTTPStatus.OK:
+        if http_status(f"{url}/_stcore/health", timeout_seconds=1) == HTTPStatus.OK:
             return url
         time.sleep(0.1)
     return f"{url} (not answering yet)"

@@ -30,7 +30,7 @@ from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.serve.http_server import LOOPBACK, host_and_port
-from windowpane.serve.probing import status_of
+from windowpane.serve.service_discovery import http_status
 from windowpane.sources.discovery import all_readers, default_places
 from windowpane.store.chain import KEY_VARIABLE, checked_key, key_in
 
@@ -173,7 +173,7 @@ def _endpoint(subject: str, address: str, path: str, how: str, *, tls: bool = Fa
         return Finding("note", subject, f"nothing on port {port}; start it with `{how}`")
     if tls:
         return Finding("ok", subject, f"something listens on port {port}; what TLS protects was not asked")
-    status = status_of(f"http://{address}{path}", timeout_seconds=2)
+    status = http_status(f"http://{address}{path}", timeout_seconds=2)
     if status == HTTPStatus.OK:
         return Finding("ok", subject, f"answers on port {port}")
     if status == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -8,7 +8,7 @@ import click
 
 from windowpane.cli.options import open_existing, plain_errors, store_option
 from windowpane.config.loading import load_config
-from windowpane.serve.maintenance import Upkeep
+from windowpane.serve.maintenance import StoreMaintenance
 
 
 @click.command("prune")
@@ -31,7 +31,7 @@ def command(older_than: int | None, max_bytes: int | None, *, store_path: Path |
     """
     config = load_config()
     with open_existing(store_path) as store:
-        deleted = Upkeep(store, rules=config.alert_rules()).prune(
+        deleted = StoreMaintenance(store, rules=config.alert_rules()).prune(
             days=older_than or config.store.retention_days,
             max_bytes=max_bytes or config.store.retention_bytes,
         )

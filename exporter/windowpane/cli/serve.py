@@ -12,9 +12,10 @@ import click
 
 from windowpane.cli.options import open_to_write, plain_errors, store_option
 from windowpane.config.loading import load_config
-from windowpane.runtime.notifications import configured_notifier
-from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, TlsOptions, start_http_server
-from windowpane.serve.store_exporter import StoreServer
+from windowpane.runtime.sinks import configured_notifier
+from windowpane.serve.authentication import TlsOptions
+from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
+from windowpane.serve.store_exporter import StoreExporter
 
 if TYPE_CHECKING:
     from windowpane.config.schema import ServerConfig
@@ -75,9 +76,9 @@ def command(
     token = configured_token(config.server) if bearer_token_file is None else _token_in(bearer_token_file)
     top = config.session_label if session_label is None else session_label
     with open_to_write(store_path) as store:
-        serving = StoreServer(store, config=config, as_of=as_of, top_sessions=top)
+        serving = StoreExporter(store, config=config, as_of=as_of, top_sessions=top)
         serving.notifier = configured_notifier(
-            config, outbox=store.path, emit=serving.store, count=serving.notified
+            config, outbox=store.path, emit=store.append, count=serving.internal.record_notification
         )
         folded = serving.catch_up()
         verified = serving.verify_chain()

@@ -21,9 +21,9 @@ from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config.loading import load_config
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.ingest.watch import WatchedSession, Watcher
-from windowpane.runtime.notifications import configured_notifier
+from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT
-from windowpane.serve.store_exporter import StoreServer
+from windowpane.serve.store_exporter import StoreExporter
 from windowpane.sources.discovery import all_readers, default_places
 from windowpane.text import formats
 from windowpane.text.status_line import gauge_line
@@ -86,8 +86,10 @@ def command(
         if once:
             _take_in(watcher, chosen, since_hours)
             return
-        serving = StoreServer(store, config=config, top_sessions=config.session_label)
-        notifier = configured_notifier(config, outbox=store.path, emit=watcher.delivered, count=serving.notified)
+        serving = StoreExporter(store, config=config, top_sessions=config.session_label)
+        notifier = configured_notifier(
+            config, outbox=store.path, emit=watcher.delivered, count=serving.internal.record_notification
+        )
         watcher.notifier = serving.notifier = notifier
         notifier.start()
         settings = config.server

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
+
+PACKAGE: Final = "windowpane"
+"""Name of the package, and of OpenTelemetry's service and scope."""
 
 
 @cache
@@ -11,6 +15,6 @@ def package_version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("windowpane")
+        return version(PACKAGE)
     except PackageNotFoundError:
         return "0+source"

@@ -26,7 +26,7 @@ from windowpane.models.tokens import counter_for
 from windowpane.replay.managed import RerunOptions, managed_events
 from windowpane.runtime.start import Runtime, start
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
-from windowpane.serve.maintenance import Upkeep
+from windowpane.serve.maintenance import StoreMaintenance
 from windowpane.sources.playback import session_events
 
 PACE_SECONDS: Final = 2.0
@@ -112,7 +112,7 @@ def keep_small(runtime: Runtime) -> int:
     store = runtime.store
     if store is None:
         return 0
-    return Upkeep(store, rules=runtime.config.alert_rules()).prune(days=KEPT_DAYS, max_bytes=KEPT_BYTES)
+    return StoreMaintenance(store, rules=runtime.config.alert_rules()).prune(days=KEPT_DAYS, max_bytes=KEPT_BYTES)
 
 
 @click.command()

@@ -1,1 +1,1 @@
-"""The metric catalog and its two expositions."""
+"""Metrics: their catalog, the fold of events into values, and the Prometheus collector."""

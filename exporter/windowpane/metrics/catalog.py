@@ -6,66 +6,72 @@ README's table, dashboards and tests are all generated from or compared with thi
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
-from windowpane.core.vocabulary import COMPONENTS, CONTENT_TYPES, ZONES
-from windowpane.metrics.metric import IDENTITY, PREFIX, Aggregate, Kind, Label, Metric, otel_name_of
+Kind = Literal["gauge", "counter", "histogram"]
 
+Aggregate = Literal["max", "min", "sum", "weighted_mean", "max_abs", "count"]
+"""How the live sessions behind one label set become one value. `weighted_mean` weighs by used tokens, `max_abs`
+keeps the sign of the value that is furthest from zero, `count` counts sessions."""
+
+PREFIX: Final = "context_window_"
+OTEL_PREFIX: Final = "context_window."
+IDENTITY: Final = ("agent", "model")
+"""The labels every session metric begins with."""
 TOKENS: Final = "{token}"
 TOKENS_A_TURN: Final = "{token}/{turn}"
 MEASURED: Final = "pressure.measured"
 
-LABELS: Final = {
-    label.name: label
-    for label in (
-        Label("agent", "the agent's name, of at most 64 characters `[A-Za-z0-9_.-]`; the first 50 names", cap=50),
-        Label("model", "the model catalog's name of the model, else `other`", cap=50),
-        Label("component", "budget bucket", (*COMPONENTS, "output_reserved")),
-        Label("zone", "pressure zone; `unknown` where the window's size is", (*ZONES, "unknown")),
-        Label("from", "zone that was left", ZONES),
-        Label("to", "zone that was entered", ZONES),
-        Label("bound", "early end, median and late end of the forecast's 10–90 band", ("p10", "p50", "p90")),
-        Label("method", "how fidelity was evaluated", ("probe", "judge", "behavior")),
-        Label(
-            "state", "of a carried token, or of an alert", ("fresh", "stale", "duplicate", "firing", "resolved")
-        ),
-        Label("policy", "eviction policy; `agent` where the agent did it itself", cap=16),
-        Label("content_type", "what the block is", CONTENT_TYPES),
-        Label(
-            "strategy",
-            "how content was replaced by less content",
-            (
-                "tool_result_summarization",
-                "progressive_summarization",
-                "compaction",
-                "note_taking",
-                "subagent_delegation",
-                "truncation",
-                "semantic_merge",
-            ),
-        ),
-        Label(
-            "outcome",
-            "what became of it",
-            (
-                "accepted", "rejected", "failed", "warned", "blocked", "reduced", "retried", "rolled", "saved",
-                "loaded", "delivered",
-            ),
-        ),
-        Label("cause", "why the content had left", ("eviction", "compression")),
-        Label("type", "kind of token", ("input", "output", "cache_read", "cache_write", "reasoning")),
-        Label("alert", "name of the alert", cap=64),
-        Label("severity", "how bad it is", ("info", "warning", "critical")),
-        Label("session", "session id; only behind the opt-in cap", cap=0),
-        Label("hook", "hook of the window manager", cap=16),
-        Label("sink", "what should have taken the event", cap=16),
-        Label("reason", "why it was dropped", cap=16),
-        Label("channel", "kind of notification channel, never its address", cap=32),
-        Label("version", "release of Windowpane", cap=1),
-        Label("python", "version of Python", cap=1),
-    )
-}  # fmt: skip
-"""Every label and its bounded values."""
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric, the same in Prometheus and OpenTelemetry."""
+
+    name: str
+    """The Prometheus name."""
+    otel_name: str
+    """The instrument's name; OpenTelemetry's own rules lead from it and the unit to the Prometheus name."""
+    kind: Kind
+    unit: str
+    """UCUM."""
+    help: str
+    source: str
+    """Name of the event that feeds it; empty for what the exporter measures about itself."""
+    fields: tuple[str, ...] = ()
+    """Fields of that event's payload it is computed from."""
+    labels: tuple[str, ...] = ()
+    """All labels, `agent` and `model` first."""
+    aggregate: Aggregate | None = None
+    """For gauges of sessions."""
+    buckets: tuple[float, ...] = ()
+    """Upper bounds, without infinity."""
+    buckets_reason: str = ""
+    prometheus: bool = True
+    """False for what only OpenTelemetry's conventions define."""
+    opt_in: bool = False
+    """Whether it is exported only on request."""
+
+    @property
+    def own_labels(self) -> tuple[str, ...]:
+        """The labels after `agent` and `model`."""
+        return self.labels[len(IDENTITY) :] if self.labels[: len(IDENTITY)] == IDENTITY else self.labels
+
+
+def otel_name_of(name: str, kind: Kind, unit: str) -> str:
+    """The instrument name that OpenTelemetry's Prometheus rules turn back into *name*.
+
+    They append `_ratio` to gauges of unit 1, the unit's word where it is no annotation in braces, and `_total`
+    to counters.
+    """
+    if kind == "counter":
+        name = name.removesuffix("_total")
+    if unit == "1" and kind == "gauge":
+        name = name.removesuffix("_ratio")
+    if unit == "s":
+        name = name.removesuffix("_seconds")
+    head, _, rest = name.partition("_window_" if name.startswith(PREFIX) else "_")
+    return f"{OTEL_PREFIX}{rest}" if name.startswith(PREFIX) else f"{head}.{rest}"
 
 
 def _metric(
@@ -76,59 +82,23 @@ def _metric(
     *,
     source: str,
     fields: tuple[str, ...],
-    labels: tuple[str, ...] = (),
-    aggregate: Aggregate | None = None,
-    buckets: tuple[float, ...] = (),
-    buckets_reason: str = "",
-    opt_in: bool = False,
+    by: tuple[str, ...] = (),
     otel_name: str = "",
+    **options: Any,
 ) -> Metric:
     full = f"{PREFIX}{name}"
-    return Metric(
-        name=full,
-        otel_name=otel_name or otel_name_of(full, kind, unit),
-        kind=kind,
-        unit=unit,
-        help=text,
-        source=source,
-        fields=fields,
-        labels=(*IDENTITY, *labels),
-        aggregate=aggregate,
-        buckets=buckets,
-        buckets_reason=buckets_reason,
-        opt_in=opt_in,
-    )
-
-
-def _names(by: str) -> tuple[str, ...]:
-    return tuple(by.split(",")) if by else ()
+    otel_name = otel_name or otel_name_of(full, kind, unit)
+    return Metric(full, otel_name, kind, unit, text, source, fields, (*IDENTITY, *by), **options)
 
 
 def _gauge(
-    name: str,
-    unit: str,
-    aggregate: Aggregate,
-    text: str,
-    *fields: str,
-    by: str = "",
-    source: str = MEASURED,
-    otel_name: str = "",
+    name: str, unit: str, aggregate: Aggregate, text: str, *fields: str, source: str = MEASURED, **options: Any
 ) -> Metric:
-    return _metric(
-        name,
-        "gauge",
-        unit,
-        text,
-        source=source,
-        fields=fields,
-        labels=_names(by),
-        aggregate=aggregate,
-        otel_name=otel_name,
-    )
+    return _metric(name, "gauge", unit, text, source=source, fields=fields, aggregate=aggregate, **options)
 
 
-def _counter(name: str, unit: str, text: str, source: str, *fields: str, by: str = "") -> Metric:
-    return _metric(f"{name}_total", "counter", unit, text, source=source, fields=fields, labels=_names(by))
+def _counter(name: str, unit: str, text: str, source: str, *fields: str, by: tuple[str, ...] = ()) -> Metric:
+    return _metric(f"{name}_total", "counter", unit, text, source=source, fields=fields, by=by)
 
 
 LIMIT_TOKENS: Final = _gauge(
@@ -136,21 +106,21 @@ LIMIT_TOKENS: Final = _gauge(
 )
 USED_TOKENS: Final = _gauge(
     "used_tokens", TOKENS, "sum", "What the next calls would send, by component.",
-    "used_by_component", by="component",
+    "used_by_component", by=("component",),
 )  # fmt: skip
 UTILIZATION: Final = _gauge("utilization_ratio", "1", "max", "Used over limit, 0 to 1.", "utilization")
 USABLE_UTILIZATION: Final = _gauge(
     "usable_utilization_ratio", "1", "max",
     "Used over usable, which is the limit without output reserve and safety margin.", "usable_utilization",
 )  # fmt: skip
-SESSIONS: Final = _gauge("sessions", "{session}", "count", "Live sessions by zone.", "zone", by="zone")
+SESSIONS: Final = _gauge("sessions", "{session}", "count", "Live sessions by zone.", "zone", by=("zone",))
 VELOCITY: Final = _gauge(
     "velocity_tokens_per_turn", TOKENS_A_TURN, "max", "Tokens added a turn, mean of the last 5 turns.", "velocity"
 )
 TURNS_UNTIL_RED: Final = _gauge(
     "turns_until_red", "{turn}", "min",
     "Forecast of the turns until red begins; 0 in red, +Inf when flat, absent when unknown.",
-    "turns_until_red_p10", "turns_until_red", "turns_until_red_p90", by="bound",
+    "turns_until_red_p10", "turns_until_red", "turns_until_red_p90", by=("bound",),
 )  # fmt: skip
 BURN_RATE: Final = _gauge(
     "burn_rate_tokens_per_turn", TOKENS_A_TURN, "max", "Tokens added a turn, mean of the last 20 turns.",
@@ -163,7 +133,7 @@ TURNS_UNTIL_EXHAUSTED: Final = _gauge(
 )  # fmt: skip
 BUDGET_UTILIZATION: Final = _gauge(
     "budget_utilization_ratio", "1", "weighted_mean", "Used over budgeted tokens of a component; may exceed 1.",
-    "budget_utilization", by="component",
+    "budget_utilization", by=("component",),
 )  # fmt: skip
 TOOL_RESULT: Final = _gauge(
     "tool_result_ratio", "1", "max", "Share of the used tokens that is tool results, 0 to 1.",
@@ -190,7 +160,7 @@ COMPRESSION_RATIO: Final = _gauge(
 FIDELITY: Final = _gauge(
     "fidelity_ratio", "1", "min",
     "Decision-critical information still visible after the last compression, 0 to 1.", "score",
-    by="method", source="fidelity.evaluated",
+    by=("method",), source="fidelity.evaluated",
 )  # fmt: skip
 ESTIMATE_ERROR: Final = _gauge(
     "estimate_error_ratio", "1", "max_abs",
@@ -202,29 +172,29 @@ CACHE_HIT: Final = _gauge(
 )  # fmt: skip
 ALERTS_FIRING: Final = _gauge(
     "alerts_firing", "{alert}", "sum", "Live sessions in which the alert fires.",
-    "alert", "severity", by="alert,severity", source="alert.fired",
+    "alert", "severity", by=("alert", "severity"), source="alert.fired",
 )  # fmt: skip
 
 TURNS: Final = _counter("turns", "{turn}", "Model calls that came back.", "turn.ended")
 ADDED_TOKENS: Final = _counter(
     "added_tokens", TOKENS, "Tokens that entered the window, before any reduction.",
-    MEASURED, "added_by_component", by="component",
+    MEASURED, "added_by_component", by=("component",),
 )  # fmt: skip
 CARRIED_TOKENS: Final = _counter(
     "carried_tokens", TOKENS, "Tokens sent again with each call, by what they are still worth.",
-    MEASURED, "used_tokens", "stale_tokens", "duplicate_tokens", by="state",
+    MEASURED, "used_tokens", "stale_tokens", "duplicate_tokens", by=("state",),
 )  # fmt: skip
 EVICTED_BLOCKS: Final = _counter(
     "evicted_blocks", "{block}", "Blocks taken out of the window.", "blocks.evicted", "blocks",
-    by="policy,content_type",
+    by=("policy", "content_type"),
 )  # fmt: skip
 EVICTED_TOKENS: Final = _counter(
     "evicted_tokens", TOKENS, "Tokens of the blocks taken out of the window, placeholders not subtracted.",
-    "blocks.evicted", "blocks", by="policy,content_type",
+    "blocks.evicted", "blocks", by=("policy", "content_type"),
 )  # fmt: skip
 COMPRESSIONS: Final = _counter(
     "compressions", "{compression}", "Attempts to replace content by less content.",
-    "content.compressed", "strategy", "outcome", by="strategy,outcome",
+    "content.compressed", "strategy", "outcome", by=("strategy", "outcome"),
 )  # fmt: skip
 COMPRESSION_INPUT: Final = _counter(
     "compression_input_tokens", TOKENS, "Tokens of the content that accepted compressions replaced.",
@@ -236,29 +206,35 @@ COMPRESSION_OUTPUT: Final = _counter(
 )  # fmt: skip
 REGRETS: Final = _counter(
     "regrets", "{block}", "Blocks that had left and were needed again within 20 turns.",
-    "content.regretted", "cause", by="cause",
+    "content.regretted", "cause", by=("cause",),
 )  # fmt: skip
 ZONE_TRANSITIONS: Final = _counter(
-    "zone_transitions", "{transition}", "Changes of zone.", "zone.changed", "from_zone", "to_zone", by="from,to"
+    "zone_transitions",
+    "{transition}",
+    "Changes of zone.",
+    "zone.changed",
+    "from_zone",
+    "to_zone",
+    by=("from", "to"),
 )
 VELOCITY_SPIKES: Final = _counter(
     "velocity_spikes", "{turn}", "Turns that added far more than the turns before them.", "velocity.spiked"
 )
 BUDGET_EVENTS: Final = _counter(
     "budget_events", "{event}", "A component passed its soft limit, or was kept from passing its hard limit.",
-    "budget.warned", "component", by="component,outcome",
+    "budget.warned", "component", by=("component", "outcome"),
 )  # fmt: skip
 OVERFLOWS: Final = _counter(
     "overflows", "{overflow}", "Windows that did not fit, or would not have, by what was done.",
-    "overflow.detected", "outcome", by="outcome",
+    "overflow.detected", "outcome", by=("outcome",),
 )  # fmt: skip
 CHECKPOINTS: Final = _counter(
-    "checkpoints", "{checkpoint}", "Checkpoints saved, loaded or rejected.", "checkpoint.saved", by="outcome"
+    "checkpoints", "{checkpoint}", "Checkpoints saved, loaded or rejected.", "checkpoint.saved", by=("outcome",)
 )
 MODEL_TOKENS: Final = _counter(
     "model_tokens", TOKENS,
     "Billed tokens as the provider reported them: input is uncached, reasoning is part of output.",
-    "turn.ended", "usage", by="type",
+    "turn.ended", "usage", by=("type",),
 )  # fmt: skip
 COST: Final = _counter(
     "cost_dollars", "{USD}", "Price of the model calls, those of compressions included, in US dollars.",
@@ -266,7 +242,7 @@ COST: Final = _counter(
 )  # fmt: skip
 ALERT_TRANSITIONS: Final = _counter(
     "alert_transitions", "{transition}", "Alerts that began or ceased to fire.",
-    "alert.fired", "alert", "severity", by="alert,severity,state",
+    "alert.fired", "alert", "severity", by=("alert", "severity", "state"),
 )  # fmt: skip
 
 TURN_UTILIZATION: Final = _metric(
@@ -277,24 +253,24 @@ TURN_UTILIZATION: Final = _metric(
 )  # fmt: skip
 BLOCK_TOKENS: Final = _metric(
     "block_tokens", "histogram", TOKENS, "Size of the blocks that entered the window.",
-    source="block.added", fields=("block",), labels=("content_type",),
+    source="block.added", fields=("block",), by=("content_type",),
     buckets=(10, 50, 200, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000),
     buckets_reason="a placeholder is at most 50, results are summarised above 500 and cut at 2,500 or 25,000",
 )  # fmt: skip
 COMPRESSION_SECONDS: Final = _metric(
     "compression_seconds", "histogram", "s", "Duration of a compression.",
-    source="content.compressed", fields=("duration_seconds",), labels=("strategy",),
+    source="content.compressed", fields=("duration_seconds",), by=("strategy",),
     buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60),
     buckets_reason="extractive takes milliseconds, a model call seconds and times out at 60",
 )  # fmt: skip
 
 SESSION_UTILIZATION: Final = _metric(
     "session_utilization_ratio", "gauge", "1", "Used over limit of one session, 0 to 1.",
-    source=MEASURED, fields=("utilization",), labels=("session",), aggregate="max", opt_in=True,
+    source=MEASURED, fields=("utilization",), by=("session",), aggregate="max", opt_in=True,
 )  # fmt: skip
 SESSION_USED_TOKENS: Final = _metric(
     "session_used_tokens", "gauge", TOKENS, "What the next call of one session would send.",
-    source=MEASURED, fields=("used_tokens",), labels=("session",), aggregate="max", opt_in=True,
+    source=MEASURED, fields=("used_tokens",), by=("session",), aggregate="max", opt_in=True,
 )  # fmt: skip
 
 TOKEN_USAGE: Final = Metric(
@@ -362,3 +338,18 @@ OWN_METRICS: Final = (
 
 ALL_METRICS: Final = (*SESSION_METRICS, *OWN_METRICS)
 BY_NAME: Final = {metric.name: metric for metric in ALL_METRICS}
+
+
+_HEADER = "| metric | kind | unit | labels | over sessions | meaning |\n| --- | --- | --- | --- | --- | --- |"
+
+
+def markdown_table() -> str:
+    """One row for each metric that Prometheus gets; ends without a line break."""
+    return "\n".join([_HEADER, *(_row(metric) for metric in ALL_METRICS if metric.prometheus)])
+
+
+def _row(metric: Metric) -> str:
+    labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
+    over = (metric.aggregate or "").replace("_", " ") or ("sum" if metric.kind != "gauge" else "")
+    cells = (f"`{metric.name}`", metric.kind, f"`{metric.unit}`", labels, over, metric.help)
+    return "| " + " | ".join(cells) + " |"

@@ -1,10 +1,22 @@
-"""Metrics with their values at one moment: what every exporter turns into its own format."""
+"""Families: metrics with their values at one moment, in the form that every exporter reads."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+import math
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple, Protocol
 
-from windowpane.metrics.metric import Metric
+import numpy as np
+from numpy.typing import NDArray
+
+from windowpane.metrics import catalog, gauges
+from windowpane.metrics.catalog import Metric
+from windowpane.metrics.counters import Column, LabeledRow, Row
+from windowpane.metrics.gauges import AggregatedGauges, LiveSessions
+from windowpane.metrics.labels import LABELS
+
+SESSION_ID_CHARACTERS: Final = 128
 
 
 class Point(NamedTuple):
@@ -20,13 +32,13 @@ class HistogramPoint(NamedTuple):
 
     labels: tuple[str, ...]
     counts: tuple[int, ...]
-    """Observations in each bucket, not cumulative; the last is above every bound."""
+    """Observations in each bucket, not cumulative; the last bucket is above every bound."""
     total: float
     """Sum of the observations."""
 
 
 class Family(NamedTuple):
-    """A metric and its series; only the kind of points that the metric's kind calls for is filled."""
+    """A metric and its series: *histograms* for a histogram, *points* for the other kinds."""
 
     metric: Metric
     points: list[Point]
@@ -34,8 +46,104 @@ class Family(NamedTuple):
 
 
 class FamilySource(Protocol):
-    """Something that can say its metrics now."""
+    """A provider of families."""
 
     def collect(self) -> list[Family]:
-        """Every metric that has a value."""
+        """Return every metric with a value."""
         ...
+
+
+def session_families(
+    live: LiveSessions, rows: Sequence[LabeledRow], columns: Sequence[Column], *, top_sessions: int = 0
+) -> list[Family]:
+    """Return every session metric with a value, in the catalog's order."""
+    aggregated = gauges.aggregate(live)
+    families = {metric.name: Family(metric, [], []) for metric in catalog.SESSION_METRICS}
+    _add_gauges(families, aggregated, rows)
+    _add_zones(families[catalog.SESSIONS.name], aggregated, rows)
+    _add_firing(families[catalog.ALERTS_FIRING.name], aggregated, rows, columns)
+    if top_sessions > 0:
+        _add_sessions(families, live, rows, top_sessions)
+    labeled = [((agent, model), row) for agent, model, row in rows]
+    for column in columns:
+        add_series(families[column.metric.name], column, labeled)
+    return [family for family in families.values() if family.points or family.histograms]
+
+
+def add_series(family: Family, column: Column, rows: Iterable[tuple[tuple[str, ...], Row]]) -> None:
+    """Append the series of *column* to *family*, one for each (labels, row) that has it."""
+    metric, labels, start, width = column
+    for identity, row in rows:
+        if start >= len(row) or (value := row[start]) is None:
+            continue
+        if metric.kind == "histogram":
+            *counts, total = row[start : start + width]
+            family.histograms.append(HistogramPoint((*identity, *labels), tuple(counts), total))  # type: ignore[arg-type]
+        else:
+            family.points.append(Point((*identity, *labels), value))
+
+
+def _add_gauges(families: dict[str, Family], aggregated: AggregatedGauges, rows: Sequence[LabeledRow]) -> None:
+    groups = aggregated.groups.tolist()
+    for (metric, labels), values in zip(gauges.GAUGE_COLUMNS, aggregated.values.tolist(), strict=True):
+        if metric.opt_in:
+            continue
+        points = families[metric.name].points
+        for group, value in zip(groups, values, strict=True):
+            if value == value:  # noqa: PLR0124  # only NaN, the absent value, differs from itself
+                agent, model, _ = rows[group]
+                points.append(Point((agent, model, *labels), value))
+
+
+def _add_zones(family: Family, aggregated: AggregatedGauges, rows: Sequence[LabeledRow]) -> None:
+    zones = LABELS["zone"].values
+    for group, counts in zip(aggregated.groups.tolist(), aggregated.zones.tolist(), strict=True):
+        agent, model, _ = rows[group]
+        family.points.extend(
+            Point((agent, model, zone), count) for zone, count in zip(zones, counts, strict=True)
+        )
+
+
+def _add_firing(
+    family: Family, aggregated: AggregatedGauges, rows: Sequence[LabeledRow], columns: Sequence[Column]
+) -> None:
+    """Append one series for each alert that the label set knows, at 0 while it does not fire."""
+    none: NDArray[np.int64] = np.zeros(len(aggregated.groups), dtype=np.int64)
+    for column in columns:
+        if column.metric is not catalog.ALERT_TRANSITIONS or column.labels[2] != "firing":
+            continue
+        alert, severity, _ = column.labels
+        counts = aggregated.firing.get((alert, severity), none)
+        for group, count in zip(aggregated.groups.tolist(), counts.tolist(), strict=True):
+            agent, model, row = rows[group]
+            # A session that changes its model takes a firing alert along.
+            if count or (column.start < len(row) and row[column.start] is not None):
+                family.points.append(Point((agent, model, alert, severity), count))
+
+
+def _add_sessions(families: dict[str, Family], live: LiveSessions, rows: Sequence[LabeledRow], top: int) -> None:
+    """Append the fullest live sessions one by one; sessions of unknown limit follow, largest first."""
+    utilization = live.values[gauges.UTILIZATION_COLUMN]
+    used = live.values[gauges.USED_COLUMN]
+    order = np.lexsort((-np.nan_to_num(used), -np.nan_to_num(utilization, nan=-1.0)))
+    for position in order[:top].tolist():
+        agent, model, _ = rows[int(live.group[position])]
+        labels = (agent, model, session_label(live.ids[position]))
+        for metric, value in (
+            (catalog.SESSION_UTILIZATION, float(utilization[position])),
+            (catalog.SESSION_USED_TOKENS, float(used[position])),
+        ):
+            if not math.isnan(value):
+                families[metric.name].points.append(Point(labels, value))
+
+
+def session_label(session_id: str) -> str:
+    """Return the id as a label: unchanged if it is short and printable, else its printable part and a digest.
+
+    Ids come from outside, and one that is not valid Unicode would fail every scrape.
+    """
+    printable = "".join(char if char.isprintable() else "?" for char in session_id[:SESSION_ID_CHARACTERS])
+    if printable == session_id:
+        return printable
+    digest = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{printable[: SESSION_ID_CHARACTERS - len(digest) - 1]}~{digest}"

@@ -1,8 +1,8 @@
 """The metric fold: events in, every metric of the catalog out.
 
-Constant work and memory a session: counters and histogram buckets are rows of numbers by (agent, model), gauges
-sit in slots that a session gives back when it ends. The fold runs on the pipeline's worker, scrapes on other
-threads; one lock guards both, held for one batch of events or for the copy a scrape begins with.
+Constant work and memory per session: counters and histogram buckets are rows of numbers by (agent, model), gauges
+are in slots that a session releases when it ends. The fold runs on the pipeline's worker, scrapes on other
+threads; one lock guards both, held for one batch of events or for the copy at the start of a scrape.
 """
 
 from __future__ import annotations
@@ -27,26 +27,25 @@ from windowpane.core.events import (
     TurnStarted,
 )
 from windowpane.core.limits import LIVE_SECONDS
-from windowpane.metrics import persisted, reading, sessions
-from windowpane.metrics.families import Family
-from windowpane.metrics.labels import LabelPolicy
-from windowpane.metrics.metric import OTHER
-from windowpane.metrics.persisted import LabelSet
-from windowpane.metrics.series import Row, SeriesTable
-from windowpane.metrics.tallies import COUNTED, Tallies
+from windowpane.core.protocols import Clock
+from windowpane.metrics import counters, gauges
+from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
+from windowpane.metrics.families import Family, session_families
+from windowpane.metrics.labels import OTHER, LabelPolicy
+from windowpane.metrics.reducer import EventReducer
 
 MAXIMUM_SESSIONS: Final = 20_000
 MAXIMUM_LABEL_SETS: Final = 2_000
-"""Distinct (agent, model) before the rest share (`other`, `other`)."""
-_REMEMBERED_NAMES: Final = 1_000
-"""Raw (agent, model) pairs whose labels are kept ready; names come from outside and may be long and many."""
+"""Distinct (agent, model) pairs before the rest share (`other`, `other`)."""
+_CACHED_NAMES: Final = 1_000
+"""Raw (agent, model) pairs with cached labels; names come from outside and may be long and many."""
 
 AsOf = Literal["now", "last"]
-"""Whether sessions are judged live by the reader's clock, or each session's last event is taken as now."""
+"""`now`: only sessions that are live by the reader's clock; `last`: every session that has not ended."""
 
 
 class AlertKey(NamedTuple):
-    """An alert that can fire, and how bad it is."""
+    """An alert that can fire, with its severity."""
 
     alert: str
     severity: str
@@ -55,8 +54,8 @@ class AlertKey(NamedTuple):
 class MetricState:
     """Folds events into metrics. Thread-safe; it is an `EventSink`.
 
-    *labels* decides how agents and models become labels. *alerts* and *policies* name what can occur, so that
-    their counters start at zero.
+    *labels* maps agents and models to labels. *alerts* and *policies* name what can occur, so that their counters
+    start at zero.
     """
 
     def __init__(
@@ -72,22 +71,22 @@ class MetricState:
         self._maximum_label_sets = maximum_label_sets
         self._lock = threading.Lock()
         self._table = SeriesTable()
-        self._tallies = Tallies(self._table)
-        self._tallies.start_at_zero(self._table, alerts=alerts, policies=policies)
-        self._rows: list[LabelSet] = []
+        self._reducer = EventReducer(self._table, alerts=alerts, policies=policies)
+        self._rows: list[LabeledRow] = []
         self._groups: dict[tuple[str, str], int] = {}
-        self._named: dict[tuple[str, str], int] = {}
-        self._sessions = sessions.SessionGauges(maximum_sessions)
+        """(agent, model) as labels to the index of their row."""
+        self._cached_groups: dict[tuple[str, str], int] = {}
+        """The same for raw names."""
+        self._sessions = gauges.SessionGauges(maximum_sessions)
+        self._count_by_event = self._reducer.by_event
         self._last_event_at: float | None = None
         self._context: EventContext | None = None
         self._group = 0
         self._row: Row = []
         self._slot: int | None = None
 
-    # -- folding ----------------------------------------------------------------------------------------------
-
     def apply(self, event: Event, *, counted: bool = True) -> None:
-        """Fold one event; *counted* False leaves counters and histograms alone (a repeated prefix)."""
+        """Fold one event; with *counted* False only into gauges (an event of a repeated prefix)."""
         with self._lock:
             self._apply(event, counted=counted)
 
@@ -101,8 +100,8 @@ class MetricState:
         context, _, at, data = event
         kind = type(data)
         if context is not self._context:
-            if kind in _DELIVERIES and (context.agent, context.model) not in self._named:
-                return  # told on behalf of another process, whose agent's series are not ours
+            if kind in _DELIVERIES and (context.agent, context.model) not in self._cached_groups:
+                return  # delivered for another process, whose agents have no series here
             self._enter(context)
         if self._slot is None and kind in _OPENING:
             self._slot = self._sessions.open(context.session_id, self._group)
@@ -112,16 +111,16 @@ class MetricState:
             if self._last_event_at is None or at > self._last_event_at:
                 self._last_event_at = at
         if counted:
-            count = COUNTED.get(kind)
+            count = self._count_by_event.get(kind)
             if count is not None:
-                count(self._tallies, self._row, data)
+                count(self._row, data)
         if self._slot is not None:
             set_gauges = _GAUGES.get(kind)
             if set_gauges is not None:
                 set_gauges(self, self._slot, data)
 
     def _enter(self, context: EventContext) -> None:
-        """The following events belong to this turn."""
+        """Look up row and slot once for the events of a turn."""
         self._group = self._group_of(context.agent, context.model)
         self._row = self._rows[self._group].row
         self._slot = self._sessions.slot(context.session_id)
@@ -130,12 +129,12 @@ class MetricState:
         self._context = context
 
     def _group_of(self, agent: str, model: str) -> int:
-        group = self._named.get((agent, model))
+        group = self._cached_groups.get((agent, model))
         if group is None:
             group = self._label_set(self._labels.agent(agent), self._labels.model(model))
-            if len(self._named) >= _REMEMBERED_NAMES:
-                self._named.clear()
-            self._named[agent, model] = group
+            if len(self._cached_groups) >= _CACHED_NAMES:
+                self._cached_groups.clear()
+            self._cached_groups[agent, model] = group
         return group
 
     def _label_set(self, agent: str, model: str) -> int:
@@ -144,14 +143,12 @@ class MetricState:
             if len(self._groups) >= self._maximum_label_sets and (agent, model) != (OTHER, OTHER):
                 return self._label_set(OTHER, OTHER)
             group = self._groups[agent, model] = len(self._rows)
-            self._rows.append(LabelSet(agent, model, self._table.row()))
+            self._rows.append(LabeledRow(agent, model, self._table.new_row()))
         return group
 
-    # -- gauges that events carry -----------------------------------------------------------------------------
-
     def _start(self, slot: int, _data: SessionStarted) -> None:
-        # A recording whose past changed is told again from its start; what the old telling left must not stay.
-        self._sessions.forget(slot)
+        # A recording whose past changed is imported again from its start: gauges of the old revision are cleared.
+        self._sessions.clear(slot)
 
     def _measure(self, slot: int, data: PressureMeasured) -> None:
         self._sessions.measure(slot, data)
@@ -159,82 +156,91 @@ class MetricState:
     def _compressed(self, slot: int, data: ContentCompressed) -> None:
         ratio = data.ratio
         if ratio is not None:
-            self._sessions.set(slot, sessions.RATIO_COLUMN, ratio)
+            self._sessions.set(slot, gauges.RATIO_COLUMN, ratio)
 
     def _evaluated(self, slot: int, data: FidelityEvaluated) -> None:
-        column = sessions.FIDELITY_COLUMNS.get(data.method)
+        column = gauges.FIDELITY_COLUMNS.get(data.method)
         if column is not None and data.score is not None:
             self._sessions.set(slot, column, data.score)
 
-    def _fired(self, slot: int, data: AlertFired) -> None:
-        self._mark(slot, data.alert, data.severity, firing=True)
+    def _alert_fired(self, slot: int, data: AlertFired) -> None:
+        self._set_firing(slot, data.alert, data.severity, firing=True)
 
-    def _resolved(self, slot: int, data: AlertResolved) -> None:
-        self._mark(slot, data.alert, data.severity, firing=False)
+    def _alert_resolved(self, slot: int, data: AlertResolved) -> None:
+        self._set_firing(slot, data.alert, data.severity, firing=False)
 
-    def _mark(self, slot: int, alert: str, severity: str, *, firing: bool) -> None:
-        self._tallies.alert_seen(self._row, alert, severity)
-        self._sessions.fire(slot, self._tallies.alert_labels(alert, severity), firing=firing)
+    def _set_firing(self, slot: int, alert: str, severity: str, *, firing: bool) -> None:
+        self._sessions.set_firing(slot, self._reducer.declare_alert(self._row, alert, severity), firing=firing)
 
     def _end(self, slot: int, _data: SessionEnded) -> None:
-        self._sessions.close_slot(slot)
+        self._sessions.release(slot)
         self._slot = None
 
-    # -- reading ----------------------------------------------------------------------------------------------
-
     def collect(self, *, now: float, as_of: AsOf = "now", top_sessions: int = 0) -> list[Family]:
-        """Every metric that has a value: gauges of live sessions, counters and histograms of all.
+        """Return every metric with a value: gauges of live sessions, counters and histograms of all.
 
         *top_sessions* adds the gauges with a `session` label for that many sessions, fullest first.
         """
         since = now - LIVE_SECONDS if as_of == "now" else None
         with self._lock:
             live = self._sessions.live(since=since, with_ids=top_sessions > 0)
-            rows = [LabelSet(agent, model, row.copy()) for agent, model, row in self._rows]
+            rows = [LabeledRow(agent, model, row.copy()) for agent, model, row in self._rows]
             columns = tuple(self._table.columns)
-        return reading.families(live, rows, columns, top_sessions=top_sessions)
+        return session_families(live, rows, columns, top_sessions=top_sessions)
 
     @property
     def last_event_at(self) -> float | None:
-        """Time of the newest event seen; None before the first that has one."""
+        """Time of the newest event; None before the first event with a time."""
         return self._last_event_at
 
     @property
     def open_sessions(self) -> int:
-        """Sessions that have begun and not ended, live or not."""
+        """Number of sessions that have started and not ended, live or not."""
         return len(self._sessions)
 
-    # -- persistence ------------------------------------------------------------------------------------------
-
     def dump(self) -> bytes:
-        """Counters and histograms as bytes; gauges belong to live sessions and are not kept."""
+        """Serialize counters and histograms; gauges belong to live sessions and are not persisted."""
         with self._lock:
-            return persisted.dump(self._table, self._rows)
+            return counters.dump(self._table, self._rows)
 
     def load(self, raw: bytes) -> None:
-        """Add a dump to what is counted here. Raises `StoreError` where it is damaged, and then adds nothing."""
+        """Add a dump to the counters. Raises `StoreError` for a damaged dump, and then adds nothing."""
         checked = SeriesTable()
-        persisted.restore(raw, checked, lambda _agent, _model: checked.row())
+        counters.restore(raw, checked, lambda _agent, _model: checked.new_row())
         with self._lock:
-            persisted.restore(raw, self._table, self._restored_row)
+            counters.restore(raw, self._table, self._restored_row)
 
     def _restored_row(self, agent: str, model: str) -> Row:
         return self._rows[self._label_set(self._labels.agent(agent), model)].row
 
 
 _DELIVERIES: Final = frozenset({NotificationDelivered, NotificationFailed})
-"""What became of messages; whichever process shares the outbox delivers them."""
+"""Results of notifications; any process that shares the outbox may deliver them."""
 
 _OPENING: Final = frozenset({SessionStarted, TurnStarted, BlockAdded, PressureMeasured})
-"""What shows that a session goes on; a late judgement or alert does not bring an ended one back."""
+"""Events that open a session's slot; a late evaluation or alert does not reopen an ended session."""
 
 _GAUGES: Final[dict[type, Callable[[MetricState, int, Any], None]]] = {
     SessionStarted: MetricState._start,
     PressureMeasured: MetricState._measure,
     ContentCompressed: MetricState._compressed,
     FidelityEvaluated: MetricState._evaluated,
-    AlertFired: MetricState._fired,
-    AlertResolved: MetricState._resolved,
+    AlertFired: MetricState._alert_fired,
+    AlertResolved: MetricState._alert_resolved,
     SessionEnded: MetricState._end,
 }
-"""Every payload that sets a gauge of a session that has not ended."""
+"""Type of a payload to the method that sets the gauges of a session that has not ended."""
+
+
+class StateSource:
+    """A `FamilySource` over a fold's current state."""
+
+    def __init__(self, state: MetricState, *, clock: Clock, as_of: AsOf = "now", top_sessions: int = 0) -> None:
+        self._state = state
+        self._clock = clock
+        self._as_of = as_of
+        self._top_sessions = top_sessions
+
+    def collect(self) -> list[Family]:
+        """Return every session metric with a value now."""
+        return self._state.collect(now=self._clock(), as_of=self._as_of, top_sessions=self._top_sessions)

@@ -1,4 +1,4 @@
-"""What the exporter knows about itself: the only numbers that are not a fold over events.
+"""Metrics about the exporter: the only values that are not folded from events.
 
 Recorded where things happen (a hook, the writer, a notifier) and read by a scrape; one short lock guards both.
 Nothing here can fail or grow: names are bounded like every other label.
@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 from windowpane.core.protocols import Clock
 from windowpane.metrics import catalog
-from windowpane.metrics.families import Family, HistogramPoint, Point
-from windowpane.metrics.series import Row, SeriesTable, Tally
+from windowpane.metrics.counters import Instrument, Row, SeriesTable
+from windowpane.metrics.families import Family, Point, add_series
 
 
 class Drop(NamedTuple):
-    """Where and why an event can be dropped."""
+    """A sink and a reason for which it can miss events."""
 
     sink: str
     reason: str
@@ -39,7 +39,7 @@ KNOWN_DROPS: Final = (
 class InternalMetrics:
     """Records the `windowpane_*` metrics. Thread-safe; a `FamilySource`.
 
-    *last_event_at* and *queue_events* are asked when read; None means there is none.
+    *last_event_at* and *queue_events* are called at each collection; None means that there is no value.
     """
 
     def __init__(
@@ -55,39 +55,44 @@ class InternalMetrics:
         self._last_event_at = last_event_at
         self._queue_events = queue_events
         self._identity = (version, platform.python_version())
-        self._lock = threading.RLock()  # a signal handler may interrupt and count too
+        self._initial_drops = tuple(drops)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start over at zero, as a forked child does; a lock held by the parent's threads is replaced."""
+        self._lock = threading.RLock()  # reentrant: a signal handler may interrupt and count too
         self._table = SeriesTable()
         self._row: Row = []
-        self._hooks = Tally(self._table, catalog.HOOK_SECONDS)
-        self._writes = Tally(self._table, catalog.STORE_WRITE_SECONDS)
-        self._drops = Tally(self._table, catalog.DROPPED_EVENTS)
-        self._notifications = Tally(self._table, catalog.NOTIFICATIONS)
+        self._hooks = Instrument(self._table, catalog.HOOK_SECONDS)
+        self._writes = Instrument(self._table, catalog.STORE_WRITE_SECONDS)
+        self._drops = Instrument(self._table, catalog.DROPPED_EVENTS)
+        self._notifications = Instrument(self._table, catalog.NOTIFICATIONS)
         self._writes.touch(self._row)
-        for drop in drops:
+        for drop in self._initial_drops:
             self._drops.touch(self._row, drop)
 
-    def hook(self, name: str, seconds: float) -> None:
-        """A hook kept the agent waiting for *seconds*."""
+    def record_hook(self, hook: str, seconds: float) -> None:
+        """Record how long *hook* kept the agent waiting."""
         with self._lock:
-            self._hooks.observe(self._row, seconds, (name,))
+            self._hooks.observe(self._row, seconds, (hook,))
 
-    def store_write(self, seconds: float) -> None:
-        """The store took *seconds* for a batch."""
+    def record_store_write(self, seconds: float) -> None:
+        """Record how long the store took for one batch."""
         with self._lock:
             self._writes.observe(self._row, seconds)
 
-    def dropped(self, sink: str, reason: str, *, events: int = 1) -> None:
-        """*events* did not reach *sink*."""
+    def record_drop(self, sink: str, reason: str, events: int = 1) -> None:
+        """Count *events* that did not reach *sink*."""
         with self._lock:
             self._drops.add(self._row, events, (sink, reason))
 
-    def notified(self, channel: str, outcome: str) -> None:
-        """A message went out by *channel*, or failed to; *outcome* is `delivered` or `failed`."""
+    def record_notification(self, channel: str, outcome: str) -> None:
+        """Count a notification sent by *channel*; *outcome* is `delivered`, `retried` or `failed`."""
         with self._lock:
             self._notifications.add(self._row, 1, (channel, outcome))
 
     def dropped_events(self) -> int:
-        """Events dropped so far, everywhere."""
+        """Return the number of events dropped so far, over all sinks."""
         return sum(
             int(point.value)
             for family in self._recorded()
@@ -96,7 +101,7 @@ class InternalMetrics:
         )
 
     def collect(self) -> list[Family]:
-        """Every metric about the exporter that has a value."""
+        """Return every metric about the exporter with a value."""
         families = self._recorded()
         queued = self._queue_events() if self._queue_events is not None else None
         if queued is not None:
@@ -111,14 +116,8 @@ class InternalMetrics:
     def _recorded(self) -> list[Family]:
         with self._lock:
             row, columns = self._row.copy(), tuple(self._table.columns)
-        found: dict[str, Family] = {}
-        for metric, labels, start, width in columns:
-            if start >= len(row) or (value := row[start]) is None:
-                continue
-            family = found.setdefault(metric.name, Family(metric, [], []))
-            if metric.kind == "histogram":
-                *counts, total = row[start : start + width]
-                family.histograms.append(HistogramPoint(labels, tuple(counts), total))  # type: ignore[arg-type]
-            else:
-                family.points.append(Point(labels, value))
-        return list(found.values())
+        families: dict[str, Family] = {}
+        for column in columns:
+            family = families.setdefault(column.metric.name, Family(column.metric, [], []))
+            add_series(family, column, [((), row)])
+        return [family for family in families.values() if family.points or family.histograms]

@@ -11,53 +11,37 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-from windowpane.core.protocols import Clock
+from windowpane.metrics.catalog import Metric
 from windowpane.metrics.families import Family, FamilySource
-from windowpane.metrics.fold import AsOf, MetricState
-from windowpane.metrics.metric import Metric
-
-
-class StateSource:
-    """A `FamilySource` over the fold's state at the time of asking."""
-
-    def __init__(self, state: MetricState, *, clock: Clock, as_of: AsOf = "now", top_sessions: int = 0) -> None:
-        self._state = state
-        self._clock = clock
-        self._as_of = as_of
-        self._top_sessions = top_sessions
-
-    def collect(self) -> list[Family]:
-        """Every session metric that has a value."""
-        return self._state.collect(now=self._clock(), as_of=self._as_of, top_sessions=self._top_sessions)
 
 
 class PrometheusCollector(Collector):
-    """Gives the families of its sources to a registry; holds no values of its own."""
+    """Collects the families of its sources for a registry."""
 
     def __init__(self, *sources: FamilySource) -> None:
         self._sources = sources
 
     def collect(self) -> Iterator[PrometheusFamily]:
-        """Every metric that has a value, as Prometheus has it."""
+        """Yield every metric with a value that Prometheus exports."""
         for source in self._sources:
             for family in source.collect():
                 if family.metric.prometheus:
                     yield prometheus_family(family)
 
     def describe(self) -> Iterable[PrometheusFamily]:
-        """Nothing: names are settled by the catalog, and collecting on registration would be waste."""
+        """Return nothing: the catalog declares the names, and collecting on registration would be wasted work."""
         return ()
 
 
 def registry_of(*sources: FamilySource) -> CollectorRegistry:
-    """A registry of its own with one collector over *sources*; the process-wide one is left alone."""
+    """Return a new registry with one collector over *sources*; the process-wide registry is not touched."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(PrometheusCollector(*sources))
     return registry
 
 
 def prometheus_family(family: Family) -> PrometheusFamily:
-    """One family in the client library's terms."""
+    """Convert a family to the type of the client library."""
     metric = family.metric
     # The library adds `_total` to the name of a counter itself.
     name = metric.name.removesuffix("_total") if metric.kind == "counter" else metric.name

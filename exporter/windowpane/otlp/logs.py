@@ -1,8 +1,8 @@
-"""Events pushed as OTLP log records, from a thread of its own.
+"""Events pushed as OTLP log records on a separate thread.
 
 The pipeline's worker only puts events into a bounded queue; making records, encoding and sending happen here, in
-batches, so that a slow receiver holds up neither the store nor the metrics. What does not fit, and what the
-receiver does not take, is dropped and counted: the store has it all. Needs the `otel` extra.
+batches, so a slow receiver holds up neither the store nor the metrics. Events that do not fit the queue, or that
+the receiver rejects, are dropped and counted; the store still has them. Needs the `otel` extra.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_s
 
 from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import Clock
-from windowpane.core.version import package_version
+from windowpane.core.version import PACKAGE, package_version
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.otlp.records import attributes_of, body_of, name_of, severity_of
-from windowpane.otlp.target import SCOPE, process_resource
 
 QUEUE_EVENTS: Final = 20_000
 BATCH_EVENTS: Final = 500
-"""Records a request; at about 1 KB each that stays far below what receivers accept."""
+"""Records per request; at about 1 KB each far below the limit of receivers."""
 LINGER_SECONDS: Final = 1.0
-"""How long events wait for company."""
+"""How long the thread waits for more events before it sends."""
 
 CountDrops = Callable[[str, int], None]
 """Reason (`full`, `error` or `closed`) and number of events that were not sent."""
@@ -44,21 +43,21 @@ _log = logging.getLogger(__name__)
 
 
 class EventLogs:
-    """A sink that sends every event as a log record. One a process: a forked child makes its own."""
+    """A sink that sends every event as a log record; a forked child creates another."""
 
     def __init__(
         self,
         exporter: LogRecordExporter,
         *,
-        resource: Resource | None = None,
+        resource: Resource,
         count_drops: CountDrops | None = None,
         clock: Clock = time.time,
         queue_events: int = QUEUE_EVENTS,
         linger_seconds: float = LINGER_SECONDS,
     ) -> None:
         self._exporter = exporter
-        self._resource = resource or process_resource()
-        self._scope = InstrumentationScope(SCOPE, package_version())
+        self._resource = resource
+        self._scope = InstrumentationScope(PACKAGE, package_version())
         self._count_drops = count_drops
         self._clock = clock
         self._capacity = queue_events
@@ -72,16 +71,16 @@ class EventLogs:
         self._thread.start()
 
     def write(self, batch: Sequence[Event]) -> None:
-        """Queue a batch; never waits. What does not fit is dropped and counted."""
+        """Queue a batch; never waits. Events that do not fit are dropped and counted."""
         room = 0 if self._stop.is_set() else max(0, self._capacity - len(self._events))
         self._events.extend(batch[:room])
         if room < len(batch):
-            self._dropped("closed" if self._stop.is_set() else "full", len(batch) - room)
+            self._drop("closed" if self._stop.is_set() else "full", len(batch) - room)
         if len(self._events) >= BATCH_EVENTS:
             self._wake.set()
 
     def close(self, timeout_seconds: float = 5.0) -> None:
-        """Send what waits for at most *timeout_seconds*, then stop; what is left is counted as dropped."""
+        """Send pending events for at most *timeout_seconds*, then stop; the rest is counted as dropped."""
         self._deadline = time.monotonic() + timeout_seconds
         self._stop.set()
         self._wake.set()
@@ -89,11 +88,11 @@ class EventLogs:
         with self._boundary.contain("closing the exporter"):
             self._exporter.shutdown()  # type: ignore[no-untyped-call]  # ends a request in progress, too
         self._thread.join(1.0)
-        left, self._events = len(self._events), deque()
-        if left:
-            self._dropped("closed", left)
+        unsent, self._events = len(self._events), deque()
+        if unsent:
+            self._drop("closed", unsent)
 
-    def _dropped(self, reason: str, events: int) -> None:
+    def _drop(self, reason: str, events: int) -> None:
         self._boundary.warn(reason, "%d events were not sent as log records (%s)", events, reason)
         if self._count_drops is not None:
             self._count_drops(reason, events)
@@ -101,7 +100,7 @@ class EventLogs:
     def _run(self) -> None:
         stopping = False
         while not stopping:
-            stopping = self._stop.is_set()  # asked before sending: what came before the end is sent
+            stopping = self._stop.is_set()  # read before sending: events queued before the end are sent
             if not stopping:
                 self._wake.wait(self._linger)
                 self._wake.clear()
@@ -120,12 +119,12 @@ class EventLogs:
         with self._boundary.contain("sending log records"):
             sent = self._exporter.export(records) is LogRecordExportResult.SUCCESS
         if not sent:
-            self._dropped("error", len(records))
+            self._drop("error", len(records))
 
     def _records(self, batch: Sequence[Event]) -> list[ReadableLogRecord]:
         records = []
         for event in batch:
-            with self._boundary.contain("making a log record", failed=lambda: self._dropped("error", 1)):
+            with self._boundary.contain("making a log record", failed=lambda: self._drop("error", 1)):
                 records.append(ReadableLogRecord(self._record(event), self._resource, self._scope))
         return records
 
@@ -147,23 +146,23 @@ class EventLogs:
 def logs_exporter(
     url: str | None = None, *, headers: Mapping[str, str] | None = None, timeout_seconds: float = 10.0
 ) -> LogRecordExporter:
-    """OTLP over HTTP; *url* is the whole URL, else `OTEL_EXPORTER_OTLP_*` decides."""
+    """Return an exporter over OTLP/HTTP; *url* is the whole URL, by default from `OTEL_EXPORTER_OTLP_*`."""
     return OTLPLogExporter(
         endpoint=url, headers=dict(headers) if headers is not None else None, timeout=timeout_seconds
     )
 
 
 _NO_SPAN: Final = set_span_in_context(NonRecordingSpan(SpanContext(0, 0, is_remote=False)), Context())
-"""Says that there is none; without a context the record would take the span of the sending thread."""
+"""A context without a span; with no context the record would take the span of the sending thread."""
 
 
 def _span_of(context: EventContext) -> Context:
-    """The span a turn belongs to, as the SDK reads it from a context."""
+    """Return a context with the span of a turn, from which the SDK reads it."""
     if not context.trace_id or not context.span_id:
         return _NO_SPAN
     try:
         trace, span = int(context.trace_id, 16), int(context.span_id, 16)
-    except ValueError:  # a recording may have ids of another kind
+    except ValueError:  # a recording may have other kinds of ids
         return _NO_SPAN
     identity = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
     return set_span_in_context(NonRecordingSpan(identity), Context())

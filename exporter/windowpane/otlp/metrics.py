@@ -1,8 +1,8 @@
-"""The same metrics through OpenTelemetry, pushed as OTLP over HTTP.
+"""The metrics through OpenTelemetry, pushed as OTLP over HTTP.
 
-Counters and gauges are observable instruments over the sources that Prometheus reads too, all of one collection
-over one snapshot, so the numbers are the same. OpenTelemetry has no observable histogram; the buckets already
-live in the fold, and an exporter in between adds them to what the SDK collected. Needs the `otel` extra.
+Counters and gauges are observable instruments over the sources that Prometheus reads too, and each collection
+reads one snapshot, so the numbers are the same. OpenTelemetry has no observable histogram; the buckets exist in
+the fold, and an exporter in between adds them to the metrics that the SDK collected. Needs the `otel` extra.
 """
 
 from __future__ import annotations
@@ -28,58 +28,58 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.metrics.export import Metric as SdkMetric
 from opentelemetry.sdk.resources import Resource
 
+from windowpane.core.version import PACKAGE
 from windowpane.metrics import catalog
+from windowpane.metrics.catalog import Metric
 from windowpane.metrics.families import Family, FamilySource
-from windowpane.metrics.metric import Metric
-from windowpane.otlp.target import SCOPE, process_resource
 
 INTERVAL_SECONDS: Final = 60.0
 ATTRIBUTE_SETS: Final = 1_000_000
-"""The SDK drops attribute sets beyond 2,000 an instrument without a word; label sets are bounded in the fold."""
+"""The SDK silently drops attribute sets beyond 2,000 per instrument; label sets are bounded in the fold."""
 BATCH_POINTS: Final = 5_000
-"""Data points a request, which keeps requests far below what receivers accept."""
+"""Data points per request, far below the limit of receivers."""
 OPERATION: Final = "chat"
 UNKNOWN_PROVIDER: Final = "_OTHER"
-"""The conventions' word for a value they do not list."""
+"""Value of the GenAI conventions for a provider that they do not list."""
 
-_GENAI: Final = {"agent": "gen_ai.agent.name", "model": "gen_ai.request.model"}
+_GENAI_ATTRIBUTES: Final = {"agent": "gen_ai.agent.name", "model": "gen_ai.request.model"}
 _CUMULATIVE: Final[dict[type, AggregationTemporality]] = dict.fromkeys(
     (ObservableCounter, ObservableGauge, SdkHistogram), AggregationTemporality.CUMULATIVE
 )
 
 ProviderOf = Callable[[str], str]
-"""A model's label to its provider, as the GenAI conventions name providers."""
+"""Returns the GenAI conventions' name of a model's provider; empty if unknown."""
 
 
 def attribute_name(metric: Metric, label: str) -> str:
-    """The attribute that carries *label*: the GenAI conventions' where they have one, else in our namespace."""
+    """Return the attribute for *label*: that of the GenAI conventions if they define one, else ours."""
     if metric is catalog.TOKEN_USAGE and label == "type":
         return "gen_ai.token.type"
     namespace = metric.otel_name.partition(".")[0]
-    return _GENAI.get(label) or f"{namespace}.{label}"
+    return _GENAI_ATTRIBUTES.get(label) or f"{namespace}.{label}"
 
 
-class Snapshot:
-    """What the sources said at the beginning of one collection."""
+class FamilySnapshot:
+    """The families of all sources at the start of one collection."""
 
     def __init__(self, sources: Iterable[FamilySource]) -> None:
         self._sources = tuple(sources)
         self._families: dict[str, Family] = {}
 
-    def take(self) -> None:
-        """Ask the sources; if one fails, this collection is empty rather than stale."""
+    def refresh(self) -> None:
+        """Collect from the sources; if one fails, the collection is empty rather than stale."""
         self._families = {}
         self._families = {family.metric.name: family for source in self._sources for family in source.collect()}
 
     def family(self, metric: Metric) -> Family | None:
-        """The metric's values, or None when it has none."""
+        """Return the metric's family, or None if it has no value."""
         return self._families.get(metric.name)
 
 
 class OtelMetrics:
     """A meter provider over *sources* that pushes to *exporter* every *interval_seconds*.
 
-    *resource* says who sends; every process needs one of its own, or two of them would write the same series.
+    *resource* identifies the process; it must differ between processes, or two of them write the same series.
     """
 
     def __init__(
@@ -87,22 +87,20 @@ class OtelMetrics:
         *sources: FamilySource,
         exporter: MetricExporter,
         interval_seconds: float = INTERVAL_SECONDS,
-        resource: Resource | None = None,
+        resource: Resource,
         provider_of: ProviderOf | None = None,
     ) -> None:
-        self._snapshot = Snapshot(sources)
+        self._snapshot = FamilySnapshot(sources)
         self._reader = PeriodicExportingMetricReader(
             HistogramExporter(exporter, self._snapshot, provider_of=provider_of),
             export_interval_millis=interval_seconds * 1_000,
             cardinality_limits={ObservableCounter: ATTRIBUTE_SETS, ObservableGauge: ATTRIBUTE_SETS},
         )
-        self._provider = MeterProvider(
-            [self._reader], resource=resource or process_resource(), shutdown_on_exit=False
-        )
+        self._provider = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False)
         self._register()
 
     def flush(self, timeout_seconds: float = 10.0) -> bool:
-        """Collect and push now; False when it could not be done in time."""
+        """Collect and push now; False on timeout."""
         return self._provider.force_flush(timeout_millis=timeout_seconds * 1_000)
 
     def close(self, timeout_seconds: float = 10.0) -> None:
@@ -110,22 +108,22 @@ class OtelMetrics:
         self._provider.shutdown(timeout_millis=timeout_seconds * 1_000)
 
     def _register(self) -> None:
-        meter = self._provider.get_meter(SCOPE)
+        meter = self._provider.get_meter(PACKAGE)
         scalar = [metric for metric in catalog.ALL_METRICS if metric.kind != "histogram" and not metric.opt_in]
-        for place, metric in enumerate(scalar):
-            # The SDK calls back in the order of registration, so the first instrument begins a collection.
-            observe = self._callback(metric, begins=place == 0)
+        for index, metric in enumerate(scalar):
+            # The SDK calls back in the order of registration, so the first instrument refreshes the snapshot.
+            observe = self._callback(metric, refresh=index == 0)
             create = (
                 meter.create_observable_counter if metric.kind == "counter" else meter.create_observable_gauge
             )
             create(metric.otel_name, [observe], unit=metric.unit, description=metric.help)
 
-    def _callback(self, metric: Metric, *, begins: bool) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _callback(self, metric: Metric, *, refresh: bool) -> Callable[[CallbackOptions], Iterable[Observation]]:
         names = [attribute_name(metric, label) for label in metric.labels]
 
         def observe(_options: CallbackOptions) -> Iterable[Observation]:
-            if begins:
-                self._snapshot.take()
+            if refresh:
+                self._snapshot.refresh()
             family = self._snapshot.family(metric)
             if family is None:
                 return []
@@ -134,15 +132,12 @@ class OtelMetrics:
         return observe
 
 
-def otlp_exporter(
-    endpoint: str | None = None,
-    *,
-    headers: Mapping[str, str] | None = None,
-    timeout_seconds: float = 10.0,
+def metrics_exporter(
+    url: str | None = None, *, headers: Mapping[str, str] | None = None, timeout_seconds: float = 10.0
 ) -> MetricExporter:
-    """OTLP over HTTP, always cumulative; *endpoint* is the whole URL, else `OTEL_EXPORTER_OTLP_*` decides."""
+    """Return a cumulative OTLP/HTTP exporter; *url* is the whole URL, by default from `OTEL_EXPORTER_OTLP_*`."""
     return OTLPMetricExporter(
-        endpoint=endpoint,
+        endpoint=url,
         headers=dict(headers) if headers is not None else None,
         timeout=timeout_seconds,
         preferred_temporality=dict(_CUMULATIVE),
@@ -151,10 +146,10 @@ def otlp_exporter(
 
 
 class HistogramExporter(MetricExporter):
-    """Adds the snapshot's histograms to what the SDK collected, then hands everything on."""
+    """Adds the snapshot's histograms to the metrics that the SDK collected, then exports all of them."""
 
     def __init__(
-        self, inner: MetricExporter, snapshot: Snapshot, *, provider_of: ProviderOf | None = None
+        self, inner: MetricExporter, snapshot: FamilySnapshot, *, provider_of: ProviderOf | None = None
     ) -> None:
         super().__init__(
             preferred_temporality=inner._preferred_temporality,
@@ -177,11 +172,11 @@ class HistogramExporter(MetricExporter):
         return self._inner.export(_with(metrics_data, added), timeout_millis=timeout_millis, **kwargs)
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
-        """Pass on."""
+        """Flush the wrapped exporter."""
         return self._inner.force_flush(timeout_millis=timeout_millis)
 
     def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
-        """Pass on."""
+        """Shut down the wrapped exporter."""
         self._inner.shutdown(timeout_millis=timeout_millis, **kwargs)
 
     def _histogram(self, family: Family) -> SdkMetric:
@@ -189,14 +184,14 @@ class HistogramExporter(MetricExporter):
         names = [attribute_name(metric, label) for label in metric.labels]
         points = [
             HistogramDataPoint(
-                attributes={**dict(zip(names, values, strict=True)), **self._conventional(metric, values)},
+                attributes={**dict(zip(names, values, strict=True)), **self._genai_attributes(metric, values)},
                 start_time_unix_nano=self._started_ns,
                 time_unix_nano=now,
                 count=sum(counts),
                 sum=total,
                 bucket_counts=counts,
                 explicit_bounds=metric.buckets,
-                # Extremes are not kept: unset in OTLP, although the SDK's type wants numbers.
+                # Extremes are not recorded: unset in OTLP, although the SDK's type requires numbers.
                 min=None,  # type: ignore[arg-type]
                 max=None,  # type: ignore[arg-type]
             )
@@ -209,7 +204,7 @@ class HistogramExporter(MetricExporter):
             data=Histogram(points, AggregationTemporality.CUMULATIVE),
         )
 
-    def _conventional(self, metric: Metric, values: tuple[str, ...]) -> dict[str, str]:
+    def _genai_attributes(self, metric: Metric, values: tuple[str, ...]) -> dict[str, str]:
         if metric is not catalog.TOKEN_USAGE:
             return {}
         model = values[1]
@@ -218,7 +213,7 @@ class HistogramExporter(MetricExporter):
 
 
 def _with(data: MetricsData, added: list[SdkMetric]) -> MetricsData:
-    """*data* with more metrics in its only scope."""
+    """Return *data* with more metrics in its only scope."""
     (resource_metrics,) = data.resource_metrics
     (scope_metrics,) = resource_metrics.scope_metrics
     scope = replace(scope_metrics, metrics=[*scope_metrics.metrics, *added])

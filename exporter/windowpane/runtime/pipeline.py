@@ -1,9 +1,9 @@
-"""The queue between agents and sinks: putting never blocks, never raises and never waits for I/O.
+"""The queue between agents and sinks: `put` never blocks, never raises and never waits for I/O.
 
-Agents append lists of events to a deque; one daemon thread takes them out, has alerts judged, and hands them to
-every sink. There is no lock that a producer could wait for: deque operations are atomic, and the count of queued
-events may be off for a moment but mends itself whenever the queue is empty. So `put` also works in a signal
-handler that interrupted another `put`, and in a child process after a fork.
+Agents append lists of events to a deque; one daemon thread removes them, evaluates the alerts and writes them to
+every sink. A producer never waits for a lock: deque operations are atomic, and the count of queued events may be
+off for a moment but is corrected whenever the queue is empty. So `put` also works in a signal handler that
+interrupted another `put`, and in a child process after a fork.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.runtime.gaps import Gaps
-from windowpane.runtime.lanes import Lane
+from windowpane.runtime.sink_runner import DropReport, SinkRunner
 
 CAPACITY_EVENTS: Final = 100_000
 CHUNK_EVENTS: Final = 2_000
-"""Events handed to the sinks at once."""
+"""Events written to the sinks at once."""
 LINGER_SECONDS: Final = 0.1
-"""How long events wait for company, so that the worker seldom competes with the agent."""
+"""How long the worker waits for more events, so that it seldom competes with the agent."""
 CLOSE_SECONDS: Final = 5.0
 FORK_SECONDS: Final = 2.0
 """How long a fork waits for a write in progress: SQLite cannot be used in a child forked in the middle of one."""
@@ -42,8 +41,8 @@ _log = logging.getLogger("windowpane.runtime.pipeline")
 _pipelines: weakref.WeakSet[Pipeline] = weakref.WeakSet()
 
 
-class _Request:
-    """Someone waits until everything put so far is written."""
+class _FlushRequest:
+    """A caller waits until everything put so far is written; with *stop* the worker ends afterwards."""
 
     def __init__(self, *, stop: bool) -> None:
         self.stop = stop
@@ -51,7 +50,7 @@ class _Request:
 
 
 class Pipeline:
-    """A bounded queue with one worker. Share one between all agents of a process."""
+    """A bounded queue with one worker, shared by all agents of a process."""
 
     def __init__(
         self,
@@ -62,10 +61,10 @@ class Pipeline:
         linger_seconds: float = LINGER_SECONDS,
         count_drops: CountDrops | None = None,
     ) -> None:
-        self._lanes = [Lane(name, sink) for name, sink in sinks.items()]
+        self._runners = [SinkRunner(name, sink) for name, sink in sinks.items()]
         self._engine = engine
         self._capacity = capacity_events
-        self._urgent = min(capacity_events // 2, 2 * CHUNK_EVENTS)
+        self._urgent_events = min(capacity_events // 2, 2 * CHUNK_EVENTS)
         self._linger = linger_seconds
         self._count_drops = count_drops
         self._boundary = ErrorBoundary(_log)
@@ -77,63 +76,63 @@ class Pipeline:
         atexit.register(self.close)
 
     def _reset(self) -> None:
-        """An empty queue without a worker; in a forked child the parent's queue is not ours to write."""
+        """Start with an empty queue and no worker; a forked child leaves the parent's queue to the parent."""
         self._batches: deque[list[Event]] = deque()
-        self._signals: SimpleQueue[_Request | None] = SimpleQueue()
+        self._signals: SimpleQueue[_FlushRequest | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
-        """Guards against two workers."""
+        """Prevents two workers."""
         self._writing = threading.RLock()
         """Held by the worker while it writes, and by a thread that forks."""
         self._accepted = 0
-        self._taken = 0
-        self._signalled = False
-        self._urged = False
-        self._gaps = Gaps("queue_full")
+        self._removed = 0
+        self._signaled = False
+        self._urgency_signaled = False
+        self._dropped = DropReport("queue_full")
 
-    # -- the agent's side -------------------------------------------------------------------------------------
+    # -- called by agents -------------------------------------------------------------------------------------
 
     def put(self, batch: list[Event]) -> None:
-        """Queue a list of events, which is ours from here on; drop the whole list when there is no room."""
+        """Queue a list of events, which the caller must not change later; drop all of it if there is no room."""
         try:
             size = len(batch)
-            waiting = self._accepted - self._taken
+            waiting = self._accepted - self._removed
             if waiting + size > self._capacity or self._closed:
                 self._drop(batch, size)
                 return
-            if self._gaps and batch:
-                batch = [*self._gaps.tell(batch[0].context.stream_id), *batch]
+            if self._dropped and batch:
+                batch = [*self._dropped.take(batch[0].context.stream_id), *batch]
             self._batches.append(batch)
             self._accepted += len(batch)
-            if not self._signalled:
-                self._signalled = True
+            if not self._signaled:
+                self._signaled = True
                 self._wake()
-            elif waiting > self._urgent and not self._urged:
-                self._urged = True
+            elif waiting > self._urgent_events and not self._urgency_signaled:
+                self._urgency_signaled = True
                 self._signals.put(None)
-        except Exception as error:  # noqa: BLE001  # nothing of ours may reach the agent
+        except Exception as error:  # noqa: BLE001  # no exception may reach the agent
             self._boundary.log_failure("queueing events", error)
 
     @property
     def queued_events(self) -> int:
-        """Events that wait to be written, about."""
-        return max(0, self._accepted - self._taken)
+        """Approximate number of events that wait to be written."""
+        return max(0, self._accepted - self._removed)
 
     def listen(self, event_type: str, listener: Listener) -> None:
         """Call *listener* on the worker with every event of a type, after the sinks; exceptions are contained."""
         self._listeners[event_type] = (*self._listeners.get(event_type, ()), listener)
 
     def flush(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until everything put so far is written and every sink has flushed; False when time ran out."""
-        return self._ask(_Request(stop=False), timeout_seconds)
+        """Wait until everything put so far is written and every sink has flushed; False on timeout."""
+        return self._submit(_FlushRequest(stop=False), timeout_seconds)
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Write what is queued and stop; what is put afterwards is dropped. The sinks stay open."""
+        """Write the queued events and stop; events put afterwards are dropped. The sinks stay open."""
         if self._closed:
             return True
         self._closed = True
         atexit.unregister(self.close)
-        written = self._ask(_Request(stop=True), timeout_seconds)
+        written = self._submit(_FlushRequest(stop=True), timeout_seconds)
         worker = self._worker
         if worker is not None and written:
             worker.join(timeout_seconds)
@@ -143,39 +142,39 @@ class Pipeline:
         return written
 
     def before_fork(self) -> None:
-        """Let the write in progress finish, and begin no other until the fork is done."""
+        """Wait for the write in progress, and start no other until the fork is done."""
         if self._writing.acquire(timeout=FORK_SECONDS):
             self._holders.add(threading.get_ident())
-        for lane in self._lanes:
-            with self._boundary.contain(f"holding sink {lane.name}"):
-                lane.tell("before_fork")
+        for runner in self._runners:
+            with self._boundary.contain(f"preparing sink {runner.name}"):
+                runner.call("before_fork")
 
     def after_fork_in_parent(self) -> None:
-        """Go on writing."""
-        for lane in self._lanes:
-            with self._boundary.contain(f"releasing sink {lane.name}"):
-                lane.tell("after_fork_in_parent")
+        """Resume writing."""
+        for runner in self._runners:
+            with self._boundary.contain(f"resuming sink {runner.name}"):
+                runner.call("after_fork_in_parent")
         if threading.get_ident() in self._holders:
             self._holders.discard(threading.get_ident())
             self._writing.release()
 
     def after_fork(self) -> None:
-        """Start over in a forked child, and let the sinks reopen what must not be shared."""
+        """Start over in a forked child, where the sinks reopen what must not be shared."""
         self._holders = set()
         self._reset()
         if self._engine is not None:
             self._engine = AlertEngine(self._engine.rules)
-        for lane in self._lanes:
-            with self._boundary.contain(f"reopening sink {lane.name}"):
-                lane.after_fork()
+        for runner in self._runners:
+            with self._boundary.contain(f"reopening sink {runner.name}"):
+                runner.after_fork()
 
     def _drop(self, batch: list[Event], size: int) -> None:
         if not self._closed:
-            self._gaps.add(batch)
+            self._dropped.add(batch)
         if self._count_drops is not None:
             self._count_drops("queue", "closed" if self._closed else "full", size)
 
-    def _wake(self, request: _Request | None = None) -> None:
+    def _wake(self, request: _FlushRequest | None = None) -> None:
         if self._worker is None or not self._worker.is_alive():
             self._start()
         self._signals.put(request)
@@ -190,7 +189,7 @@ class Pipeline:
         finally:
             self._starting.release()
 
-    def _ask(self, request: _Request, timeout_seconds: float) -> bool:
+    def _submit(self, request: _FlushRequest, timeout_seconds: float) -> bool:
         if threading.current_thread() is self._worker:
             return False
         try:
@@ -200,7 +199,7 @@ class Pipeline:
             return False
         return request.done.wait(timeout_seconds)
 
-    # -- the worker's side ------------------------------------------------------------------------------------
+    # -- run by the worker ------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         signals = self._signals
@@ -208,8 +207,8 @@ class Pipeline:
             while True:
                 request = signals.get()
                 if request is None:
-                    request = self._wait_for_company(signals)
-                self._signalled = self._urged = False
+                    request = self._wait_for_more(signals)
+                self._signaled = self._urgency_signaled = False
                 with self._writing:
                     self._drain()
                     if request is not None:
@@ -219,53 +218,51 @@ class Pipeline:
                     if request.stop:
                         return
         finally:
-            self._signalled = False
+            self._signaled = False
 
-    def _wait_for_company(self, signals: SimpleQueue[_Request | None]) -> _Request | None:
+    def _wait_for_more(self, signals: SimpleQueue[_FlushRequest | None]) -> _FlushRequest | None:
         try:
             return signals.get(timeout=self._linger)
         except Empty:
             return None
 
     def _drain(self) -> None:
-        """Write the batches that are queued now; those put meanwhile have sent a signal of their own."""
-        left = len(self._batches)
-        while left > 0:
+        """Write the batches that are queued now; those put meanwhile send another signal."""
+        remaining = len(self._batches)
+        while remaining > 0:
             events: list[Event] = []
-            while left > 0 and len(events) < CHUNK_EVENTS:
-                batch = self._batches.popleft()
-                left -= 1
-                self._taken += len(batch)
-                events += batch
+            while remaining > 0 and len(events) < CHUNK_EVENTS:
+                remaining -= 1
+                events += self._next_batch()
             self._deliver(events)
         if not self._batches:
-            self._accepted = self._taken
-        if self._gaps:
-            self._tell_gaps()
+            self._accepted = self._removed
+        if self._dropped:
+            self._report_drops()
 
-    def _tell_gaps(self) -> None:
-        """Explain drops of streams that may never put again, in the order of their numbers."""
-        told = self._gaps.tell_all()
+    def _report_drops(self) -> None:
+        """Report drops of streams that may never put again, in the order of their numbers."""
+        reports = self._dropped.take_all()
         queued = [event for _ in range(len(self._batches)) for event in self._next_batch()]
-        queued += told
+        queued += reports
         queued.sort(key=lambda event: (event.context.stream_id, event.n))
         self._deliver(queued)
-        self._boundary.warn("full", "the queue was full: events of %d streams were dropped", len(told))
+        self._boundary.warn("full", "the queue was full: events of %d streams were dropped", len(reports))
 
     def _next_batch(self) -> list[Event]:
         batch = self._batches.popleft()
-        self._taken += len(batch)
+        self._removed += len(batch)
         return batch
 
     def _deliver(self, events: list[Event]) -> None:
         if self._engine is not None:
             events += self._evaluate(self._engine, events)
-        for lane in self._lanes:
-            failure = lane.write(events)
+        for runner in self._runners:
+            failure = runner.write(events)
             if failure is not None:
-                self._boundary.log_failure(f"sink {lane.name}", failure.error)
+                self._boundary.log_failure(f"sink {runner.name}", failure.error)
                 if self._count_drops is not None:
-                    self._count_drops(lane.name, "error", failure.events)
+                    self._count_drops(runner.name, "error", failure.events)
         if self._listeners:
             self._notify(events)
 
@@ -274,7 +271,7 @@ class Pipeline:
         for event in events:
             try:
                 alerts += engine.evaluate((event,))
-            except Exception as error:  # noqa: BLE001  # one event's fault is not the others'
+            except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
                 self._boundary.log_failure("evaluating alerts", error)
         return alerts
 
@@ -285,9 +282,9 @@ class Pipeline:
                     listener(event)
 
     def _flush_sinks(self) -> None:
-        for lane in self._lanes:
-            with self._boundary.contain(f"flushing sink {lane.name}"):
-                lane.tell("flush")
+        for runner in self._runners:
+            with self._boundary.contain(f"flushing sink {runner.name}"):
+                runner.call("flush")
 
 
 def _before_fork() -> None:

@@ -1,8 +1,8 @@
-"""`windowpane.start()`: the outputs of a process, once.
+"""`windowpane.start()`: the outputs of a process.
 
 Events of every agent of the process go through one pipeline to the alert engine, the notifier, the store and the
-metrics. A wrong setting is an error at once; anything that breaks later, or is missing, is logged and worked
-around, because an agent must never fail for its telemetry.
+metrics. An invalid setting is an error at once; anything that breaks later, or is missing, is logged and worked
+around, because an agent must never fail because of its telemetry.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.metrics.fold import AlertKey
-from windowpane.otlp.sink import OtlpOutput
+from windowpane.otlp.sink import OtlpSink
 from windowpane.runtime.current import running_outputs, set_running_outputs
-from windowpane.runtime.notifications import configured_notifier
 from windowpane.runtime.pipeline import CLOSE_SECONDS, Pipeline
-from windowpane.runtime.sinks import MetricsOutput, StoreOutput
+from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
 from windowpane.store.chain import key_in
 from windowpane.store.sqlite import SqliteStore
 
@@ -44,74 +43,73 @@ class Runtime:
         self._closed = False
         rules = config.alert_rules()
         open_store = _store_opener(config)
-        self._metrics = MetricsOutput(
+        self._metrics = MetricsSink(
             config,
             alerts=[AlertKey(rule.name, rule.severity) for rule in rules],
             queue_events=lambda: self.pipeline.queued_events,
         )
-        self._store = StoreOutput(open_store, timed=self._metrics.store_took, missed=self._metrics.not_stored)
-        self._otlp = OtlpOutput(
-            config.otlp, sources=lambda: self._metrics.sources, count_drops=self._metrics.dropped
+        internal = self._metrics.internal
+        self.record_hook: Callable[[str, float], None] = internal.record_hook
+        """Records how long a hook kept the agent waiting."""
+        self._store = StoreSink(open_store, internal)
+        self._otlp = OtlpSink(
+            config.otlp, sources=lambda: self._metrics.sources, count_drops=internal.record_drop
         )
         self._notifier = configured_notifier(
             config,
             outbox=config.store.path if self._store.available else None,
             emit=self.emit,
-            count=self._metrics.notified,
+            count=internal.record_notification,
         )
-        # Alerts first: one that was raised is never lost between the store and the outbox.
+        # The notifier comes first, so that a fired alert is never lost between the store and the outbox.
         self.pipeline = Pipeline(
             {"alerts": self._notifier, "store": self._store, "metrics": self._metrics, "otlp": self._otlp},
             engine=AlertEngine(rules),
-            count_drops=self._metrics.dropped,
+            count_drops=internal.record_drop,
         )
         self.digest: Digester = self._store.digester()
-        """Digests of content, keyed by the store."""
+        """The store's keyed digester."""
         self._metrics.serve(self._store)
         self._otlp.start()
         self._notifier.start()
 
     @property
     def url(self) -> str | None:
-        """Where this process's metrics are; None when no port could be listened on."""
+        """URL of this process's metrics; None if it cannot listen on a port."""
         server = self._metrics.server
         return None if server is None else server.url
 
     @property
     def store(self) -> SqliteStore | None:
-        """The event store; None when it could not be opened."""
+        """The event store; None if it could not be opened."""
         return self._store.store
 
     def emit(self, batch: list[Event]) -> None:
-        """Take a list of events; never blocks, never raises."""
+        """Queue a list of events; never blocks, never raises."""
         self.pipeline.put(batch)
 
-    def record_hook(self, hook: str, seconds: float) -> None:
-        """Record how long *hook* kept the agent waiting."""
-        self._metrics.hook(hook, seconds)
-
     def listen(self, event_type: str, listener: Callable[[Event], object]) -> None:
-        """Call *listener* with every event of a type, off the agent's thread."""
+        """Call *listener* with every event of a type, on the pipeline's thread."""
         self.pipeline.listen(event_type, listener)
 
     def flush(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until everything emitted so far is stored for good and counted; False when time ran out."""
+        """Wait until everything emitted so far is counted and stored durably; False on timeout."""
         return self.pipeline.flush(timeout_seconds)
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
-        """Write and deliver what waits, then release everything. A second call does nothing."""
+        """Write and deliver pending events, then release all resources. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
         self.pipeline.flush(timeout_seconds)
-        for what, close in (
+        for name, close in (
             ("the notifier", lambda: self._notifier.close(timeout_seconds)),
             ("the pipeline", lambda: self.pipeline.close(timeout_seconds)),
             ("the push", lambda: self._otlp.close(timeout_seconds)),
             ("the metrics", self._metrics.close),
             ("the store", self._store.close),
         ):
-            with self._boundary.contain(f"closing {what}"):
+            with self._boundary.contain(f"closing {name}"):
                 close()
         _unregister(self)
 
@@ -135,17 +133,17 @@ def start(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Runtime:
-    """Start the outputs of this process, or return those that run already.
+    """Start the outputs of this process, or return those that already run.
 
-    *port* 0 takes a free one; a busy one gives way to a free one. *notify* are addresses of channels. *config* is
-    a YAML file and *settings* the same shape as a mapping; the named arguments win over both, and the environment
-    over the file. Raises `ConfigurationError` for a setting that cannot be used.
+    For *port* 0 and for a busy port a free one is used. *notify* lists addresses of channels. *config* is a YAML
+    file and *settings* a mapping of the same shape; the named arguments override both, and the environment
+    overrides the file. Raises `ConfigurationError` for a setting that cannot be used.
     """
     with _starting:
         running = running_outputs()
         if isinstance(running, Runtime):
             return running
-        given = _given(
+        overrides = _without_none(
             {
                 "server": {"port": port, "address": address},
                 "store": {"path": store, "capture": capture},
@@ -156,9 +154,9 @@ def start(
             }
         )
         arguments = {**(settings or {})}
-        for key, value in given.items():
-            below = arguments.get(key)
-            arguments[key] = {**below, **value} if isinstance(below, Mapping) else value
+        for key, value in overrides.items():
+            section = arguments.get(key)
+            arguments[key] = {**section, **value} if isinstance(section, Mapping) else value
         started = Runtime(load_config(config, arguments=arguments))
         set_running_outputs(started)
         atexit.register(stop)
@@ -166,7 +164,7 @@ def start(
 
 
 def stop(timeout_seconds: float = CLOSE_SECONDS) -> None:
-    """Close what `start` started; nothing when nothing runs."""
+    """Close the outputs that `start` started; does nothing if none run."""
     running = running_outputs()
     if isinstance(running, Runtime):
         running.close(timeout_seconds)
@@ -179,18 +177,16 @@ def _unregister(runtime: Runtime) -> None:
             atexit.unregister(stop)
 
 
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what was given, sections without any setting left out."""
-    found: dict[str, Any] = {}
-    for key, value in arguments.items():
-        kept = _given(value) if isinstance(value, Mapping) else value
-        if kept is not None and kept != {}:
-            found[key] = kept
-    return found
+def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *arguments* without None and without sections that hold nothing else."""
+    stripped = {
+        key: _without_none(value) if isinstance(value, Mapping) else value for key, value in arguments.items()
+    }
+    return {key: value for key, value in stripped.items() if value is not None and value != {}}
 
 
 def _store_opener(config: Config) -> Callable[[], SqliteStore]:
-    """What opens the store. Raises `ConfigurationError` when the audit key cannot be used."""
+    """Return a function that opens the store. Raises `ConfigurationError` for an unusable audit key."""
     key = key_in(config.store.audit_key_file, "store.audit_key_file")
 
     def open_store() -> SqliteStore:

@@ -1,15 +1,13 @@
 """The HTTP endpoint: `/metrics` for Prometheus, `/healthz` for probes, `/sd` for service discovery.
 
-Listens on loopback unless told otherwise, serves a bounded number of requests at once on threads of its own, and
-never answers with anything about a session's content.
+Listens on loopback by default, serves a bounded number of requests at once on separate threads, and never
+responds with anything from a session's content.
 """
 
 from __future__ import annotations
 
 import errno
 import gzip
-import hmac
-import ipaddress
 import json
 import logging
 import socket
@@ -21,30 +19,36 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from prometheus_client.registry import CollectorRegistry
 
+from windowpane.serve.authentication import (
+    TlsOptions,
+    has_bearer_token,
+    is_local_host_header,
+    is_loopback,
+    server_context,
+)
 from windowpane.serve.content_negotiation import exposition_for, gzip_wanted
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT: Final = 9464
-"""What OpenTelemetry's Prometheus exporters listen on."""
+"""Default port of OpenTelemetry's Prometheus exporters."""
 LOOPBACK: Final = "127.0.0.1"
 MAXIMUM_REQUESTS: Final = 16
-"""Requests served at once; more are turned away."""
+"""Requests served at once; further ones get status 503."""
 REQUEST_SECONDS: Final = 10.0
-"""How long a client may take between two bytes."""
+"""Longest wait for the next byte of a client."""
 GZIP_LEVEL: Final = 3
-"""Metrics text shrinks more than tenfold already at a low level, which costs least at each scrape."""
+"""A low level already compresses metrics text more than tenfold, at the lowest cost per scrape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether the exporter works, with details for whoever may see them."""
+    """Whether the exporter works; the details are sent to authenticated clients only."""
 
     ok: bool = True
     details: Mapping[str, object] = field(default_factory=dict)
@@ -60,17 +64,8 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class TlsOptions:
-    """Certificate of the endpoint; with *client_ca* clients must show one of theirs."""
-
-    certificate: Path
-    key: Path
-    client_ca: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Routes:
-    """What the endpoint answers with; each callable is asked at each request."""
+    """The content of the endpoint; each callable is called at each request."""
 
     registry: CollectorRegistry
     health: Callable[[], Health] = Health
@@ -79,11 +74,11 @@ class Routes:
 
 
 def host_and_port(host: str, port: int) -> str:
-    """An address as URLs and Prometheus write it; that of IPv6 in brackets."""
+    """Return `host:port`, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-class _Answer(NamedTuple):
+class _Response(NamedTuple):
     status: int
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
@@ -108,12 +103,12 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on, which may not be the one that was asked for."""
+        """The port it listens on, which may differ from the requested one."""
         return int(self._server.server_address[1])
 
     @property
     def address(self) -> str:
-        """`host:port`, as Prometheus writes targets."""
+        """`host:port`, the form of Prometheus targets."""
         return host_and_port(self.host, self.port)
 
     @property
@@ -123,7 +118,7 @@ class MetricsServer:
 
     @property
     def url(self) -> str:
-        """Where the metrics are."""
+        """URL of the metrics."""
         return f"{self._scheme}://{self.address}/metrics"
 
     def close(self) -> None:
@@ -149,12 +144,12 @@ def start_http_server(
     tls: TlsOptions | None = None,
     maximum_requests: int = MAXIMUM_REQUESTS,
 ) -> MetricsServer:
-    """Serve *routes* on a thread. Raises `OSError` where the address cannot be listened on.
+    """Serve *routes* on a thread.
 
-    A busy *port* gives way to a free one, which the result names. Raises `OSError` too where a certificate
-    cannot be read.
+    For a busy *port* the server listens on a free one, which the result names. Raises `OSError` for an address
+    that it cannot listen on and for a certificate that cannot be used.
     """
-    context = None if tls is None else _tls_context(tls)
+    context = None if tls is None else server_context(tls)
     make = partial(_Server, routes=routes, tls=context, maximum_requests=maximum_requests)
     try:
         server = make((host, port))
@@ -164,24 +159,6 @@ def start_http_server(
         server = make((host, 0))
         logger.warning("port %d is busy: metrics are on port %d instead", port, server.server_address[1])
     return MetricsServer(server, scheme="http" if tls is None else "https")
-
-
-def _tls_context(options: TlsOptions) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(options.certificate, options.key)
-    except OSError as error:
-        named = f"certificate {options.certificate} with key {options.key}"
-        raise OSError(error.errno, f"{named} cannot be used: {error.strerror or error}") from error
-    if options.client_ca is not None:
-        try:
-            context.load_verify_locations(options.client_ca)
-        except OSError as error:
-            named = f"authority {options.client_ca}"
-            raise OSError(error.errno, f"{named} cannot be used: {error.strerror or error}") from error
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
 
 
 class _Server(ThreadingHTTPServer):
@@ -197,7 +174,7 @@ class _Server(ThreadingHTTPServer):
     ) -> None:
         self.routes = routes
         self._tls = tls
-        self._room = threading.BoundedSemaphore(maximum_requests)
+        self._slots = threading.BoundedSemaphore(maximum_requests)
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
@@ -206,34 +183,34 @@ class _Server(ThreadingHTTPServer):
         connection, client = super().get_request()
         connection.settimeout(REQUEST_SECONDS)
         if self._tls is not None:
-            # The handshake waits for the client, so it is done on the request's own thread.
+            # The handshake waits for the client, so it is done on the thread of the request.
             connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, client
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             if self._tls is None:
-                with suppress(OSError):  # the client may be gone; it is turned away either way
+                with suppress(OSError):  # the client may have disconnected
                     request.send(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n")
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._room.release()
+            self._slots.release()
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         logger.debug("request from %s failed: %r", client_address, sys.exception())
 
     def server_bind(self) -> None:
-        # The base class looks the host's name up, which can take seconds and is never used here.
+        # The base class looks up the host's name, which can take seconds and is not used here.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -252,83 +229,59 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         try:
-            answer = self._answer(urlsplit(self.path).path)
+            response = self._respond(urlsplit(self.path).path)
         except Exception:  # a failing collector is an error of one request, seen by Prometheus as down
-            logger.exception("cannot answer %s", self.path)
-            answer = _Answer(500, b"internal error, see the log\n")
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in answer.headers:
+            logger.exception("cannot respond to %s", self.path)
+            response = _Response(500, b"internal error, see the log\n")
+        self.send_response(response.status)
+        self.send_header("Content-Type", response.content_type)
+        self.send_header("Content-Length", str(len(response.body)))
+        for name, value in response.headers:
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.body)
+            self.wfile.write(response.body)
 
     do_HEAD = do_GET  # noqa: N815  # named by the base class
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # named by the base class
         logger.debug("%s %s", self.address_string(), format % args)
 
-    def _answer(self, path: str) -> _Answer:
-        if not self._is_asked_for_by_name_of_its_own():
-            return _Answer(421, b"this endpoint is for this machine; ask for it as 127.0.0.1 or localhost\n")
-        allowed = self._allowed()
+    def _respond(self, path: str) -> _Response:
+        token = self.server.routes.bearer_token
+        is_local = token is None and is_loopback(self.server.server_name)
+        if is_local and not is_local_host_header(self.headers.get("Host")):
+            return _Response(421, b"this endpoint is for this machine; request it as 127.0.0.1 or localhost\n")
+        authenticated = has_bearer_token(self.headers.get("Authorization", ""), token)
         if path == "/healthz":
-            return self._health(allowed=allowed)
+            return self._health(with_details=authenticated)
         if path not in ("/metrics", "/sd"):
-            return _Answer(404, b"not found; try /metrics, /healthz or /sd\n")
-        if not allowed:
-            return _Answer(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
+            return _Response(404, b"not found; try /metrics, /healthz or /sd\n")
+        if not authenticated:
+            return _Response(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
         return self._metrics() if path == "/metrics" else self._targets()
 
-    def _is_asked_for_by_name_of_its_own(self) -> bool:
-        """Whether the request names this machine, where only this machine may ask and no token is needed.
-
-        A page in a browser can have its own host name resolve to 127.0.0.1 and would then read the answer; the
-        browser sends that host name along.
-        """
-        asked = self.headers.get("Host")
-        if (
-            asked is None
-            or self.server.routes.bearer_token is not None
-            or not _is_loopback(self.server.server_name)
-        ):
-            return True
-        try:
-            name = urlsplit(f"//{asked}").hostname or ""
-        except ValueError:
-            return False
-        return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
-
-    def _allowed(self) -> bool:
-        token = self.server.routes.bearer_token
-        if token is None:
-            return True
-        given = self.headers.get("Authorization", "")
-        return hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode())
-
-    def _metrics(self) -> _Answer:
-        chosen = exposition_for(self._header("Accept"))
-        body = chosen.encode(self.server.routes.registry)
+    def _metrics(self) -> _Response:
+        exposition = exposition_for(self._header("Accept"))
+        body = exposition.encode(self.server.routes.registry)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
         if gzip_wanted(self._header("Accept-Encoding")):
             body = gzip.compress(body, compresslevel=GZIP_LEVEL, mtime=0)
             headers += (("Content-Encoding", "gzip"),)
-        return _Answer(200, body, chosen.content_type, headers)
+        return _Response(200, body, exposition.content_type, headers)
 
     def _header(self, name: str) -> str:
-        """All headers of a name as one list."""
+        """Return all headers of a name as one comma-separated list."""
         return ", ".join(self.headers.get_all(name, ()))
 
-    def _health(self, *, allowed: bool) -> _Answer:
+    def _health(self, *, with_details: bool) -> _Response:
         health = self.server.routes.health()
         document: dict[str, object] = {"status": "ok" if health.ok else "failing"}
-        if allowed:
+        if with_details:
             document |= health.details
         return _json(200 if health.ok else 503, document)
 
-    def _targets(self) -> _Answer:
+    def _targets(self) -> _Response:
         return _json(
             200,
             [
@@ -338,13 +291,6 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _json(status: int, document: object) -> _Answer:
+def _json(status: int, document: object) -> _Response:
     body = json.dumps(document, separators=(",", ":"), default=str).encode()
-    return _Answer(status, body, "application/json")
+    return _Response(status, body, "application/json")

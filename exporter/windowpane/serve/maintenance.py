@@ -1,7 +1,7 @@
-"""What a store needs from time to time while it is served: its chain verified, its old sessions let go.
+"""Maintenance of a store: verifying its audit chain and deleting old sessions.
 
-A broken chain is an alert like any other: it fires once, is stored with the session it concerns, and shows in
-the metrics. Sessions that go leave their counters in the store's metric base, so no counter ever falls.
+A broken chain is an alert like any other: it fires once, is stored with its session and appears in the metrics.
+The counters of deleted sessions are added to the store's metric base, so no counter ever falls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event, EventContext
 from windowpane.metrics.fold import MetricState
 from windowpane.metrics.labels import LabelPolicy, model_label
-from windowpane.models.catalog import PackagedCatalog
+from windowpane.models.catalog import packaged_catalog
 
 if TYPE_CHECKING:
     from windowpane.alerts.rules import Rule
@@ -30,13 +30,13 @@ DAY_SECONDS: Final = 86_400.0
 _log = logging.getLogger(__name__)
 
 
-def labels_of(store: SqliteStore) -> LabelPolicy:
-    """How every process that shares *store* turns agents and models into labels."""
-    return LabelPolicy(agent=store.admit_agent, model=model_label(PackagedCatalog()))
+def store_labels(store: SqliteStore) -> LabelPolicy:
+    """Return the mapping of agents and models to labels that every process sharing *store* uses."""
+    return LabelPolicy(agent=store.admit_agent, model=model_label(packaged_catalog()))
 
 
-class Upkeep:
-    """Verifies and prunes one store. Not thread-safe; its owner calls it now and then."""
+class StoreMaintenance:
+    """Verifies and prunes one store; called regularly by its owner. Not thread-safe."""
 
     def __init__(
         self,
@@ -45,37 +45,37 @@ class Upkeep:
         rules: Sequence[Rule],
         labels: LabelPolicy | None = None,
         clock: Clock = time.time,
-        tell: Callable[[Sequence[Event]], None] | None = None,
+        on_alert: Callable[[Sequence[Event]], None] | None = None,
     ) -> None:
-        """*tell* hears of the alerts about the chain before they are stored; *labels* None are the store's."""
+        """*on_alert* receives alerts about the chain before they are stored; *labels* default to the store's."""
         self._store = store
-        self._labels = labels or labels_of(store)
+        self._labels = labels or store_labels(store)
         self._clock = clock
-        self._tell_others = tell
+        self._on_alert = on_alert
         self._engine = AlertEngine(rules)
         self._stream = f"upkeep-{secrets.token_hex(6)}"
         self._broken: dict[str, EventContext] = {}
 
     def verify(self) -> Verification:
-        """Check the audit chain; what is broken is logged and alerted once, what is whole again resolves."""
+        """Verify the audit chain; a broken session is logged and fires one alert until it is intact again."""
         verification = self._store.verify()
         broken = {link.session_id: link for link in verification.broken}
         for session_id, link in broken.items():
             if session_id not in self._broken:
                 _log.critical("audit chain broken: session %s, event %s: %s", session_id, link.seq, link.problem)
                 self._broken[session_id] = context = self._context(link)
-                self._tell(context, holds=True)
+                self._report(context, holds=True)
         for session_id in [known for known in self._broken if known not in broken]:
-            self._tell(self._broken.pop(session_id), holds=False)
+            self._report(self._broken.pop(session_id), holds=False)
         return verification
 
     def prune(self, *, days: float, max_bytes: int) -> int:
-        """Let go of whole sessions that are older than *days*, and of the oldest beyond *max_bytes*."""
+        """Delete whole sessions older than *days*, then the oldest beyond *max_bytes*; returns how many."""
         before = self._clock() - days * DAY_SECONDS
         return self._store.prune(before=before, max_bytes=max_bytes, fold=self.fold)
 
     def fold(self, base: bytes | None, events: Iterable[StoredEvent]) -> bytes:
-        """The metric base with the counters of a session that goes."""
+        """Return the metric base plus the counters of a deleted session's events."""
         state = MetricState(labels=self._labels)
         if base is not None:
             state.load(base)
@@ -83,12 +83,12 @@ class Upkeep:
             state.apply(stored.event, counted=stored.counted)
         return state.dump()
 
-    def _tell(self, context: EventContext, *, holds: bool) -> None:
+    def _report(self, context: EventContext, *, holds: bool) -> None:
         events = self._engine.report(CHAIN_ALERT, holds=holds, context=context, at=self._clock())
         if not events:
             return
-        if self._tell_others is not None:
-            self._tell_others(events)
+        if self._on_alert is not None:
+            self._on_alert(events)
         self._store.append(events)
 
     def _context(self, link: BrokenLink) -> EventContext:

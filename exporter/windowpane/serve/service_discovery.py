@@ -1,37 +1,57 @@
-"""Service discovery: the `/metrics` endpoints of this host's agent processes that are still running."""
+"""Service discovery: the endpoints of this host's agent processes that still run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Final
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
 from windowpane.serve.http_server import Target, host_and_port
 
 if TYPE_CHECKING:
     from windowpane.store.registry import Endpoint
 
+_NO_PROXY: Final = build_opener(ProxyHandler({}))
+"""Ignores the proxies of the environment: only servers of this machine are requested."""
+
 
 def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
-    """The endpoints whose process is alive, as Prometheus' HTTP service discovery lists them."""
+    """Return the endpoints whose process is alive, for Prometheus' HTTP service discovery."""
     return [
-        target_at(endpoint.host, endpoint.port, endpoint.scheme) for endpoint in endpoints if _runs(endpoint.pid)
+        target_at(endpoint.host, endpoint.port, endpoint.scheme)
+        for endpoint in endpoints
+        if _is_running(endpoint.pid)
     ]
 
 
 def target_at(host: str, port: int, scheme: str) -> Target:
-    """An endpoint as a target; Prometheus takes `__scheme__` for how to ask it, which is HTTP without one."""
+    """Return an endpoint as a target; Prometheus reads a scheme other than HTTP from the label `__scheme__`."""
     labels = {"job": "windowpane"}
     if scheme != "http":
         labels["__scheme__"] = scheme
     return Target(host_and_port(host, port), labels)
 
 
-def _runs(pid: int) -> bool:
+def http_status(url: str, *, timeout_seconds: float) -> int | None:
+    """Return the HTTP status of *url* on this machine; None without a reply, or without one in HTTP."""
+    try:
+        with _NO_PROXY.open(url, timeout=timeout_seconds) as response:
+            return int(response.status)
+    except HTTPError as error:
+        error.close()
+        return error.code
+    except (OSError, HTTPException, ValueError):
+        return None
+
+
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # alive, and somebody else's
+        return True  # alive, owned by another user
     return True

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.serve.probing import status_of
+from windowpane.serve.service_discovery import http_status
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
@@ -47,7 +47,7 @@ def here(
     url = f"http://127.0.0.1:{port}"
     run_server(
         [sys.executable, "-c", BROKEN, seen_store, str(port)],
-        ready=lambda: status_of(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK,
+        ready=lambda: http_status(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK,
     )
     return site(seen_store, url=url)
 

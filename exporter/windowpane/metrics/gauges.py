@@ -1,7 +1,7 @@
-"""Gauges of the live sessions: one column a gauge, one slot a session, aggregated by label set when read.
+"""Gauges of the live sessions: one row per gauge, one slot per session, aggregated by label set when read.
 
 Writing a measurement is one strided assignment; reading ten thousand sessions is a few vector operations over a
-copy, so that a scrape never holds up the fold.
+copy, so a scrape never holds up the fold.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from windowpane.core.events import PressureMeasured
 from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.metrics import catalog
-from windowpane.metrics.catalog import LABELS
-from windowpane.metrics.metric import Aggregate, Metric
+from windowpane.metrics.catalog import Aggregate, Metric
+from windowpane.metrics.labels import LABELS
 
 Floats = NDArray[np.float64]
 
 FIRST_CAPACITY: Final = 64
 RECLAIMED_SHARE: Final = 8
-"""One in this many slots is freed at once when all are taken."""
+"""One in this many slots is freed at once when all are in use."""
 UNKNOWN_ZONE: Final = len(ZONES)
 _ZONE_INDEX: Final = {zone: index for index, zone in enumerate(ZONES)}
 
@@ -35,7 +35,7 @@ class GaugeColumn(NamedTuple):
 
 
 def _columns() -> tuple[GaugeColumn, ...]:
-    """Every gauge of a session; those that aggregate alike stand together, so that each kind is one slice."""
+    """Return every gauge of a session; those with the same aggregate are adjacent, so that each is one slice."""
     columns = [
         *(GaugeColumn(catalog.USED_TOKENS, (component,)) for component in COMPONENTS),
         GaugeColumn(catalog.LIMIT_TOKENS, ()),
@@ -64,21 +64,21 @@ def _columns() -> tuple[GaugeColumn, ...]:
     return tuple(columns)
 
 
-COLUMNS: Final = _columns()
-_INDEX: Final = {(column.metric.name, column.labels): index for index, column in enumerate(COLUMNS)}
-_ERROR: Final = _INDEX[catalog.ESTIMATE_ERROR.name, ()]
+GAUGE_COLUMNS: Final = _columns()
+_INDEX: Final = {(column.metric.name, column.labels): index for index, column in enumerate(GAUGE_COLUMNS)}
+_ESTIMATE_ERROR: Final = _INDEX[catalog.ESTIMATE_ERROR.name, ()]
 USED_COLUMN: Final = _INDEX[catalog.SESSION_USED_TOKENS.name, ()]
 UTILIZATION_COLUMN: Final = _INDEX[catalog.UTILIZATION.name, ()]
 RATIO_COLUMN: Final = _INDEX[catalog.COMPRESSION_RATIO.name, ()]
 FIDELITY_COLUMNS: Final = {method: _INDEX[catalog.FIDELITY.name, (method,)] for method in LABELS["method"].values}
 
 
-_KEPT: Final = slice(RATIO_COLUMN, UTILIZATION_COLUMN)
-"""Columns between the measured ones that keep their value: they come in events of their own."""
+_RETAINED: Final = slice(RATIO_COLUMN, UTILIZATION_COLUMN)
+"""Columns that a measurement does not change: compression ratio and fidelity come in separate events."""
 
 
 def _before(measured: PressureMeasured) -> list[float | None]:
-    """The measured columns before the kept ones, in order; numpy turns None into NaN, which is absent."""
+    """Return the measured columns before the retained ones; numpy turns None into NaN, which means absent."""
     used, budget = measured.used_by_component.get, measured.budget_utilization.get
     return [
         *[used(component, 0) for component in COMPONENTS],
@@ -93,7 +93,7 @@ def _before(measured: PressureMeasured) -> list[float | None]:
 
 
 def _after(measured: PressureMeasured) -> list[float | None]:
-    """The measured columns after the kept ones, in order."""
+    """Return the measured columns after the retained ones."""
     return [
         measured.utilization,
         measured.usable_utilization,
@@ -116,20 +116,20 @@ class LiveSessions(NamedTuple):
     """Label set of each session, ascending."""
     zone: NDArray[np.int64]
     firing: dict[tuple[str, str], NDArray[np.bool_]]
-    """(alert, severity) to whether it fires."""
+    """(alert, severity) to a flag per session: whether it fires."""
     ids: tuple[str, ...]
-    """Only where asked for."""
+    """Filled only on request."""
 
 
 class SessionGauges:
-    """Slots for the sessions that have not ended; at most *capacity*, then the longest silent make room."""
+    """Slots for the sessions that have not ended; beyond *capacity* the longest inactive ones are released."""
 
     def __init__(self, capacity: int) -> None:
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self._maximum = capacity
         size = min(FIRST_CAPACITY, capacity)
-        self._values = np.full((len(COLUMNS), size), math.nan)
+        self._values = np.full((len(GAUGE_COLUMNS), size), math.nan)
         self._group = np.full(size, -1, dtype=np.int64)
         self._zone = np.full(size, UNKNOWN_ZONE, dtype=np.int64)
         self._last_at = np.full(size, math.nan)
@@ -142,11 +142,11 @@ class SessionGauges:
         return len(self._slots)
 
     def slot(self, session_id: str) -> int | None:
-        """Where the session is, or None when it has not begun or has ended."""
+        """Return the slot of a session; None before it has started and after it has ended."""
         return self._slots.get(session_id)
 
     def open(self, session_id: str, group: int) -> int:
-        """A slot for the session: the one it has, or an empty one."""
+        """Return the slot of a session, a free one if it has none."""
         slot = self._slots.get(session_id)
         if slot is None:
             if not self._free:
@@ -158,52 +158,52 @@ class SessionGauges:
         return slot
 
     def move(self, slot: int, group: int) -> None:
-        """The session now belongs to another label set."""
+        """Assign the session to another label set."""
         self._group[slot] = group
 
-    def close_slot(self, slot: int) -> None:
-        """Free a slot; its session's gauges are gone."""
+    def release(self, slot: int) -> None:
+        """Release a slot and clear the gauges of its session."""
         del self._slots[self._ids[slot]]
-        self.forget(slot)
+        self.clear(slot)
         self._group[slot] = -1
         self._last_at[slot] = math.nan
         self._ids[slot] = ""
         self._free.append(slot)
 
-    def forget(self, slot: int) -> None:
-        """Take every gauge and alert of the session away; it keeps its slot."""
+    def clear(self, slot: int) -> None:
+        """Clear every gauge and alert of a session; it keeps its slot."""
         self._values[:, slot] = math.nan
         self._zone[slot] = UNKNOWN_ZONE
         for flags in self._firing.values():
             flags[slot] = False
 
     def touch(self, slot: int, at: float) -> None:
-        """An event of the session happened *at*."""
+        """Record the time of the session's latest event."""
         self._last_at[slot] = at
 
     def measure(self, slot: int, measured: PressureMeasured) -> None:
-        """Take the newest measurement; the estimate's error is known only at the end of a turn and stays."""
-        self._values[: _KEPT.start, slot] = _before(measured)
-        self._values[_KEPT.stop : _ERROR, slot] = _after(measured)
+        """Store the newest measurement; the estimate error changes only at the end of a turn."""
+        self._values[: _RETAINED.start, slot] = _before(measured)
+        self._values[_RETAINED.stop : _ESTIMATE_ERROR, slot] = _after(measured)
         if measured.phase == "final" and measured.estimate_error is not None:
-            self._values[_ERROR, slot] = measured.estimate_error
+            self._values[_ESTIMATE_ERROR, slot] = measured.estimate_error
         self._zone[slot] = UNKNOWN_ZONE if measured.zone is None else _ZONE_INDEX[measured.zone]
 
     def set(self, slot: int, column: int, value: float) -> None:
-        """Set one gauge that comes in an event of its own."""
+        """Set one gauge that a separate event reports."""
         self._values[column, slot] = value
 
-    def fire(self, slot: int, alert: tuple[str, str], *, firing: bool) -> None:
-        """Note whether an (alert, severity) fires in the session."""
+    def set_firing(self, slot: int, alert: tuple[str, str], *, firing: bool) -> None:
+        """Record whether an (alert, severity) fires in the session."""
         flags = self._firing.get(alert)
         if flags is None:
             flags = self._firing[alert] = np.zeros(len(self._ids), dtype=np.bool_)
         flags[slot] = firing
 
     def live(self, *, since: float | None, with_ids: bool = False) -> LiveSessions:
-        """Sessions with an event at or after *since*; None takes every session that has not ended."""
-        taken = self._group >= 0
-        slots = np.flatnonzero(taken if since is None else taken & (self._last_at >= since))
+        """Return the sessions with an event at or after *since*; None selects all that have not ended."""
+        in_use = self._group >= 0
+        slots = np.flatnonzero(in_use if since is None else in_use & (self._last_at >= since))
         group = self._group[slots]
         if group.size and np.any(group[1:] < group[:-1]):
             order = np.argsort(group, kind="stable")
@@ -221,15 +221,15 @@ class SessionGauges:
         if size < self._maximum:
             self._grow(min(size * 2, self._maximum) - size)
             return
-        # Sessions whose process died never end: the longest silent go, those without times first.
+        # Sessions whose process died never end: release the longest inactive ones, those without times first.
         age = np.where(np.isnan(self._last_at), -math.inf, self._last_at)
         count = max(1, size // RECLAIMED_SHARE)
         for slot in np.argpartition(age, count - 1)[:count].tolist():
-            self.close_slot(slot)
+            self.release(slot)
 
     def _grow(self, more: int) -> None:
         size = len(self._ids)
-        self._values = np.concatenate([self._values, np.full((len(COLUMNS), more), math.nan)], axis=1)
+        self._values = np.concatenate([self._values, np.full((len(GAUGE_COLUMNS), more), math.nan)], axis=1)
         self._group = np.concatenate([self._group, np.full(more, -1, dtype=np.int64)])
         self._zone = np.concatenate([self._zone, np.full(more, UNKNOWN_ZONE, dtype=np.int64)])
         self._last_at = np.concatenate([self._last_at, np.full(more, math.nan)])
@@ -239,8 +239,8 @@ class SessionGauges:
         self._free += range(size + more - 1, size - 1, -1)
 
 
-class Aggregated(NamedTuple):
-    """The gauges of every label set that has a live session."""
+class AggregatedGauges(NamedTuple):
+    """The gauges of every label set with a live session."""
 
     groups: NDArray[np.int64]
     """Label sets, ascending."""
@@ -249,40 +249,42 @@ class Aggregated(NamedTuple):
     zones: NDArray[np.int64]
     """Label set by zone: live sessions."""
     firing: dict[tuple[str, str], NDArray[np.int64]]
-    """(alert, severity) to live sessions in which it fires, by label set."""
+    """(alert, severity) to the number of live sessions in which it fires, by label set."""
 
 
-def aggregate(live: LiveSessions) -> Aggregated:
-    """Fold the live sessions as the catalog says."""
+def aggregate(live: LiveSessions) -> AggregatedGauges:
+    """Aggregate the live sessions by label set, each gauge by the aggregate that the catalog declares."""
     values, group = live.values, live.group
     if not group.size:
-        return Aggregated(group, np.empty((len(COLUMNS), 0)), np.zeros((0, UNKNOWN_ZONE + 1), np.int64), {})
+        return AggregatedGauges(
+            group, np.empty((len(GAUGE_COLUMNS), 0)), np.zeros((0, UNKNOWN_ZONE + 1), np.int64), {}
+        )
     starts = np.concatenate([[0], np.flatnonzero(group[1:] != group[:-1]) + 1])
     groups = group[starts]
-    result = np.empty((len(COLUMNS), len(groups)))
-    for how, columns in _BY_AGGREGATE.items():
+    result = np.empty((len(GAUGE_COLUMNS), len(groups)))
+    for how, columns in _AGGREGATE_SLICES.items():
         result[columns] = _reduce(how, values[columns], values[USED_COLUMN], starts)
-    place = np.repeat(np.arange(len(groups)), np.diff(starts, append=group.size))
-    zones = np.bincount(place * (UNKNOWN_ZONE + 1) + live.zone, minlength=len(groups) * (UNKNOWN_ZONE + 1))
+    position = np.repeat(np.arange(len(groups)), np.diff(starts, append=group.size))
+    zones = np.bincount(position * (UNKNOWN_ZONE + 1) + live.zone, minlength=len(groups) * (UNKNOWN_ZONE + 1))
     firing = {alert: np.add.reduceat(flags, starts, dtype=np.int64) for alert, flags in live.firing.items()}
-    return Aggregated(groups, result, zones.reshape(len(groups), -1), firing)
+    return AggregatedGauges(groups, result, zones.reshape(len(groups), -1), firing)
 
 
-def _by_aggregate() -> dict[Aggregate, slice]:
-    grouped: dict[Aggregate, slice] = {}
-    for index, column in enumerate(COLUMNS):
+def _aggregate_slices() -> dict[Aggregate, slice]:
+    slices: dict[Aggregate, slice] = {}
+    for index, column in enumerate(GAUGE_COLUMNS):
         how = column.metric.aggregate or "max"
-        run = grouped.get(how, slice(index, index))
-        assert run.stop == index, f"columns of {how} must stand together"
-        grouped[how] = slice(run.start, index + 1)
-    return grouped
+        known = slices.get(how, slice(index, index))
+        assert known.stop == index, f"columns with aggregate {how} must be adjacent"
+        slices[how] = slice(known.start, index + 1)
+    return slices
 
 
-_BY_AGGREGATE: Final = _by_aggregate()
+_AGGREGATE_SLICES: Final = _aggregate_slices()
 
 
 def _reduce(how: Aggregate, values: Floats, used: Floats, starts: NDArray[np.int64]) -> Floats:
-    """One value a label set for each row of *values*; NaN counts as no value."""
+    """Return one value per label set for each row of *values*; NaN means no value."""
     if how == "max":
         return np.fmax.reduceat(values, starts, axis=1)
     if how == "min":

@@ -1,0 +1,179 @@
+"""The reducer: which counters and histograms each event increases, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import permutations
+from typing import Any, Final
+
+from windowpane.core import events
+from windowpane.core.vocabulary import COMPONENT_OF, CONTENT_TYPES, DERIVED_TYPES, STANDING_TYPES, ZONES
+from windowpane.metrics import catalog
+from windowpane.metrics.catalog import Metric
+from windowpane.metrics.counters import Instrument, Row, SeriesTable
+from windowpane.metrics.labels import LABELS
+
+_CONVERSATION_TYPES: Final = tuple(
+    kind for kind in CONTENT_TYPES if kind not in STANDING_TYPES and kind not in DERIVED_TYPES
+)
+"""Content types that are added turn by turn and that a policy may evict."""
+_ALERT_STATES: Final = ("firing", "resolved")
+
+_COUNTED_ONCE: Final[dict[type, tuple[Metric, Callable[[Any], tuple[str, ...]]]]] = {
+    events.ZoneChanged: (catalog.ZONE_TRANSITIONS, lambda data: (data.from_zone, data.to_zone)),
+    events.VelocitySpiked: (catalog.VELOCITY_SPIKES, lambda _: ()),
+    events.ContentRegretted: (catalog.REGRETS, lambda data: (data.cause,)),
+    events.BudgetWarned: (catalog.BUDGET_EVENTS, lambda data: (data.component, "warned")),
+    events.BudgetBlocked: (catalog.BUDGET_EVENTS, lambda data: (data.component, "blocked")),
+    events.OverflowDetected: (catalog.OVERFLOWS, lambda data: (data.outcome,)),
+    events.CheckpointSaved: (catalog.CHECKPOINTS, lambda _: ("saved",)),
+    events.CheckpointLoaded: (catalog.CHECKPOINTS, lambda _: ("loaded",)),
+    events.CheckpointRejected: (catalog.CHECKPOINTS, lambda _: ("rejected",)),
+}
+"""Events that increase one counter by one, with the labels of its series."""
+
+
+class EventReducer:
+    """Increases the counters and histograms of one series table.
+
+    *alerts* (name, severity) and *policies* name what can occur, so that their series start at zero.
+    """
+
+    def __init__(
+        self, table: SeriesTable, *, alerts: Iterable[tuple[str, str]] = (), policies: Iterable[str] = ()
+    ) -> None:
+        def instrument(metric: Metric) -> Instrument:
+            return Instrument(table, metric)
+
+        self._table = table
+        self._turns = instrument(catalog.TURNS)
+        self._added = instrument(catalog.ADDED_TOKENS)
+        self._carried = instrument(catalog.CARRIED_TOKENS)
+        self._evicted_blocks = instrument(catalog.EVICTED_BLOCKS)
+        self._evicted_tokens = instrument(catalog.EVICTED_TOKENS)
+        self._compressions = instrument(catalog.COMPRESSIONS)
+        self._compression_input = instrument(catalog.COMPRESSION_INPUT)
+        self._compression_output = instrument(catalog.COMPRESSION_OUTPUT)
+        self._compression_seconds = instrument(catalog.COMPRESSION_SECONDS)
+        self._model_tokens = instrument(catalog.MODEL_TOKENS)
+        self._cost = instrument(catalog.COST)
+        self._alert_transitions = instrument(catalog.ALERT_TRANSITIONS)
+        self._turn_utilization = instrument(catalog.TURN_UTILIZATION)
+        self._block_tokens = instrument(catalog.BLOCK_TOKENS)
+        self._token_usage = instrument(catalog.TOKEN_USAGE)
+        self.by_event: dict[type, Callable[[Row, Any], None]] = {
+            events.BlockAdded: self._block_added,
+            events.TurnEnded: self._turn_ended,
+            events.PressureMeasured: self._pressure_measured,
+            events.BlocksEvicted: self._blocks_evicted,
+            events.ContentCompressed: self._content_compressed,
+            events.AlertFired: self._alert_fired,
+            events.AlertResolved: self._alert_resolved,
+        }
+        """Type of a payload to the function that counts it in a row."""
+        shared = {metric.name: instrument(metric) for metric, _ in _COUNTED_ONCE.values()}
+        for kind, (metric, labels) in _COUNTED_ONCE.items():
+            self.by_event[kind] = _counting_one(shared[metric.name], labels)
+        for metric, combinations in possible_series(alerts=alerts, policies=policies):
+            for values in combinations:
+                table.start_at_zero(metric, values)
+
+    def declare_alert(self, row: Row, alert: str, severity: str) -> tuple[str, str]:
+        """Give *row* both transitions of an alert; returns the alert and its severity as label values."""
+        for state in _ALERT_STATES:
+            self._alert_transitions.touch(row, (alert, severity, state))
+        labels = self._table.column(catalog.ALERT_TRANSITIONS, (alert, severity, "firing")).labels
+        return labels[0], labels[1]
+
+    def _block_added(self, row: Row, data: events.BlockAdded) -> None:
+        self._block_tokens.observe(row, data.block.tokens, (data.block.content_type,))
+
+    def _turn_ended(self, row: Row, data: events.TurnEnded) -> None:
+        self._turns.add(row, 1)
+        if data.cost_dollars is not None:
+            self._cost.add(row, data.cost_dollars)
+        usage = data.usage
+        if usage is None:
+            return
+        add = self._model_tokens.add
+        add(row, usage.input_tokens, ("input",))
+        add(row, usage.output_tokens, ("output",))
+        add(row, usage.cache_read_tokens, ("cache_read",))
+        add(row, usage.cache_write_tokens, ("cache_write",))
+        add(row, usage.reasoning_tokens, ("reasoning",))
+        self._token_usage.observe(row, usage.input_total, ("input",))
+        self._token_usage.observe(row, usage.output_tokens, ("output",))
+
+    def _pressure_measured(self, row: Row, data: events.PressureMeasured) -> None:
+        """Count what a turn added and carried; only the final measurement counts, one per turn."""
+        if data.phase != "final":
+            return
+        for component, tokens in data.added_by_component.items():
+            self._added.add(row, tokens, (component,))
+        add, duplicate, stale = self._carried.add, data.duplicate_tokens, data.stale_tokens
+        add(row, duplicate, ("duplicate",))
+        add(row, stale, ("stale",))
+        add(row, max(0, data.used_tokens - duplicate - stale), ("fresh",))
+        if data.utilization is not None:
+            self._turn_utilization.observe(row, data.utilization)
+
+    def _blocks_evicted(self, row: Row, data: events.BlocksEvicted) -> None:
+        for block in data.blocks:
+            labels = (data.policy, block.content_type)
+            self._evicted_blocks.add(row, 1, labels)
+            self._evicted_tokens.add(row, block.tokens, labels)
+
+    def _content_compressed(self, row: Row, data: events.ContentCompressed) -> None:
+        """Count an attempt to compress; its tokens only where they are those of the replaced content."""
+        self._compressions.add(row, 1, (data.strategy, data.outcome))
+        if data.outcome == "accepted" and data.scope == "content":
+            self._compression_input.add(row, data.tokens_before)
+            self._compression_output.add(row, data.tokens_after)
+        if data.duration_seconds is not None:
+            self._compression_seconds.observe(row, data.duration_seconds, (data.strategy,))
+        if data.cost_dollars is not None:
+            self._cost.add(row, data.cost_dollars)
+
+    def _alert_fired(self, row: Row, data: events.AlertFired) -> None:
+        self.declare_alert(row, data.alert, data.severity)
+        self._alert_transitions.add(row, 1, (data.alert, data.severity, "firing"))
+
+    def _alert_resolved(self, row: Row, data: events.AlertResolved) -> None:
+        self.declare_alert(row, data.alert, data.severity)
+        self._alert_transitions.add(row, 1, (data.alert, data.severity, "resolved"))
+
+
+def _counting_one(instrument: Instrument, labels: Callable[[Any], tuple[str, ...]]) -> Callable[[Row, Any], None]:
+    return lambda row, data: instrument.add(row, 1, labels(data))
+
+
+def possible_series(
+    *, alerts: Iterable[tuple[str, str]], policies: Iterable[str]
+) -> list[tuple[Metric, list[tuple[str, ...]]]]:
+    """Return the label values that can occur, by metric: those series exist, at zero, before anything happens."""
+    evicted = [(policy, kind) for policy in policies for kind in _CONVERSATION_TYPES]
+    components = sorted({COMPONENT_OF[kind] for kind in _CONVERSATION_TYPES})
+    tried, budgeted = ("accepted", "rejected", "failed"), ("warned", "blocked")
+    transitions: list[tuple[str, ...]] = [
+        (alert, severity, state) for alert, severity in alerts for state in _ALERT_STATES
+    ]
+    return [
+        (catalog.TURNS, [()]),
+        (catalog.ADDED_TOKENS, [(component,) for component in components]),
+        (catalog.CARRIED_TOKENS, [("fresh",), ("stale",), ("duplicate",)]),
+        (catalog.EVICTED_BLOCKS, list(evicted)),
+        (catalog.EVICTED_TOKENS, list(evicted)),
+        (catalog.COMPRESSIONS, [(name, outcome) for name in LABELS["strategy"].values for outcome in tried]),
+        (catalog.COMPRESSION_INPUT, [()]),
+        (catalog.COMPRESSION_OUTPUT, [()]),
+        (catalog.REGRETS, [(cause,) for cause in LABELS["cause"].values]),
+        (catalog.ZONE_TRANSITIONS, list(permutations(ZONES, 2))),
+        (catalog.VELOCITY_SPIKES, [()]),
+        (catalog.BUDGET_EVENTS, [(name, outcome) for name in LABELS["component"].values for outcome in budgeted]),
+        (catalog.OVERFLOWS, [(outcome,) for outcome in ("reduced", "retried", "rolled", "failed", "rejected")]),
+        (catalog.CHECKPOINTS, [(outcome,) for outcome in ("saved", "loaded", "rejected")]),
+        (catalog.MODEL_TOKENS, [(kind,) for kind in LABELS["type"].values]),
+        (catalog.COST, [()]),
+        (catalog.ALERT_TRANSITIONS, transitions),
+        (catalog.TURN_UTILIZATION, [()]),
+    ]

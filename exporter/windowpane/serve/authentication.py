@@ -1,0 +1,73 @@
+"""Access to the HTTP endpoint: the bearer token, the check of the host name, and TLS."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOptions:
+    """Certificate of the endpoint; with *client_ca* clients must present a certificate signed by it."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+
+def server_context(options: TlsOptions) -> ssl.SSLContext:
+    """Return a TLS 1.2 server context. Raises `OSError` with the file's name if a file cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(options.certificate, options.key)
+    except OSError as error:
+        raise _unusable(f"certificate {options.certificate} with key {options.key}", error) from error
+    if options.client_ca is not None:
+        try:
+            context.load_verify_locations(options.client_ca)
+        except OSError as error:
+            raise _unusable(f"authority {options.client_ca}", error) from error
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _unusable(files: str, error: OSError) -> OSError:
+    return OSError(error.errno, f"{files} cannot be used: {error.strerror or error}")
+
+
+def has_bearer_token(authorization: str, token: str | None) -> bool:
+    """Return whether the `Authorization` header carries *token*; always true without a token.
+
+    The comparison takes the same time for every wrong token.
+    """
+    if token is None:
+        return True
+    return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {token}".encode())
+
+
+def is_local_host_header(host: str | None) -> bool:
+    """Return whether the `Host` header names this machine; a request without the header passes.
+
+    A web page can have its host name resolve to 127.0.0.1 and would then read an endpoint on loopback that needs
+    no token; the browser sends that host name along.
+    """
+    if host is None:
+        return True
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether *address* is a loopback IP address."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
