@@ -106,7 +106,7 @@ class Projection:
     def _called(self, session: SessionDraft, event: Event, seq: int) -> None:
         """The model was called with the window as it was just before *seq*."""
         session.memory.called_turn = event.context.turn
-        self._turns.of(session.key, event, seq).call_seq = seq - 1
+        self._turns.of(session.key, event, seq).call(seq - 1)
 
     def _block_added(self, session: SessionDraft, event: Event, seq: int, data: BlockAdded) -> None:
         call_seq = None

@@ -4,98 +4,102 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 
-from windowpane.core.events import Event, PressureMeasured, TurnEnded
-from windowpane.core.vocabulary import Component
+from windowpane.core.events import Event, Pressure, PressureMeasured, TurnEnded
 from windowpane.store.records import TurnRow
 from windowpane.store.statements import StatementBatch
 
+_ROW_FIELDS: Final = tuple(item.name for item in fields(TurnRow))
+_COLUMNS: Final = ("session", "first_seq", "call_seq", *_ROW_FIELDS)
+_NEW_ROW: Final[dict[str, Any]] = {
+    **dict.fromkeys(_COLUMNS), "components": "{}", "added_tokens": 0, "stale_tokens": 0, "duplicate_tokens": 0
+}  # fmt: skip
+_MEASURED: Final = tuple(
+    item.name for item in fields(Pressure) if item.name in _ROW_FIELDS and item.name != "estimate_error"
+)
+"""Columns that repeat the turn's latest measurement; of the estimate error the latest known is kept."""
+_measured_values: Final = attrgetter(*_MEASURED)
 
-@dataclass(slots=True)
+_LIST: Final = ", ".join(_COLUMNS)
+_SELECT: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND turn = ?"  # noqa: S608  # our columns
+_REPLACE: Final = f"INSERT OR REPLACE INTO turns ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+_READ: Final = (
+    f"SELECT {', '.join(_ROW_FIELDS)} FROM turns WHERE session = ? AND turn >= ? AND turn <= ? ORDER BY turn"  # noqa: S608
+)
+FIRST_SEQ: Final = "SELECT first_seq FROM turns WHERE session = ? AND turn >= ? ORDER BY turn LIMIT 1"
+"""Number of the first event of a turn or of the next one with events."""
+
+_COMPONENTS: Final = _ROW_FIELDS.index("components")
+_encoder: Final = msgspec.json.Encoder()
+_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
+
+
 class TurnDraft:
-    """One row of `turns`, in the order of its columns."""
+    """One row of `turns` as the writer changes it: the fields of `TurnRow` and three more columns.
 
-    session: int
-    turn: int
-    first_seq: int
-    """The turn's first event."""
-    call_seq: int | None
-    """The moment whose window the model saw: before its reply, or the last measurement while there is none."""
-    window_id: int
-    at: float | None
-    model: str
-    used_before: int | None = None
-    used_after: int | None = None
-    used_final: int | None = None
-    count_source: str | None = None
-    components: str | dict[Component, int] = "{}"
-    """JSON once it is stored; of several measurements only the last is encoded."""
-    limit_tokens: int | None = None
-    usable_tokens: int | None = None
-    red_tokens: int | None = None
-    zone: str | None = None
-    utilization: float | None = None
-    velocity: float | None = None
-    added_tokens: int = 0
-    turns_until_red: float | None = None
-    turns_until_red_p10: float | None = None
-    turns_until_red_p90: float | None = None
-    burn_rate: float | None = None
-    stale_tokens: int = 0
-    duplicate_tokens: int = 0
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    cost_dollars: float | None = None
-    latency_seconds: float | None = None
-    estimate_error: float | None = None
+    `session` is the session's row number, `first_seq` the turn's first event, and `call_seq` the moment whose
+    window the model saw: before its reply, or the last measurement while there is no reply.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+        """By column; `components` becomes JSON when the row is written."""
+
+    @classmethod
+    def first(cls, session: int, event: Event, seq: int) -> TurnDraft:
+        """Return the row of a turn that starts with *event*."""
+        context = event.context
+        draft = cls(_NEW_ROW.copy())
+        draft.values.update(
+            session=session, turn=context.turn, first_seq=seq, window_id=context.window_id, at=event.at,
+            model=context.model,
+        )  # fmt: skip
+        return draft
+
+    @property
+    def call_seq(self) -> int | None:
+        """The event number at which the model was called, or would be now."""
+        moment: int | None = self.values["call_seq"]
+        return moment
+
+    def call(self, moment: int) -> None:
+        """Record the moment of the model call."""
+        self.values["call_seq"] = moment
 
     def measure(self, data: PressureMeasured, moment: int | None) -> None:
         """Record a measurement made at *moment* (None after the call); the newest one describes the turn."""
+        values = self.values
         if moment is not None and data.phase != "final":
-            self.call_seq = moment
-        if data.phase == "before":
-            self.used_before = data.used_tokens
-        elif data.phase == "after":
-            self.used_after = data.used_tokens
-        else:
-            self.used_final = data.used_tokens
-        self.count_source = data.count_source
-        self.components = data.used_by_component
-        self.limit_tokens, self.usable_tokens, self.red_tokens = (
-            data.limit_tokens, data.usable_tokens, data.red_tokens,
-        )  # fmt: skip
-        self.zone, self.utilization, self.velocity = data.zone, data.utilization, data.velocity
-        self.added_tokens, self.burn_rate = data.added_tokens, data.burn_rate
-        self.turns_until_red = data.turns_until_red
-        self.turns_until_red_p10 = data.turns_until_red_p10
-        self.turns_until_red_p90 = data.turns_until_red_p90
-        self.stale_tokens, self.duplicate_tokens = data.stale_tokens, data.duplicate_tokens
+            values["call_seq"] = moment
+        values[f"used_{data.phase}"] = data.used_tokens
+        values.update(zip(_MEASURED, _measured_values(data), strict=True))
+        values["components"] = data.used_by_component
         if data.estimate_error is not None:
-            self.estimate_error = data.estimate_error
+            values["estimate_error"] = data.estimate_error
 
     def end(self, event: Event, data: TurnEnded) -> None:
         """Record what the model call reported."""
-        self.model = event.context.model or self.model
-        self.cost_dollars, self.latency_seconds = data.cost_dollars, data.latency_seconds
-        usage = data.usage
+        values, usage = self.values, data.usage
+        values["model"] = event.context.model or values["model"]
+        values.update(cost_dollars=data.cost_dollars, latency_seconds=data.latency_seconds)
         if usage is not None:
-            self.input_tokens, self.output_tokens = usage.input_total, usage.output_tokens
-            self.cache_read_tokens, self.cache_write_tokens = usage.cache_read_tokens, usage.cache_write_tokens
+            values.update(
+                input_tokens=usage.input_total, output_tokens=usage.output_tokens,
+                cache_read_tokens=usage.cache_read_tokens, cache_write_tokens=usage.cache_write_tokens,
+            )  # fmt: skip
 
-
-_encoder: Final = msgspec.json.Encoder()
-_COLUMNS: Final = tuple(item.name for item in fields(TurnDraft))
-_LIST: Final = ", ".join(_COLUMNS)
-_values: Final = attrgetter(*_COLUMNS)
-_SELECT: Final = f"SELECT {_LIST} FROM turns WHERE session = ? AND turn = ?"  # noqa: S608  # our columns
-_REPLACE: Final = f"INSERT OR REPLACE INTO turns ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+    def row(self) -> tuple[Any, ...]:
+        """Return the values in the order of the columns."""
+        if not isinstance(self.values["components"], str):
+            self.values["components"] = _encoder.encode(self.values["components"]).decode()
+        return tuple(self.values.values())
 
 
 class TurnDrafts:
@@ -107,18 +111,14 @@ class TurnDrafts:
 
     def start(self, session: int, event: Event, seq: int) -> TurnDraft:
         """Start the row of a turn with the session's first event of it."""
-        context = event.context
-        draft = self._drafts[session, context.turn] = TurnDraft(
-            session, context.turn, seq, None, context.window_id, event.at, context.model
-        )
+        draft = self._drafts[session, event.context.turn] = TurnDraft.first(session, event, seq)
         return draft
 
     def of(self, session: int, event: Event, seq: int) -> TurnDraft:
         """Return the row of the event's turn, started here when the event is its first."""
-        turn = event.context.turn
-        draft = self.find(session, turn) or self.start(session, event, seq)
-        if draft.at is None:
-            draft.at = event.at
+        draft = self.find(session, event.context.turn) or self.start(session, event, seq)
+        if draft.values["at"] is None:
+            draft.values["at"] = event.at
         return draft
 
     def find(self, session: int, turn: int) -> TurnDraft | None:
@@ -128,27 +128,14 @@ class TurnDrafts:
             row = self._statements.first(_SELECT, (session, turn))
             if row is None:
                 return None
-            draft = self._drafts[session, turn] = TurnDraft(*row)  # type: ignore[arg-type]  # columns are the fields
+            draft = self._drafts[session, turn] = TurnDraft(dict(zip(_COLUMNS, row, strict=True)))
         return draft
 
     def save(self) -> None:
         """Write every touched row."""
         for draft in self._drafts.values():
-            if not isinstance(draft.components, str):
-                draft.components = _encoder.encode(draft.components).decode()
-            self._statements.add(_REPLACE, _values(draft))
+            self._statements.add(_REPLACE, draft.row())
         self._drafts.clear()
-
-
-FIRST_SEQ: Final = "SELECT first_seq FROM turns WHERE session = ? AND turn >= ? ORDER BY turn LIMIT 1"
-"""Number of the first event of a turn or of the next one with events."""
-
-_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
-_ROW_FIELDS: Final = tuple(item.name for item in fields(TurnRow))
-_COMPONENTS: Final = _ROW_FIELDS.index("components")
-_READ: Final = (
-    f"SELECT {', '.join(_ROW_FIELDS)} FROM turns WHERE session = ? AND turn >= ? AND turn <= ? ORDER BY turn"  # noqa: S608
-)
 
 
 def read(connection: sqlite3.Connection, session: int, first: int, last: int) -> list[TurnRow]:
