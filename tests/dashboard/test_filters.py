@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.events import PAYLOADS
-from windowpane.core.vocabulary import ZONES
+from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane_dashboard.queries.filters import (
-    SEVERITIES,
     AuditFilters,
     FleetFilters,
     ReplayAddress,

@@ -11,7 +11,7 @@ import pandas as pd
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.summary import value_text
 from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
-from windowpane.core.vocabulary import Severity
+from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.report.headline import is_live
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
@@ -277,4 +277,4 @@ def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | No
     named = next((row for row in rows if firing_key(row) == pick), None)
     if named is not None or not rows:
         return named
-    return max(rows, key=lambda row: ("info", "warning", "critical").index(row.severity))
+    return max(rows, key=lambda row: SEVERITIES.index(row.severity))

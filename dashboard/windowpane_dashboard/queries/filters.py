@@ -15,7 +15,6 @@ from windowpane.core.events import PAYLOADS
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.interface import EventFilter, SessionFilter
 
-SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 MAXIMUM_TEXT: Final = 500
 """Characters of a free-text filter."""
 Query = dict[str, str]

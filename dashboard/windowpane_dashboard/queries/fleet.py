@@ -14,13 +14,13 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.config.loading import load_config
-from windowpane.core.vocabulary import ZONES, Severity
+from windowpane.core.vocabulary import SEVERITIES, ZONES, Severity
 from windowpane.report.headline import is_live
 from windowpane.store.interface import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoreSize
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_until
 from windowpane.text.labels import MARK_OF, zone_label
-from windowpane_dashboard.queries.filters import SEVERITIES, FleetFilters, SessionAddress
+from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
 
 FLEET_ROWS: Final = 500
 """Sessions the fleet page lists at most."""

@@ -11,6 +11,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.core.vocabulary import SEVERITIES
 from windowpane.store.interface import SessionFilter
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
@@ -28,7 +29,7 @@ from windowpane_dashboard.queries.alerts import (
     outcome_of,
     selected_firing,
 )
-from windowpane_dashboard.queries.filters import SEVERITIES, AlertFilters, AlertState, Along, DeliveryState
+from windowpane_dashboard.queries.filters import AlertFilters, AlertState, Along, DeliveryState
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from windowpane.core.vocabulary import ZONES
+from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import fleet_answer
 from windowpane.store.interface import EventReader, SessionFilter
@@ -16,7 +16,7 @@ from windowpane.text.formats import count, dollars, percent
 from windowpane.text.labels import MARKS, zone_label
 from windowpane_dashboard.page import address, messages, store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.filters import SEVERITIES, FleetFilters
+from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
     FLEET_ROWS,
     Fleet,

@@ -1,4 +1,4 @@
-"""`windowpane`, the command line: one command a module, each loaded only when it is called."""
+"""The command line, `windowpane`: one module per command, loaded when it is called."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMANDS: Final[dict[str, str]] = {
     "doctor": "doctor",
     "fidelity": "fidelity",
     "hook": "hook",
-    "import": "importing",
+    "import": "import_",
     "prune": "prune",
     "replay": "replay",
     "report": "report",
@@ -30,18 +30,18 @@ COMMANDS: Final[dict[str, str]] = {
     "top": "top",
     "watch": "watch",
 }
-"""Command to the module that holds it, in a variable named `command`."""
+"""The module of each command; it holds the command in a variable named `command`."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported on first use, so that `--help` and completion stay quick."""
+    """A group whose commands are imported on first use, so that `--help` and completion stay fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """Every command, sorted."""
+        """Return the names of all commands, sorted."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of that name, or None."""
+        """Return the command of that name; None for an unknown one."""
         module = COMMANDS.get(cmd_name)
         if module is None:
             return None
@@ -55,8 +55,8 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Observability for the context windows of LLM agents.
 
-    Start with `windowpane demo`, or with `windowpane import` on sessions of your own.
+    Start with `windowpane demo`, or import your own sessions with `windowpane import`.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a sign the terminal does not know is no reason to stop
+            stream.reconfigure(errors="replace")  # characters that the terminal cannot show

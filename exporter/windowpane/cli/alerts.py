@@ -1,4 +1,4 @@
-"""`windowpane alerts`: prove that a channel works, list what can fire."""
+"""`windowpane alerts`: test a channel, list the alerts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windowpane.cli.options import EXIT_FAILED, plain_errors
 
 @click.group("alerts")
 def command() -> None:
-    """Alerts: what can fire, and whether messages arrive."""
+    """List the alerts, and test that their messages arrive."""
 
 
 @command.command("test")
@@ -20,7 +20,7 @@ def command() -> None:
 @click.pass_context
 @plain_errors
 def test(ctx: click.Context, url: str, public_url: str | None) -> None:
-    """Send a test message to URL, and say whether it was taken.
+    """Send a test message to URL, and report whether it was accepted.
 
     URL is any Apprise address (json:// or jsons:// for a plain webhook), alertmanager://host:port, or log://.
 
@@ -38,7 +38,7 @@ def test(ctx: click.Context, url: str, public_url: str | None) -> None:
 
 @command.command("list")
 def rules() -> None:
-    """List every alert with its severity, threshold and what it means.
+    """List all alerts with severity, meaning and first step.
 
     \b
     Example:

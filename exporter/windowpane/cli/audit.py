@@ -1,4 +1,4 @@
-"""`windowpane audit`: verify the chain, print its heads, export events."""
+"""`windowpane audit`: verify the hash chain, print its heads, export events."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @click.group("audit")
 def command() -> None:
-    """Prove that the record of what happened is complete and unaltered."""
+    """Prove that the stored events are complete and unaltered."""
 
 
 @command.command("verify")
 @click.argument("session", required=False)
 @click.option(
-    "--heads", type=click.Path(path_type=Path, exists=True), help="Hold the chain against exported heads."
+    "--heads", type=click.Path(path_type=Path, exists=True), help="Compare the chain with exported heads."
 )
 @json_option
 @store_option
@@ -58,25 +58,27 @@ def verify(
         if result.explained_gaps:
             click.echo(f"{result.explained_gaps} gaps, each explained by a telemetry.dropped event")
         for link in result.broken:
-            where = f"session {link.session_id} revision {link.revision}, event {link.seq}"
-            click.echo(formats.plain(f"broken: {where}: {link.problem}"))
-        places = formats.count(len(result.broken), "place")
-        click.echo("chain intact" if result.intact else f"chain BROKEN in {places}")
+            link_name = f"session {link.session_id} revision {link.revision}, event {link.seq}"
+            click.echo(formats.plain(f"broken: {link_name}: {link.problem}"))
+        broken = formats.count(len(result.broken), "place")
+        click.echo("chain intact" if result.intact else f"chain BROKEN in {broken}")
         if not result.sessions and heads is None:
-            click.echo("nothing is stored; whether anything was, only heads exported before can tell (--heads)")
+            click.echo("the store is empty; only exported heads (--heads) can show that sessions were deleted")
     if not result.intact:
         ctx.exit(EXIT_FAILED)
 
 
 @command.command("heads")
 @click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write them to a file kept elsewhere."
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the heads to a file instead of printing them.",
 )
 @json_option
 @store_option
 @plain_errors
 def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> None:
-    """Print the store-wide chain of session heads and tombstones, to be kept outside the store.
+    """Print the store-wide chain of session heads and tombstones; keep a copy outside the store.
 
     \b
     Example:
@@ -101,7 +103,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> Non
 @store_option
 @plain_errors
 def export(session: str | None, kind: ExportFormat, output: Path, store_path: Path | None) -> None:
-    """Write the stored events of SESSION, or all, with their sequence numbers and hashes.
+    """Write the stored events of SESSION, or of all sessions, with sequence numbers and hashes.
 
     \b
     Example:

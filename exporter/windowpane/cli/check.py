@@ -1,10 +1,9 @@
-"""`windowpane check`: an exit code for CI from the alerts of a session."""
+"""`windowpane check`: an exit code for CI, from the alerts of a session."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -17,16 +16,15 @@ from windowpane.cli.options import (
     print_json,
     store_option,
 )
+from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.text import formats
-
-_RANK: Final = {"info": 0, "warning": 1, "critical": 2}
 
 
 @click.command("check")
 @click.argument("session")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(_RANK)),
+    type=click.Choice(SEVERITIES),
     default="critical",
     show_default=True,
     help="Fail when an alert of this severity or worse fired.",
@@ -35,7 +33,9 @@ _RANK: Final = {"info": 0, "warning": 1, "critical": 2}
 @store_option
 @click.pass_context
 @plain_errors
-def command(ctx: click.Context, session: str, fail_on: str, *, as_json: bool, store_path: Path | None) -> None:
+def command(
+    ctx: click.Context, session: str, fail_on: Severity, *, as_json: bool, store_path: Path | None
+) -> None:
     """Exit with 4 when an alert fired in SESSION, with 0 when none did.
 
     \b
@@ -45,7 +45,7 @@ def command(ctx: click.Context, session: str, fail_on: str, *, as_json: bool, st
     with open_to_read(store_path) as store:
         row = pick_session(store, session)
         alerts = store.alerts(session_id=row.session_id, limit=10_000)
-    failing = [alert for alert in alerts if _RANK[alert.severity] >= _RANK[fail_on]]
+    failing = [alert for alert in alerts if alert.severity in SEVERITIES[SEVERITIES.index(fail_on) :]]
     if as_json:
         print_json(
             {"session_id": row.session_id, "failed": bool(failing), "alerts": [asdict(a) for a in failing]}

@@ -44,6 +44,9 @@ Fate = Literal["kept", "recoverable", "lost", "contradicted"]
 
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+"""From the mildest to the worst."""
+
 ZONES: Final[tuple[Zone, ...]] = get_args(Zone)
 FATES: Final[tuple[Fate, ...]] = get_args(Fate)
 

@@ -19,7 +19,6 @@ from windowpane.store.records import SessionRow
 from windowpane.store.statements import Conditions, Value
 
 SPARKLINE_POINTS: Final = 24
-SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "critical")
 MAXIMUM_FOUND_SESSIONS: Final = 20
 
 FLEET_ORDERS: Final[dict[FleetOrder, str]] = {

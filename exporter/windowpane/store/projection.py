@@ -34,9 +34,9 @@ from windowpane.core.events import (
     TurnStarted,
     WindowRolled,
 )
-from windowpane.core.vocabulary import ZONES
+from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.store import alerts, blocks, fleet
-from windowpane.store.fleet import SEVERITIES, SessionDraft
+from windowpane.store.fleet import SessionDraft
 from windowpane.store.statements import StatementBatch
 from windowpane.store.turns import TurnDrafts
 

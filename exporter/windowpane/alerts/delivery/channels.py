@@ -22,8 +22,8 @@ from http.client import HTTPException
 from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from windowpane.alerts.delivery.message import SEVERITY_ORDER, AlertMessage, render
-from windowpane.core.vocabulary import Severity
+from windowpane.alerts.delivery.message import AlertMessage, render
+from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
 
 SEND_SECONDS: Final = 10.0
@@ -218,7 +218,7 @@ def _parsed(url: str) -> SplitResult:
 
 
 def _is_severe(message: AlertMessage, minimum: Severity) -> bool:
-    return SEVERITY_ORDER[message.severity] >= SEVERITY_ORDER[minimum]
+    return SEVERITIES.index(message.severity) >= SEVERITIES.index(minimum)
 
 
 def _key(kind: str, url: str) -> str:
@@ -247,9 +247,7 @@ def _notify_type(messages: Sequence[AlertMessage]) -> str:
     firing = [message.severity for message in messages if message.state == "firing"]
     if not firing:
         return "success"
-    return {"info": "info", "warning": "warning", "critical": "failure"}[
-        max(firing, key=lambda severity: SEVERITY_ORDER[severity])
-    ]
+    return {"info": "info", "warning": "warning", "critical": "failure"}[max(firing, key=SEVERITIES.index)]
 
 
 def _endpoint(parts: SplitResult) -> tuple[str, dict[str, str]]:

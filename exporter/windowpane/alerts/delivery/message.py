@@ -10,11 +10,10 @@ from urllib.parse import quote
 
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.core.events import AlertFired, AlertResolved, Event
-from windowpane.core.vocabulary import Severity
+from windowpane.core.vocabulary import SEVERITIES, Severity
 
 State = Literal["firing", "resolved"]
 
-SEVERITY_ORDER: Final[dict[Severity, int]] = {"info": 0, "warning": 1, "critical": 2}
 _NAME_LENGTH: Final = 100
 
 
@@ -86,7 +85,7 @@ def session_link(public_url: str | None, session_id: str) -> str | None:
 
 def render(messages: Sequence[AlertMessage]) -> Notification:
     """Combine the messages of one session into one notification; its title names the most severe."""
-    worst = max(messages, key=lambda message: (message.state == "firing", SEVERITY_ORDER[message.severity]))
+    worst = max(messages, key=lambda message: (message.state == "firing", SEVERITIES.index(message.severity)))
     label = worst.severity if worst.state == "firing" else "resolved"
     more = f" and {len(messages) - 1} more" if len(messages) > 1 else ""
     title = f"[{label}] {worst.title}{more}: {_plain(worst.agent)}"
