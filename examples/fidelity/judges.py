@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from windowpane.fidelity.suite.judges import string_match
-from windowpane.models.language_model import AnyLanguageModel
-from windowpane.models.openai import language_model
+from windowpane.models.language_models import AnyLanguageModel, openai_model
 
 
 def offline(system: str, user: str) -> str:
@@ -28,4 +27,4 @@ def openai(system: str, user: str) -> object:
 
 @cache
 def _model() -> AnyLanguageModel:
-    return language_model(model="gpt-5-mini")
+    return openai_model(model="gpt-5-mini")

@@ -19,7 +19,7 @@ from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE, parse,
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.status import due
 from windowpane.manager.steps.eviction import water_level
-from windowpane.models.overflow_errors import classify
+from windowpane.models.overflow_errors import classify_error
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()
@@ -246,7 +246,7 @@ def test_a_budget_warns_blocks_and_holds_reservations() -> None:
 )
 def test_provider_errors_are_told_apart(error: Any, kind: str, limit: int | None) -> None:
     """Only an overflow is one; the sizes it names are read."""
-    found = classify(error)
+    found = classify_error(error)
 
     assert found.kind == kind
     assert found.limit_tokens == limit

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from windowpane.effects.model_calls import is_async, model_name
-from windowpane.models import anthropic as anthropic_adapter
-from windowpane.models import openai as openai_adapter
+from windowpane.models.language_models import ANTHROPIC_OUTPUT_TOKENS, anthropic_model, openai_model
 
 OPENAI_REPLY = {
     "id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-5-mini",
@@ -82,7 +81,7 @@ class TestOpenAI:
         """System and user prompt arrive as messages, parameters go along, the text comes back."""
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         with provider(OPENAI_REPLY) as server, openai.OpenAI(api_key="k", base_url=f"{server.url}/v1") as client:
-            model = openai_adapter.language_model(client, model="gpt-5-mini", max_completion_tokens=50)
+            model = openai_model(client, model="gpt-5-mini", max_completion_tokens=50)
 
             assert model("be brief", "the text") == "a summary"
 
@@ -97,7 +96,7 @@ class TestOpenAI:
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         with provider(OPENAI_REPLY) as server:
             client = openai.AsyncOpenAI(api_key="k", base_url=f"{server.url}/v1")
-            model = openai_adapter.language_model(client, model="gpt-5-mini")
+            model = openai_model(client, model="gpt-5-mini")
 
             assert is_async(model)
             assert asyncio.run(ask_and_close(client, model)) == "a summary"
@@ -111,7 +110,7 @@ class TestOpenAI:
             openai.OpenAI(api_key="k", base_url=f"{server.url}/v1", max_retries=0) as client,
             pytest.raises(openai.BadRequestError),
         ):
-            openai_adapter.language_model(client, model="gpt-5-mini")("be brief", "the text")
+            openai_model(client, model="gpt-5-mini")("be brief", "the text")
 
 
 class TestAnthropic:
@@ -119,14 +118,14 @@ class TestAnthropic:
         """The system prompt is its own field, an output limit is always sent, and only text comes back."""
         anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
         with provider(ANTHROPIC_REPLY) as server, anthropic.Anthropic(api_key="k", base_url=server.url) as client:
-            model = anthropic_adapter.language_model(client, model="claude-test")
+            model = anthropic_model(client, model="claude-test")
 
             assert model("be brief", "the text") == "a summary"
 
         sent = server.received[0]
         assert sent["system"] == "be brief"
         assert sent["messages"] == [{"role": "user", "content": "the text"}]
-        assert sent["max_tokens"] == anthropic_adapter.OUTPUT_TOKENS
+        assert sent["max_tokens"] == ANTHROPIC_OUTPUT_TOKENS
         assert model_name(model) == "claude-test"
 
     def test_an_async_client_gives_an_async_callable(self) -> None:
@@ -134,7 +133,7 @@ class TestAnthropic:
         anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
         with provider(ANTHROPIC_REPLY) as server:
             client = anthropic.AsyncAnthropic(api_key="k", base_url=server.url)
-            model = anthropic_adapter.language_model(client, model="claude-test", max_tokens=10)
+            model = anthropic_model(client, model="claude-test", max_tokens=10)
 
             assert inspect.iscoroutinefunction(model)
             assert asyncio.run(ask_and_close(client, model)) == "a summary"
@@ -154,7 +153,7 @@ class Recorder:
         return self._reply
 
 
-@pytest.mark.parametrize("adapter", [openai_adapter, anthropic_adapter])
+@pytest.mark.parametrize("adapter", [openai_model, anthropic_model])
 def test_a_call_is_given_a_minute_unless_told_otherwise(adapter: Any) -> None:
     """The timeout goes with each call, whatever the client's own is."""
 
@@ -164,7 +163,7 @@ def test_a_call_is_given_a_minute_unless_told_otherwise(adapter: Any) -> None:
 
     client = Recorder(Empty())
 
-    assert adapter.language_model(client, model="m")("be brief", "the text") == ""
+    assert adapter(client, model="m")("be brief", "the text") == ""
     assert client.arguments["timeout"] == 60.0
-    adapter.language_model(client, model="m", timeout_seconds=5)("be brief", "the text")
+    adapter(client, model="m", timeout_seconds=5)("be brief", "the text")
     assert client.arguments["timeout"] == 5

@@ -12,7 +12,7 @@ import pytest
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import PressureMeasured
-from windowpane.models.tokens.counters import counter_for
+from windowpane.models.tokens import counter_for
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
 from windowpane.sources.playback import PlaybackSettings, session_events, session_keys

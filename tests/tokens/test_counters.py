@@ -15,17 +15,16 @@ from hypothesis import strategies as st
 from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import VocabularyError
 from windowpane.models.tokens import counter_for, image_tokens
-from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
+from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, encoding_of, load_encoding
 from windowpane.models.tokens.heuristic import (
     CLAUDE,
     CLAUDE_4_7,
     GEMINI,
     OTHER,
-    Family,
     HeuristicCounter,
+    TokenizerFamily,
     family_of,
 )
-from windowpane.models.tokens.openai_names import encoding_of
 from windowpane.models.tokens.tiktoken_counter import TiktokenCounter, Vocabulary
 
 PROSE = "The agent read the file and decided that nothing in it had to change. "
@@ -100,7 +99,7 @@ def test_an_encoding_is_claimed_only_for_names_that_prove_it(model: str, encodin
         ("claudette", OTHER),
     ],
 )
-def test_a_family_is_read_from_the_name(model: str, family: Family) -> None:
+def test_a_family_is_read_from_the_name(model: str, family: TokenizerFamily) -> None:
     """Version and vendor decide the family; a date is never taken for a version."""
     assert family_of(model) is family
 

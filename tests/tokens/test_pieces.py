@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windowpane.models.tokens import pieces as subject
+from windowpane.models.tokens import tiktoken_counter as subject
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
 from windowpane.models.tokens.tiktoken_counter import Vocabulary
 
@@ -20,7 +20,7 @@ _LINES = st.lists(
 @given(text=st.text(max_size=400))
 def test_pieces_are_the_text_again(text: str) -> None:
     """Joined, the pieces are the text; nothing is lost or repeated."""
-    assert "".join(subject.pieces(text)) == text
+    assert "".join(subject.split_text(text)) == text
 
 
 @pytest.mark.parametrize("spec", [O200K, CL100K])
@@ -52,4 +52,4 @@ def test_a_run_of_a_million_characters_is_counted(text: str) -> None:
 
     assert count is not None
     assert 0 < count <= len(text)
-    assert max(map(len, subject.pieces(text))) <= subject.PIECE_CHARACTERS
+    assert max(map(len, subject.split_text(text))) <= subject.PIECE_CHARACTERS

@@ -17,7 +17,7 @@ from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
 from windowpane.manager.user_content import read_user
-from windowpane.models.replies import plain, read_reply
+from windowpane.models.replies import as_dict, read_reply
 
 Message = dict[str, Any]
 
@@ -35,7 +35,7 @@ def take_history(engine: Engine, messages: Iterable[object], *, unanswered: Unan
 
 
 def _take_all(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
-    mended = mend([plain(message) for message in messages], unanswered=unanswered)
+    mended = mend([as_dict(message) for message in messages], unanswered=unanswered)
     for name, count in mended.repairs.items():
         engine.tracker.record(HistoryRepaired(name, count))
     for message in mended.messages:

@@ -17,7 +17,7 @@ from windowpane.manager.steps.cascade import CascadeResult, run_cascade, run_ste
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_room_coming
 from windowpane.manager.steps.eviction import cut_within_turn, evict
 from windowpane.manager.steps.new_window import checkpoint_if_due, save_checkpoint, save_milestone
-from windowpane.models.overflow_errors import classify
+from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 
 RETRY_SHARE: Final = 0.80
@@ -104,7 +104,7 @@ def after_turn(engine: Engine) -> Effect[None]:
 
 def overflow(engine: Engine, error: object) -> Effect[Decision]:
     """The provider refused the call as too large: make the window strictly smaller, for exactly one retry."""
-    found = classify(error)
+    found = classify_error(error)
     if found.kind != "overflow":
         return Decision("none", engine.status(), reason=f"not an overflow: {found.kind}")
     tracker = engine.tracker

@@ -1,1 +1,1 @@
-"""Thin adapters to model clients and frameworks."""
+"""Models: window sizes and prices, names, token counts, replies, errors, and adapters to provider clients."""

@@ -1,8 +1,8 @@
-"""Windows and prices of models, from the data that the `genai-prices` package carries.
+"""The model catalog: window sizes and prices from the data of the `genai-prices` package.
 
-Nothing is fetched: two runs with the same package give the same answers. A name the data does not hold has
-no limit and no price; the nearest match is never taken for it. Loading the data costs about 0.2 s and happens
-at the first question, not at import.
+Nothing is fetched, so two runs with the same package give the same results. A name that the data does not contain
+has no limit and no price; it never gets those of the nearest match. The data is loaded at the first lookup, in
+about 0.2 s, not at import.
 """
 
 from __future__ import annotations
@@ -27,63 +27,63 @@ if TYPE_CHECKING:
     from windowpane.core.vocabulary import LimitSource
 
 LONG_CONTEXT_SUFFIX = "[1m]"
-"""How Claude Code names a model that runs with a window of a million tokens."""
+"""Suffix by which Claude Code marks a model with a window of a million tokens."""
 LONG_CONTEXT_TOKENS = 1_000_000
 
 _MAX_NAME_CHARACTERS = 200
-"""Names come from recordings, which are not trusted; no real one is nearly as long."""
+"""Limit for names from recordings, which are not trusted; real names are far shorter."""
 
 _BEDROCK_NAME = re.compile(
     r"(?:[a-z-]{2,8}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\."
 )
-"""`us.anthropic.claude-…`: how AWS Bedrock writes names, with or without a region."""
+"""Names of AWS Bedrock, with or without a region: `us.anthropic.claude-…`."""
 
 _VERSION_END = re.compile(r"(?<!\d)[1-9]$")
-_VERSION_GOES_ON = re.compile(r"[a-z0-9]|\.\d")
+_VERSION_CONTINUES = re.compile(r"[a-z0-9]|\.\d")
 
 _LATEST = datetime(9999, 1, 1, 12, tzinfo=UTC)
-"""The time of a call whose time is unknown: the newest price, outside off-peak hours, on every run."""
+"""Replaces an unknown time of a call: the newest price, outside off-peak hours, on every run."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _CatalogEntry:
     provider: Provider
     model: PricedModel
     limit_tokens: int | None
 
 
 class PackagedCatalog:
-    """A `ModelCatalog` over the packaged data, with limits the user may set.
+    """A `ModelCatalog` over the packaged data.
 
-    *limits* maps a model, written as the agent writes it, to its window in tokens; it wins over the
-    catalog. Raises `ConfigurationError` for a limit that is not a positive number.
+    *limits* maps a model, in the agent's spelling, to its window in tokens and overrides the data. Raises
+    `ConfigurationError` for a limit that is not a positive number.
     """
 
     def __init__(self, *, limits: Mapping[str, int] | None = None) -> None:
         for model, tokens in (limits or {}).items():
             if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens <= 0:
                 raise ConfigurationError(
-                    f"limits.{model}", f"{tokens!r} is no window size", expected="tokens > 0"
+                    f"limits.{model}", f"{tokens!r} is not a window size", expected="tokens > 0"
                 )
         self._limits = {_fold(model): tokens for model, tokens in (limits or {}).items()}
         self._names = {_fold(model): model.strip() for model in limits or {}}
         self._lookup = lru_cache(maxsize=1_024)(self._lookup_uncached)
 
     def lookup(self, model: str) -> ModelInfo | None:
-        """What is known about *model*; None for a name that neither the user nor the catalog knows."""
+        """Return the limit and provider of *model*; None for a name in neither the limits nor the data."""
         return self._lookup(model)
 
     def limit_source(self, model: str) -> LimitSource | None:
-        """Who says how large *model*'s window is: `given`, `catalogue`, or None when nobody does."""
+        """Return the source of *model*'s limit: `given`, `catalogue`, or None for an unknown limit."""
         if _fold(model) in self._limits:
             return "given"
         info = self.lookup(model)
         return "catalogue" if info and info.limit_tokens is not None else None
 
     def next_limit(self, model: str, above: int) -> int | None:
-        """The smallest window sold by the model's provider that is at least *above* tokens.
+        """Return the smallest window that the model's provider sells with at least *above* tokens.
 
-        None for an unknown model, and when the provider sells none that large.
+        None for an unknown model, and if the provider does not sell one that large.
         """
         entry = _find(model)
         if entry is None:
@@ -92,10 +92,10 @@ class PackagedCatalog:
         return min((window for window in windows if window is not None and window >= above), default=None)
 
     def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
-        """Price of one call in US dollars by the list price at the time *at* (the newest when unknown).
+        """Return the list price of one call in US dollars at the time *at* (None: the newest price).
 
-        None when the model or its price is unknown or the usage is impossible (a negative count). Cache
-        writes are priced as those kept for five minutes; discounts and batch prices are not known here.
+        None for an unknown model or price and for impossible usage (a negative count). Cache writes are priced as
+        five-minute writes; discounts and batch prices are not included.
         """
         entry = _find(model)
         if entry is None:
@@ -123,7 +123,7 @@ def _fold(model: str) -> str:
 
 
 def _moment(at: float | None) -> datetime:
-    """*at* as a date; a time no calendar holds is an unknown one."""
+    """Return *at* as a date; a time outside the calendar counts as unknown."""
     try:
         return _LATEST if at is None else datetime.fromtimestamp(at, UTC)
     except (OverflowError, OSError, ValueError):
@@ -131,7 +131,7 @@ def _moment(at: float | None) -> datetime:
 
 
 def _cost(price: ModelPrice, usage: Usage) -> float | None:
-    """*usage* at *price*; the package counts cached tokens as part of the input, Windowpane beside it."""
+    """Return the price of *usage*; the package counts cached tokens in the input, Windowpane separately."""
     from genai_prices import Usage as PricedUsage
 
     if getattr(price, "input_mtok", None) is None and getattr(price, "output_mtok", None) is None:
@@ -156,23 +156,23 @@ def _providers() -> Sequence[Provider]:
 
 
 @lru_cache(maxsize=1_024)
-def _find(model: str) -> _Entry | None:
-    """The catalog's entry for *model* as an agent writes it."""
+def _find(model: str) -> _CatalogEntry | None:
+    """Return the entry for *model* in an agent's spelling."""
     if not 0 < len(model) <= _MAX_NAME_CHARACTERS:
         return None
     long_context = _fold(model).endswith(LONG_CONTEXT_SUFFIX)
     reference = split_model_name(_fold(model).removesuffix(LONG_CONTEXT_SUFFIX))
     for provider, name in _candidates(reference):
-        found = provider.find_model(name, all_providers=list(_providers()))
-        if found is not None and _is_same_version(found, name):
-            return _Entry(provider, found, LONG_CONTEXT_TOKENS if long_context else found.context_window)
+        priced = provider.find_model(name, all_providers=list(_providers()))
+        if priced is not None and _is_same_version(priced, name):
+            return _CatalogEntry(provider, priced, LONG_CONTEXT_TOKENS if long_context else priced.context_window)
     return None
 
 
 def _candidates(reference: ModelName) -> Iterator[tuple[Provider, str]]:
-    """Where to look for *reference*, and under which name: as written first, then at its vendor.
+    """Yield the providers and names to look up for *reference*: as written first, then at its vendor.
 
-    With prefixes only providers named by them are asked, so that `acme/gpt-4o` stays unknown.
+    With prefixes only the providers that they name are searched, so `acme/gpt-4o` stays unknown.
     """
     by_id = {provider.id: provider for provider in _providers()}
     for position, prefix in enumerate(reference.prefixes):
@@ -190,9 +190,9 @@ def _candidates(reference: ModelName) -> Iterator[tuple[Provider, str]]:
 
 
 def _is_same_version(model: PricedModel, name: str) -> bool:
-    """Whether *name* does not go on in the middle of a version the catalog matched.
+    """Return whether the version in *name* ends where the catalog's match ends.
 
-    The catalog matches many models by how a name starts: `claude-sonnet-4-5` would take `claude-sonnet-4-50`.
+    The catalog matches many models by the start of a name: `claude-sonnet-4-5` would match `claude-sonnet-4-50`.
     """
     from genai_prices import types
 
@@ -204,7 +204,7 @@ def _is_same_version(model: PricedModel, name: str) -> bool:
                 return all(holds(part) for part in clause.and_)
             case types.ClauseStartsWith(starts_with=part) | types.ClauseContains(contains=part):
                 rest = name.partition(part.lower())[2]
-                return not (_VERSION_END.search(part) and _VERSION_GOES_ON.match(rest))
+                return not (_VERSION_END.search(part) and _VERSION_CONTINUES.match(rest))
             case _:
                 return True
 

@@ -1,7 +1,7 @@
-"""A model's name as clients write it, taken apart without losing what tells models apart.
+"""Model names in the spelling of clients, split into prefixes and name.
 
-`litellm_proxy/openai/gpt-4o` names the same model as `gpt-4o`, but `acme/gpt-4o` need not: only
-prefixes that are known to route to somebody else's model, or to name its vendor, may be looked through.
+`litellm_proxy/openai/gpt-4o` is the same model as `gpt-4o`, but `acme/gpt-4o` may be another: only prefixes known
+to route to a vendor's model, or to name its vendor, are ignored.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ROUTERS = frozenset({"litellm", "litellm_proxy", "models", "text-completion-openai"})
-"""Prefixes that say how a call travels, and nothing about the model."""
+"""Prefixes that name a route and not a provider."""
 
 _ALIASES = {
     "amazon": "aws",
@@ -30,26 +30,26 @@ _ALIASES = {
     "vertex_ai": "google",
     "xai": "x-ai",
 }
-"""Names clients use for a provider, to the one name the catalog uses."""
+"""Names that clients use for a provider, to its id in the model catalog."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A model reference in its parts."""
+    """A model reference, split into its parts."""
 
     prefixes: tuple[str, ...]
-    """What stands before the name, outermost first, in lower case, routers left out."""
+    """Prefixes before the name, outermost first, in lower case, without routers."""
     name: str
     """The last part, in lower case."""
 
 
 def provider_id(prefix: str) -> str:
-    """The one name of the provider that *prefix* means, or *prefix* itself."""
+    """Return the catalog's id of the provider that *prefix* names, by default *prefix* itself."""
     return _ALIASES.get(prefix, prefix)
 
 
 def split_model_name(model: str) -> ModelName:
-    """Take *model* apart at its slashes; nothing of the name itself is dropped."""
+    """Split *model* at its slashes; the name itself is kept whole."""
     *prefixes, name = model.strip().lower().split("/")
     return ModelName(
         prefixes=tuple(prefix for prefix in prefixes if prefix not in ROUTERS),

@@ -1,4 +1,4 @@
-"""Tells a provider's overflow from other errors, and reads the sizes it names."""
+"""Classification of provider errors, and the sizes that an overflow error states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["overflow", "malformed", "transient", "unknown"]
+ErrorKind = Literal["overflow", "malformed", "transient", "unknown"]
 
 _OVERFLOW: Final = re.compile(
     r"context[ _](?:length|window)[ _]?(?:exceeded|is exceeded)?|maximum context length|prompt is too long"
@@ -28,39 +28,39 @@ _PAIRS: Final = (
     re.compile(rf"{_NUMBER} tokens? > {_NUMBER} maximum"),
     re.compile(rf"{_NUMBER}\D{{1,40}}exceeds\D{{1,80}}{_NUMBER}", re.IGNORECASE),
 )
-"""Requested, then limit."""
+"""Requested tokens, then the limit."""
 _LIMIT: Final = re.compile(rf"maximum context length (?:is|of) {_NUMBER}", re.IGNORECASE)
 _REQUESTED: Final = re.compile(rf"(?:resulted in|requested|you passed) {_NUMBER}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """What a provider's error was about; tokens where it names them."""
+class ProviderError:
+    """The kind of a provider's error; for an overflow the tokens that it states."""
 
-    kind: Kind
+    kind: ErrorKind
     limit_tokens: int | None = None
     requested_tokens: int | None = None
 
 
-def classify(error: object) -> Refusal:
-    """The kind of a provider's error; without one, the caller says that it was an overflow."""
+def classify_error(error: object) -> ProviderError:
+    """Classify a provider's error; None means an overflow that the caller detected itself."""
     if error is None:
-        return Refusal("overflow")
+        return ProviderError("overflow")
     text = f"{getattr(error, 'code', '') or ''} {error}"[:4_000]
     if _OVERFLOW.search(text):
         return _sizes(text)
     if isinstance(error, TimeoutError | ConnectionError) or _TRANSIENT.search(text):
-        return Refusal("transient")
-    return Refusal("malformed" if _MALFORMED.search(text) else "unknown")
+        return ProviderError("transient")
+    return ProviderError("malformed" if _MALFORMED.search(text) else "unknown")
 
 
-def _sizes(text: str) -> Refusal:
+def _sizes(text: str) -> ProviderError:
     for pattern in _PAIRS:
         pair = pattern.search(text)
         if pair:
-            return Refusal("overflow", _int(pair[2]), _int(pair[1]))
+            return ProviderError("overflow", _int(pair[2]), _int(pair[1]))
     limit, requested = _LIMIT.search(text), _REQUESTED.search(text)
-    return Refusal("overflow", _int(limit[1]) if limit else None, _int(requested[1]) if requested else None)
+    return ProviderError("overflow", _int(limit[1]) if limit else None, _int(requested[1]) if requested else None)
 
 
 def _int(digits: str) -> int | None:

@@ -1,7 +1,7 @@
-"""Model replies of any shape into the parts that enter the window, and the usage that comes with them.
+"""Model replies of all providers in one form: the parts that enter the window, and the usage.
 
-Reads OpenAI chat completions, OpenAI responses and Anthropic messages, as objects of the clients or as the plain
-dictionaries they came from. Nothing of a provider's library is imported.
+Reads OpenAI chat completions, OpenAI responses and Anthropic messages, as objects of the clients or as plain
+dictionaries. No provider's library is imported.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ class ReplyPart:
 
     kind: Literal["assistant_response", "thinking", "tool_call"]
     text: str
-    """For a tool call its arguments, as JSON."""
+    """Text; for a tool call its arguments as JSON."""
     tool_call_id: str | None = None
     tool_name: str | None = None
     raw: Mapping[str, Any] | None = None
-    """The provider's own block, where it has to be sent back byte for byte (signed thinking)."""
+    """The provider's block, if it must be sent back byte for byte (signed thinking)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply, provider-neutral."""
+    """A model's reply in provider-neutral form."""
 
     parts: tuple[ReplyPart, ...] = ()
     usage: Usage | None = None
@@ -38,11 +38,11 @@ class Reply:
     cost_dollars: float | None = None
     latency_seconds: float | None = None
     unread: tuple[str, ...] = field(default=())
-    """Kinds of content that are not kept in the window."""
+    """Kinds of content that do not enter the window."""
 
 
 def read_reply(reply: object) -> Reply:
-    """The neutral form of *reply*. Raises `TypeError` for a shape that none of the providers has."""
+    """Convert *reply* to the neutral form. Raises `TypeError` for a shape of no known provider."""
     if isinstance(reply, Reply):
         return reply
     if isinstance(reply, str):
@@ -56,12 +56,14 @@ def read_reply(reply: object) -> Reply:
         blocks = content if isinstance(content, list | tuple) else None
         if blocks is not None and _get(reply, "tool_calls") is None:
             return _anthropic(reply, blocks)
-        return _with_usage(reply, *_chat_message(reply), stop_reason=None)
-    raise TypeError(f"a {type(reply).__name__} is no reply of a chat completion, response or messages call")
+        return _reply(reply, *_chat_message(reply), stop_reason=None)
+    raise TypeError(
+        f"expected a reply of a chat completion, response or messages call, got {type(reply).__name__}"
+    )
 
 
 def read_usage(usage: object) -> Usage | None:
-    """Tokens as the provider reports them, with cached input taken out of the input where it is part of it."""
+    """Convert a provider's usage; cached input that the provider includes in the input is subtracted from it."""
     if usage is None:
         return None
     if isinstance(usage, Usage):
@@ -93,11 +95,11 @@ def _get(value: object, name: str) -> Any:
 
 
 def _count(value: object, name: str) -> int:
-    found = _get(value, name)
-    return found if isinstance(found, int) and found > 0 else 0
+    count = _get(value, name)
+    return count if isinstance(count, int) and count > 0 else 0
 
 
-def _with_usage(
+def _reply(
     reply: object, parts: tuple[ReplyPart, ...], unread: tuple[str, ...], *, stop_reason: str | None
 ) -> Reply:
     return Reply(
@@ -108,7 +110,7 @@ def _with_usage(
 def _chat(reply: object) -> Reply:
     choice = _get(reply, "choices")[0]
     parts, unread = _chat_message(_get(choice, "message"))
-    return _with_usage(reply, parts, unread, stop_reason=_get(choice, "finish_reason"))
+    return _reply(reply, parts, unread, stop_reason=_get(choice, "finish_reason"))
 
 
 def _chat_message(message: object) -> tuple[tuple[ReplyPart, ...], tuple[str, ...]]:
@@ -145,7 +147,7 @@ def _responses(reply: object) -> Reply:
             parts.append(_call(_get(item, "call_id"), _get(item, "name"), arguments))
         else:
             unread.append(str(kind))
-    return _with_usage(reply, tuple(parts), tuple(unread), stop_reason=_get(reply, "status"))
+    return _reply(reply, tuple(parts), tuple(unread), stop_reason=_get(reply, "status"))
 
 
 def _anthropic(reply: object, blocks: Iterable[object]) -> Reply:
@@ -157,13 +159,13 @@ def _anthropic(reply: object, blocks: Iterable[object]) -> Reply:
             if _get(block, "text"):
                 parts.append(ReplyPart("assistant_response", _get(block, "text")))
         elif kind in ("thinking", "redacted_thinking"):
-            raw = plain(block)
+            raw = as_dict(block)
             parts.append(ReplyPart("thinking", str(raw.get("thinking") or raw.get("data") or ""), raw=raw))
         elif kind == "tool_use":
             parts.append(_call(_get(block, "id"), _get(block, "name"), _get(block, "input")))
         else:
             unread.append(str(kind))
-    return _with_usage(reply, tuple(parts), tuple(unread), stop_reason=_get(reply, "stop_reason"))
+    return _reply(reply, tuple(parts), tuple(unread), stop_reason=_get(reply, "stop_reason"))
 
 
 def _call(call_id: object, name: object, arguments: object) -> ReplyPart:
@@ -172,7 +174,7 @@ def _call(call_id: object, name: object, arguments: object) -> ReplyPart:
 
 
 def _text(content: object) -> str:
-    """The text of a content field: a string, or the text parts of a list."""
+    """Return the text of a content field: a string, or the text parts of a list."""
     if isinstance(content, str):
         return content
     if isinstance(content, list | tuple):
@@ -180,8 +182,8 @@ def _text(content: object) -> str:
     return ""
 
 
-def plain(value: object) -> dict[str, Any]:
-    """A provider's block or message as the dictionary it was read from."""
+def as_dict(value: object) -> dict[str, Any]:
+    """Return a provider's block or message as a dictionary."""
     if isinstance(value, Mapping):
         return dict(value)
     dump = getattr(value, "model_dump", None)

@@ -12,7 +12,7 @@ from windowpane.core.events import OverflowDetected
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester
 from windowpane.core.tracking import SessionTracker
-from windowpane.models.overflow_errors import classify
+from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 from windowpane.observer.diff import Facts, Held, ModelViews
 from windowpane.observer.messages import Call, copied, head_of, specs_of, specs_of_reply
@@ -94,7 +94,7 @@ class WindowObserver:
     def failed(self, error: object, at: float | None = None) -> None:
         """The provider refused the call, or it never came back; a retry goes on in the same turn."""
         self.in_call = False
-        found = classify(error)
+        found = classify_error(error)
         if found.kind != "overflow":
             return
         tracker = self.tracker

@@ -19,7 +19,7 @@ import pytest
 from windowpane.core.digests import keyed_digester
 from windowpane.ingest.importer import import_paths
 from windowpane.models.catalog import PackagedCatalog
-from windowpane.models.tokens.counters import counter_for
+from windowpane.models.tokens import counter_for
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback import PlaybackSettings
 from windowpane.store.sqlite import SqliteStore

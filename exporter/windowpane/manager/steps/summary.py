@@ -18,7 +18,7 @@ from windowpane.manager.plans.compaction import CompactionPlan
 from windowpane.manager.plans.names_to_keep import names_leaving
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE
-from windowpane.models.overflow_errors import classify
+from windowpane.models.overflow_errors import classify_error
 
 MODEL_ATTEMPTS: Final = 2
 SHORTENINGS: Final = 4
@@ -77,7 +77,7 @@ def write(engine: Engine, stretch: Stretch) -> Effect[Draft]:
         calls, shown = calls + asked.calls, asked.shown
         if asked.answer.failed:
             reason = f"model failed: {type(asked.answer.error).__name__}"
-            if classify(asked.answer.error).kind == "overflow":
+            if classify_error(asked.answer.error).kind == "overflow":
                 break
             continue
         text = completed(engine, str(asked.answer.value or ""), stretch.handle)
@@ -115,7 +115,7 @@ def _ask(engine: Engine, system: str, shown: list[Block]) -> Effect[_Asked]:
         calls += 1
         answer = yield CallModel(system, fenced(transcript(shown, engine.counter)))
         groups = _group_ids(shown)
-        if not answer.failed or classify(answer.error).kind != "overflow":
+        if not answer.failed or classify_error(answer.error).kind != "overflow":
             return _Asked(answer, calls, shown)
         if calls > SHORTENINGS or len(groups) < 2:
             return _Asked(answer, calls, shown)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 CODE_SYMBOL_SHARE = 0.06
-"""Share of symbols from which text counts as code, JSON or a path listing. In 4.6 million characters of
-recorded agent sessions text below it has 4.0 characters an o200k token, text above it 3.5."""
+"""Share of symbols from which text counts as code, JSON or a path listing. In 4.6 million characters of recorded
+agent sessions text below it has 4.0 characters per o200k token, text above it 3.5."""
 
 _SAMPLE_CHARACTERS = 4_096
 _SYMBOLS = dict.fromkeys(map(ord, '{}[]()<>=;:/\\"_`|&*#$%@+~^'))
@@ -14,7 +14,7 @@ _SYMBOLS = dict.fromkeys(map(ord, '{}[]()<>=;:/\\"_`|&*#$%@+~^'))
 ASCII_CHARACTERS_PER_TOKEN_PROSE = 4.1
 ASCII_CHARACTERS_PER_TOKEN_CODE = 3.5
 ASCII_CHARACTERS_PER_TOKEN_DENSE = 1.4
-"""Base64, signatures, hashes: letters without a word."""
+"""Base64, signatures, hashes: text without words."""
 DENSE_MIN_CHARACTERS = 64
 TOKENS_PER_TWO_BYTE_CHARACTER = 0.4
 """Accented Latin, Greek, Cyrillic, Hebrew, Arabic (two bytes in UTF-8)."""
@@ -25,7 +25,7 @@ TOKENS_PER_FOUR_BYTE_CHARACTER = 2.0
 
 
 def looks_like_code(text: str) -> bool:
-    """Whether the start of *text* has the symbol density of code, JSON or paths."""
+    """Return whether the start of *text* has the symbol density of code, JSON or paths."""
     sample = text[:_SAMPLE_CHARACTERS]
     return len(sample) - len(sample.translate(_SYMBOLS)) >= CODE_SYMBOL_SHARE * max(1, len(sample))
 
@@ -40,9 +40,9 @@ def _ascii_characters_per_token(text: str) -> float:
 
 
 def estimate_by_characters(text: str) -> int:
-    """Tokens of *text* estimated from its length by script; at least 1 unless it is empty.
+    """Return the tokens of *text* estimated from its length by script; at least 1 unless it is empty.
 
-    The script classes come from encoded lengths, so the work is a few passes in C.
+    The script classes are derived from encoded lengths: a few passes in C.
     """
     if not text:
         return 0

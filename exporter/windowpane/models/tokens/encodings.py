@@ -1,8 +1,8 @@
-"""OpenAI's two byte-pair vocabularies, read from the package's own data.
+"""OpenAI's two byte-pair encodings, read from the package's data, and the models that use them.
 
-Nothing is downloaded and no cache folder is written: the vocabulary is unpacked, checked against the
-SHA-256 that tiktoken itself demands, and handed to tiktoken as ranks. No special tokens are registered,
-because text an agent read (`<|endoftext|>` in a file) is ordinary text to the model's API.
+Nothing is downloaded and no cache folder is written: the vocabulary is unpacked, checked against the SHA-256 that
+tiktoken requires, and passed to tiktoken as ranks. No special tokens are registered, because text that an agent
+read (`<|endoftext|>` in a file) is ordinary text to the model's API.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import binascii
 import gzip
 import hashlib
+import re
 import zlib
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING
 
 from windowpane.exceptions import VocabularyError
+from windowpane.models.names import provider_id, split_model_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EncodingSpec:
-    """What defines an encoding besides its vocabulary."""
+    """The definition of an encoding, without its vocabulary."""
 
     name: str
     sha256: str
-    """Of the uncompressed vocabulary file, as published."""
+    """SHA-256 of the uncompressed vocabulary file, as published."""
     pattern: str
-    """How text is split before merging; from tiktoken 0.14, `tiktoken_ext/openai_public.py`."""
+    """Regular expression that splits text before merging; tiktoken 0.14, `tiktoken_ext/openai_public.py`."""
 
 
 O200K = EncodingSpec(
@@ -55,30 +57,52 @@ CL100K = EncodingSpec(
 
 
 def packaged_vocabulary(name: str) -> bytes:
-    """The compressed vocabulary file of encoding *name*, as shipped."""
+    """Return the compressed vocabulary file of the encoding *name* from the package."""
     return (resources.files("windowpane.models.tokens") / "data" / f"{name}.tiktoken.gz").read_bytes()
 
 
 def load_ranks(spec: EncodingSpec, *, read: Callable[[str], bytes] = packaged_vocabulary) -> dict[bytes, int]:
-    """Token bytes to merge rank. Takes about 0.1 s.
+    """Return the merge rank of each token, in about 0.1 s.
 
-    Raises `VocabularyError` when the data is missing, not gzip, or not what was published.
+    Raises `VocabularyError` for data that is missing, not gzip, or different from the published file.
     """
     try:
         content = gzip.decompress(read(spec.name))
     except (OSError, EOFError, zlib.error) as error:
         raise VocabularyError(spec.name, f"cannot be read ({error})") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != spec.sha256:
-        raise VocabularyError(spec.name, f"SHA-256 is {found}, expected {spec.sha256}")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != spec.sha256:
+        raise VocabularyError(spec.name, f"SHA-256 is {digest}, expected {spec.sha256}")
     pairs = (line.split() for line in content.splitlines())
     return {binascii.a2b_base64(token): int(rank) for token, rank in pairs}
 
 
 def load_encoding(spec: EncodingSpec) -> tiktoken.Encoding:
-    """A tiktoken encoder of *spec*. Takes 0.2 to 0.4 s and about 80 MB: call it off the agent's thread."""
+    """Return a tiktoken encoder; takes 0.2 to 0.4 s and about 80 MB, so never call it on the agent's thread."""
     import tiktoken
 
     return tiktoken.Encoding(
         name=spec.name, pat_str=spec.pattern, mergeable_ranks=load_ranks(spec), special_tokens={}
     )
+
+
+_OPENAI_SELLERS = frozenset({"openai", "azure", "github-copilot", "openrouter"})
+"""Providers that sell OpenAI's models under OpenAI's names; other prefixes may sell anything under them."""
+
+_O200K_NAMES = re.compile(
+    r"(?:ft:)?(?:(?:chatgpt-)?gpt-4o|chatgpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|gpt-oss|o1|o3|o4-mini)(?:[-.:@]|$)"
+)
+_CL100K_NAMES = re.compile(r"(?:ft:)?(?:gpt-4|gpt-3\.5|gpt-35-turbo)(?:[-:@]|$)")
+
+
+def encoding_of(model: str) -> EncodingSpec | None:
+    """Return the encoding of *model* by the table of tiktoken 0.14 (`tiktoken/model.py`).
+
+    None for other models, also for models newer than the table: their counts are estimates.
+    """
+    reference = split_model_name(model)
+    if not _OPENAI_SELLERS.issuperset(map(provider_id, reference.prefixes)):
+        return None
+    if _O200K_NAMES.match(reference.name):
+        return O200K
+    return CL100K if _CL100K_NAMES.match(reference.name) else None

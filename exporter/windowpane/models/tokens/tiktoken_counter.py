@@ -1,26 +1,26 @@
-"""Token counts by OpenAI's own tokenizer, loaded in the background.
+"""Token counts by OpenAI's tokenizer, loaded in the background.
 
-Loading costs 0.2 to 0.4 s, which an agent's first hook must not pay. So it starts on a daemon thread, and
-until it is done the counter estimates from characters and says so (`source`). Whoever needs the same number
-on every run (an importer) waits first.
+Loading takes 0.2 to 0.4 s, too long for an agent's first hook. So it runs on a daemon thread, and until it is
+done the counter estimates from characters and labels the count an estimate (`source`). A caller that needs the
+same count on every run, such as an importer, waits first.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import re
 import threading
 import weakref
 from functools import cache
 from typing import TYPE_CHECKING
 
-from windowpane.models.tokens.cache import CountCache, content_key
 from windowpane.models.tokens.characters import estimate_by_characters
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
-from windowpane.models.tokens.pieces import pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import tiktoken
 
@@ -28,9 +28,76 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+PIECE_CHARACTERS = 65_536
+"""Longest text passed to tiktoken at once.
+
+It splits text with a backtracking regular expression whose stack overflows, as a panic that no `except
+Exception` catches, on a run of about a million blanks (500,000 work); and merging a run of many million letters
+takes seconds.
+"""
+
+_SAFE_CUT = re.compile(r"\n(?=[A-Za-z0-9])")
+"""Both encodings end a token after a line feed that a letter or digit follows: no pattern that matches letters or
+digits matches a line feed before them."""
+
+
+class CountCache:
+    """Token counts by digest of the content, bounded in entries, so a block that stays is tokenized once.
+
+    Two generations approximate a least-recently-used order: a hit in the old one moves to the young one, and a
+    full young one becomes the old. No lock is needed, so a fork cannot inherit a held one: every step is one
+    dict operation, and a race costs at most a count made twice.
+    """
+
+    def __init__(self, *, max_entries: int = 65_536) -> None:
+        self._generation_size = max(1, max_entries // 2)
+        self._young: dict[bytes, int] = {}
+        self._old: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def get(self, key: bytes) -> int | None:
+        """Return the count stored under *key*, or None."""
+        count = self._young.get(key)
+        if count is None:
+            count = self._old.get(key)
+            if count is not None:
+                self.put(key, count)
+        return count
+
+    def put(self, key: bytes, count: int) -> None:
+        """Store *count*; the least recently used entries are removed first."""
+        young = self._young
+        if len(young) >= self._generation_size:
+            self._old, young = young, {}
+            self._young = young
+        young[key] = count
+
+
+def content_key(text: str) -> bytes:
+    """Return a 128-bit digest of *text*; lone surrogates are allowed."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def split_text(text: str) -> Iterator[str]:
+    """Yield *text* in order, in pieces of at most `PIECE_CHARACTERS`.
+
+    Each cut is where every tokenization ends a token, if the second half of a piece has such a position. A piece
+    without one is cut at its end, which can change the sum by a few tokens per cut.
+    """
+    start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        end = start + PIECE_CHARACTERS
+        cut = _SAFE_CUT.search(text, start + PIECE_CHARACTERS // 2, end)
+        end = cut.end() if cut else end
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
 
 class Vocabulary:
-    """One encoding, shared by all counters of the process that need it."""
+    """One encoding, shared by all counters of the process that use it."""
 
     def __init__(
         self, spec: EncodingSpec, *, load: Callable[[EncodingSpec], tiktoken.Encoding] = load_encoding
@@ -41,20 +108,20 @@ class Vocabulary:
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        """Guards `_thread`, which is set only once it runs: whoever sees it may join it."""
+        """Guards `_thread`, which is set only once it runs, so that it can be joined."""
         self._cache = CountCache()
 
     @property
     def loaded(self) -> bool:
-        """Whether counts are exact now."""
+        """True once counts are exact."""
         return self._encoding is not None
 
     def start(self) -> None:
-        """Load on a daemon thread unless that is done, under way or has failed."""
+        """Load on a daemon thread unless it is loaded, loading or has failed."""
         with self._starting:
             if self.loaded or self._error or (self._thread and self._thread.is_alive()):
                 return
-            # tiktoken imports this, and it registers fork hooks: not while a fork waits for the loading to end.
+            # tiktoken imports this module, which registers fork hooks: not while a fork waits for the loading.
             import concurrent.futures.thread  # noqa: F401
 
             thread = threading.Thread(target=self._load_quietly, name="windowpane-vocabulary", daemon=True)
@@ -63,37 +130,37 @@ class Vocabulary:
             self._thread = thread
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Start loading and wait for it, at most *timeout_seconds*; True when counts are exact."""
+        """Start loading and wait at most *timeout_seconds*; returns whether counts are exact."""
         self.start()
         if self._thread and not self.loaded:
             self._thread.join(timeout_seconds)
         return self.loaded
 
     def require(self) -> None:
-        """Wait until loaded. Raises what loading raised, such as `VocabularyError`."""
+        """Wait until loaded. Raises the error of the loading, such as `VocabularyError`."""
         if not self.wait() and self._error:
             raise self._error
 
     def count(self, text: str) -> int | None:
-        """Tokens of *text* with special tokens as ordinary text; None while not loaded."""
+        """Return the tokens of *text*, special tokens counted as ordinary text; None until loaded."""
         encoding = self._encoding
         if encoding is None:
             return None
         key = content_key(text)
         count = self._cache.get(key)
         if count is None:
-            count = sum(len(encoding.encode_ordinary(piece)) for piece in pieces(text))
+            count = sum(len(encoding.encode_ordinary(piece)) for piece in split_text(text))
             self._cache.put(key, count)
         return count
 
     def after_fork(self) -> None:
-        """In a child: another thread may have held the lock when it was made."""
+        """Replace the lock in a forked child: another thread may have held it."""
         self._starting = threading.Lock()
 
     def _load_quietly(self) -> None:
         try:
             self._encoding = self._load(self._spec)
-        except Exception as error:  # noqa: BLE001 (whatever went wrong, the agent goes on with estimates)
+        except Exception as error:  # noqa: BLE001  # the agent continues with estimates
             self._error = error
             _log.exception("token counts stay estimates: %s could not be loaded", self._spec.name)
 
@@ -102,41 +169,41 @@ _started: weakref.WeakSet[Vocabulary] = weakref.WeakSet()
 _FORK_WAIT_SECONDS = 2.0
 
 
-def _finish_loading() -> None:
-    """Let loading end before a fork: a child would inherit a half imported tokenizer and no thread to finish it.
+def _wait_for_loading() -> None:
+    """Wait for the loading before a fork; children then share the vocabulary's memory.
 
-    Afterwards the children share the vocabulary's memory.
+    A child would otherwise inherit a half imported tokenizer without a thread to finish the import.
     """
     for vocabulary in tuple(_started):
         vocabulary.wait(_FORK_WAIT_SECONDS)
 
 
-def _release() -> None:
+def _after_fork_in_child() -> None:
     for vocabulary in tuple(_started):
         vocabulary.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_finish_loading, after_in_child=_release)
+    os.register_at_fork(before=_wait_for_loading, after_in_child=_after_fork_in_child)
 
 
 @cache
 def o200k() -> Vocabulary:
-    """The process's o200k_base."""
+    """Return the process's o200k_base vocabulary."""
     return Vocabulary(O200K)
 
 
 @cache
 def cl100k() -> Vocabulary:
-    """The process's cl100k_base."""
+    """Return the process's cl100k_base vocabulary."""
     return Vocabulary(CL100K)
 
 
 class TiktokenCounter:
-    """Counts for a model whose tokenizer is known: exact once the vocabulary is loaded.
+    """Counts for a model with a public tokenizer: exact once the vocabulary is loaded.
 
-    Read `source` before `count`: loading may end between the two, and then an exact count is only labelled
-    an estimate, never the other way round.
+    Read `source` before `count`: if loading ends between the two, an exact count is labeled an estimate, never
+    the reverse.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -144,15 +211,15 @@ class TiktokenCounter:
 
     @property
     def source(self) -> CountSource:
-        """`exact` when the vocabulary is loaded, before that `estimate`."""
+        """`exact` once the vocabulary is loaded, `estimate` before."""
         return "exact" if self._vocabulary.loaded else "estimate"
 
     def ready(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until counts are exact, at most *timeout_seconds*; False when they are not."""
+        """Wait at most *timeout_seconds* until counts are exact; returns whether they are."""
         return self._vocabulary.wait(timeout_seconds)
 
     def count(self, text: str) -> int:
-        """Tokens of *text*; 0 for the empty string."""
+        """Return the tokens of *text*; 0 for the empty string."""
         if not text:
             return 0
         exact = self._vocabulary.count(text)
