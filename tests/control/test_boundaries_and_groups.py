@@ -13,8 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from message_rules import openai_faults
 
-from windowpane.core.window.boundaries import exchange_starts, is_exchange_boundary, is_pair_safe, safe_boundary
-from windowpane.core.window.groups import ABORTED, groups, repair
+from windowpane.core.window.boundaries import (
+    exchange_starts,
+    groups,
+    is_exchange_boundary,
+    is_pair_safe,
+    safe_boundary,
+)
+from windowpane.core.window.repair import ABORTED, repair
 
 U = {"role": "user", "content": "u"}
 A = {"role": "assistant", "content": "a"}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.events import HistoryRepaired
-from windowpane.core.window.groups import ABORTED
+from windowpane.core.window.repair import ABORTED
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.history import mend
 from windowpane.runtime.managers import AsyncContextWindowManager

@@ -27,7 +27,7 @@ from windowpane.core.events import (
     VelocitySpiked,
     ZoneChanged,
 )
-from windowpane.core.limits import LIVE_SECONDS
+from windowpane.core.liveness import LIVE_SECONDS
 from windowpane.metrics.catalog import TURN_UTILIZATION
 from windowpane.metrics.families import session_label
 from windowpane.metrics.fold import AlertKey, MetricState

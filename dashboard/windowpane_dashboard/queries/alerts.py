@@ -11,8 +11,8 @@ import pandas as pd
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.summary import value_text
 from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
+from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
-from windowpane.report.headline import is_live
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count, seconds, utc

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.config.loading import load_config
+from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import SEVERITIES, ZONES, Severity
-from windowpane.report.headline import is_live
 from windowpane.store.interface import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoreSize
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_until

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from windowpane.report.headline import is_live
+from windowpane.core.liveness import is_live
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
 from windowpane.text.labels import COUNT_WORDS, LIMIT_WORDS, zone_label

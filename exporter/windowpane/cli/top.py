@@ -19,7 +19,7 @@ from rich.text import Text
 
 from windowpane.cli.options import can_draw, open_to_read, plain_errors, print_table, store_option
 from windowpane.cli.sessions import short_id
-from windowpane.core.limits import LIVE_SECONDS
+from windowpane.core.liveness import live_since
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
 from windowpane.text.labels import gauge, zone_mark
@@ -50,7 +50,7 @@ def command(limit: int, *, everything: bool, once: bool, store_path: Path | None
     with open_to_read(store_path) as store:
 
         def table() -> Group:
-            since = None if everything else time.time() - LIVE_SECONDS
+            since = None if everything else live_since(time.time())
             rows = store.sessions(SessionFilter(order="pressure", limit=limit, live_since=since))
             return top_table(rows, now=time.time(), unicode=unicode)
 

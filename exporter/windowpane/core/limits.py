@@ -13,8 +13,6 @@ MINIMUM_OUTPUT_TOKENS: Final = 4_096
 RESERVE_RATIO: Final = 0.05
 MAXIMUM_RESERVE_RATIO: Final = 0.25
 MARGIN_RATIO: Final = 0.05
-LIVE_SECONDS: Final = 15 * 60.0
-"""A session without an end is live while its last event is at most this old."""
 
 DEFAULT_LIFETIMES: Final[dict[ContentType, int]] = {
     "tool_result": 8,

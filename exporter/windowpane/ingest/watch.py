@@ -20,7 +20,7 @@ from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import Rule
 from windowpane.core.events import AlertFired, AlertResolved, Event, PressureMeasured, SessionEnded
-from windowpane.core.limits import LIVE_SECONDS
+from windowpane.core.liveness import live_since
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import SourceError
 from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
@@ -54,7 +54,7 @@ class WatchedSession:
 
     def is_live(self, now: float) -> bool:
         """Whether it has not ended and was heard of within the last 15 minutes."""
-        return not self.ended and self.at is not None and now - self.at <= LIVE_SECONDS
+        return not self.ended and self.at is not None and self.at >= live_since(now)
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ class Watcher:
         """Deliver what is recent: an alert of yesterday helps nobody."""
         if self.notifier is None:
             return
-        since = self._clock() - LIVE_SECONDS
+        since = live_since(self._clock())
         young = [
             event
             for event in events

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from windowpane.core.window.groups import Unanswered
+from windowpane.core.window.repair import Unanswered
 from windowpane.effects.commands import CallModel, Command, CommandResult, Effect, RunSubagent
 from windowpane.effects.model_calls import (
     MODEL_TIMEOUT_SECONDS,

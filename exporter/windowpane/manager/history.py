@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from windowpane.core.events import HistoryRepaired
-from windowpane.core.window.groups import Repaired, Unanswered, call_ids, repair
-from windowpane.core.window.parts import repair_parts
+from windowpane.core.window.repair import Repaired, Unanswered, call_ids, repair, repair_parts
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine

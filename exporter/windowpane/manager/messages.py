@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
-from windowpane.core.window.groups import ABORTED
+from windowpane.core.window.repair import ABORTED
 from windowpane.manager.images import as_anthropic, as_openai
 from windowpane.manager.payloads import Payload
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from windowpane.core.events import PressureMeasured
-from windowpane.core.records import record
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import Component, CountSource, Zone
 from windowpane.manager.levels import Levels
 
@@ -45,7 +45,7 @@ class ComponentStatus:
         return urgency_of(self.turns_until_exhausted)
 
 
-@record
+@fast_dataclass
 class Status:
     """The window at the last measurement; None is unknown."""
 
@@ -101,7 +101,7 @@ class Status:
         )
 
 
-@record
+@fast_dataclass
 class Decision:
     """What a hook did."""
 

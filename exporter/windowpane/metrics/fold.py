@@ -26,7 +26,7 @@ from windowpane.core.events import (
     SessionStarted,
     TurnStarted,
 )
-from windowpane.core.limits import LIVE_SECONDS
+from windowpane.core.liveness import live_since
 from windowpane.core.protocols import Clock
 from windowpane.metrics import counters, gauges
 from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
@@ -181,7 +181,7 @@ class MetricState:
 
         *top_sessions* adds the gauges with a `session` label for that many sessions, fullest first.
         """
-        since = now - LIVE_SECONDS if as_of == "now" else None
+        since = live_since(now) if as_of == "now" else None
         with self._lock:
             live = self._sessions.live(since=since, with_ids=top_sessions > 0)
             rows = [LabeledRow(agent, model, row.copy()) for agent, model, row in self._rows]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windowpane.core.limits import LIVE_SECONDS
+from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, percent, tokens
@@ -26,11 +26,6 @@ class FactTotals:
     recoverable: int
     lost: int
     contradicted: int
-
-
-def is_live(row: SessionRow, now: float) -> bool:
-    """Whether the session has not ended and was heard of within the last 15 minutes before *now*."""
-    return not row.ended and row.last_at is not None and now - row.last_at <= LIVE_SECONDS
 
 
 def is_red_soon(row: SessionRow) -> bool:

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.events import ContentCompressed
-from windowpane.core.window.groups import ABORTED
-from windowpane.core.window.parts import repair_parts
+from windowpane.core.window.repair import ABORTED, repair_parts
 from windowpane.manager.plans.compaction import plan_compaction
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.policies import POLICIES

@@ -29,7 +29,16 @@ from windowpane.core.events.derived import (
     VelocitySpiked,
     ZoneChanged,
 )
-from windowpane.core.events.envelope import SCHEMA, Event, EventContext, event_id
+from windowpane.core.events.envelope import (
+    PAYLOADS,
+    SCHEMA,
+    Derived,
+    Event,
+    EventContext,
+    Fact,
+    Payload,
+    event_id,
+)
 from windowpane.core.events.facts import (
     BreakerOpened,
     BudgetBlocked,
@@ -55,7 +64,6 @@ from windowpane.core.events.facts import (
     UsageRejected,
     WindowRolled,
 )
-from windowpane.core.events.payloads import PAYLOADS, Derived, Fact, Payload
 
 __all__ = [
     "PAYLOADS",

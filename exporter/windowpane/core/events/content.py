@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from windowpane.core.records import record
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import Component, ContentType, Fate
 from windowpane.core.window.blocks import Block
 
 
-@record
+@fast_dataclass
 class BlockAdded:
     """A block entered the window. Its text never travels in the event; content capture stores it apart."""
 

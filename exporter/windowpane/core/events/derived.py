@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from windowpane.core.records import record
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import Component, CountSource, LimitSource, Phase, Severity, Zone
 
 
-@record
+@fast_dataclass
 class Pressure:
     """Fill, composition, growth and forecast of a context window at one moment.
 
@@ -72,7 +72,7 @@ class Pressure:
         return self.count_source == "estimate"
 
 
-@record
+@fast_dataclass
 class PressureMeasured(Pressure):
     """The window was measured: before a call, after a reduction, or with the provider's count."""
 

@@ -4,12 +4,49 @@ from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from windowpane.core.records import record
-
-if TYPE_CHECKING:
-    from windowpane.core.events.payloads import Payload
+from windowpane.core.events.content import (
+    BlockAdded,
+    BlocksEvicted,
+    BlocksReferenced,
+    ContentCompressed,
+    FidelityEvaluated,
+)
+from windowpane.core.events.derived import (
+    AlertFired,
+    AlertResolved,
+    ContentRegretted,
+    NotificationDelivered,
+    NotificationFailed,
+    PressureMeasured,
+    VelocitySpiked,
+    ZoneChanged,
+)
+from windowpane.core.events.facts import (
+    BreakerOpened,
+    BudgetBlocked,
+    BudgetWarned,
+    ChangeUnidentified,
+    CheckpointLoaded,
+    CheckpointRejected,
+    CheckpointSaved,
+    HistoryRepaired,
+    LimitChanged,
+    NoteWritten,
+    OverflowDetected,
+    SessionEnded,
+    SessionIncomplete,
+    SessionStarted,
+    SubagentDelegated,
+    SubagentReturned,
+    TelemetryDropped,
+    TurnEnded,
+    TurnStarted,
+    UsageRejected,
+    WindowRolled,
+)
+from windowpane.core.fast_dataclass import fast_dataclass
 
 SCHEMA: Final = 1
 """Version of the event schema written by this release."""
@@ -19,7 +56,53 @@ _PAIRS: Final = tuple(high + low for high in _CROCKFORD for low in _CROCKFORD)
 """Two digits at a time: half the steps."""
 
 
-@record
+Fact = (
+    SessionStarted
+    | SessionEnded
+    | TurnStarted
+    | TurnEnded
+    | BlockAdded
+    | BlocksReferenced
+    | BlocksEvicted
+    | ContentCompressed
+    | FidelityEvaluated
+    | BudgetWarned
+    | BudgetBlocked
+    | NoteWritten
+    | SubagentDelegated
+    | SubagentReturned
+    | CheckpointSaved
+    | CheckpointLoaded
+    | CheckpointRejected
+    | WindowRolled
+    | OverflowDetected
+    | HistoryRepaired
+    | UsageRejected
+    | LimitChanged
+    | BreakerOpened
+    | ChangeUnidentified
+    | SessionIncomplete
+    | TelemetryDropped
+)
+Derived = (
+    PressureMeasured
+    | ZoneChanged
+    | VelocitySpiked
+    | ContentRegretted
+    | AlertFired
+    | AlertResolved
+    | NotificationDelivered
+    | NotificationFailed
+)
+Payload = Fact | Derived
+
+PAYLOADS: Final[dict[str, type[Payload]]] = {
+    payload.type: payload for payload in (*Fact.__args__, *Derived.__args__)
+}
+"""Every payload by its event name."""
+
+
+@fast_dataclass
 class EventContext:
     """What all events of one turn share; held by reference, flattened only by the writer."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from windowpane.core.records import record
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import CountSource, LimitSource, Zone
 
 
@@ -76,7 +76,7 @@ class TurnStarted:
     type: ClassVar[str] = "turn.started"
 
 
-@record
+@fast_dataclass
 class TurnEnded:
     """A model call came back."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from windowpane.core.records import record
+from windowpane.core.fast_dataclass import fast_dataclass
 from windowpane.core.vocabulary import ContentType, CountSource
 
 
-@record
+@fast_dataclass
 class Block:
     """One piece of content in the window, with its text or only its digest."""
 

@@ -46,6 +46,17 @@ def safe_boundary(messages: Sequence[Message], target: int) -> int:
     return next((start for start in starts if start > target), 0)
 
 
+def groups(messages: Sequence[Message]) -> list[range]:
+    """The groups of a valid history, as ranges of indices that cover it."""
+    found: list[range] = []
+    start = 0
+    for index in range(1, len(messages) + 1):
+        if index == len(messages) or messages[index].get("role") != "tool":
+            found.append(range(start, index))
+            start = index
+    return found if messages else []
+
+
 def _pair_boundary(messages: Sequence[Message], target: int) -> int:
     while not is_pair_safe(messages, target):
         target -= 1

@@ -1,4 +1,4 @@
-"""Immutable records that are cheap to make."""
+"""A dataclass decorator for immutable values that are made on the agent's thread."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def record(cls: type[T]) -> type[T]:
-    """A slotted dataclass that is frozen for the type checker, and not checked again at run time.
+def fast_dataclass(cls: type[T]) -> type[T]:
+    """Make *cls* a slotted dataclass that is frozen for the type checker, and not checked again at run time.
 
     A dataclass with `frozen=True` writes every field through `object.__setattr__`, which makes construction about
-    four times as slow. Records made on the agent's own thread use this instead; everything else is really frozen.
+    four times as slow. Only values made on the agent's thread use this decorator, all others are frozen.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
