@@ -22,8 +22,8 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.replies import Reply, ReplyPart
 from windowpane.models.tokens import counter_for
 from windowpane.observer.conversations import Conversation, Conversations, Scope
-from windowpane.observer.diff import ModelView
-from windowpane.observer.messages import Call, call_of
+from windowpane.observer.diff import ModelProfile
+from windowpane.observer.messages import ApiCall, parse_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.store.sqlite import SqliteStore
 
@@ -41,8 +41,8 @@ class Added(NamedTuple):
     after: float
 
 
-def opener(emit: Callable[[list[Event]], None]) -> Callable[[Call, Scope, Conversation | None], Conversation]:
-    def open_conversation(call: Call, scope: Scope, _: Conversation | None) -> Conversation:
+def opener(emit: Callable[[list[Event]], None]) -> Callable[[ApiCall, Scope, Conversation | None], Conversation]:
+    def open_conversation(call: ApiCall, scope: Scope, _: Conversation | None) -> Conversation:
         tracker = SessionTracker(
             SessionInfo("session", "agent", "gpt-4o", "live", "stream"),
             emit=emit,
@@ -52,7 +52,7 @@ def opener(emit: Callable[[list[Event]], None]) -> Callable[[Call, Scope, Conver
         )
         tracker.start()
         return Conversation(
-            WindowObserver(tracker, lambda _: ModelView(COUNTER), digest=DIGEST), scope, call.shape
+            WindowObserver(tracker, lambda _: ModelProfile(COUNTER), digest=DIGEST), scope, call.shape
         )
 
     return open_conversation
@@ -90,15 +90,15 @@ class Agent:
     def call(self) -> Added:
         body = {"model": "gpt-4o", "messages": [dict(message) for message in self.messages]}
         started = time.perf_counter()
-        call = call_of("chat", body)
+        call = parse_call("chat", body)
         assert call is not None
         conversation, common = self.conversations.find(call, Scope("agent"), now=time.time())
-        conversation.observer.called(call, time.time(), common=common)
+        conversation.observer.record_call(call, time.time(), common=common)
         sent = time.perf_counter()
         reply = reply_of(self.number)
         back = time.perf_counter()
-        conversation.observer.replied(reply, time.time())
-        self.conversations.answered(conversation, reply, None)
+        conversation.observer.record_reply(reply, time.time())
+        self.conversations.index_reply(conversation, reply, None)
         done = time.perf_counter()
         self.messages += sent_back(self.number, self.tag)
         self.number += 1

@@ -1,1 +1,1 @@
-"""Watches agents that manage their windows themselves: what they send, diffed into facts."""
+"""The observer of agents that manage their windows themselves: it diffs the messages they send into facts."""

@@ -1,4 +1,4 @@
-"""What an agent sends, in the shapes of OpenAI and Anthropic, as the blocks it is made of.
+"""The messages that agents send, in the shapes of OpenAI and Anthropic, read as blocks.
 
 Pure and duck-typed: messages may be dictionaries or objects of the clients, and nothing of a provider's library
 is imported. Markers that change nothing the model sees, such as `cache_control`, are not part of a block.
@@ -19,7 +19,7 @@ Shape = Literal["chat", "responses", "anthropic"]
 
 
 class Key(NamedTuple):
-    """What makes two blocks the same piece of content: a tool call's id where there is one, else the text."""
+    """The identity of a piece of content: a tool call's id where it has one, else the text."""
 
     content_type: ContentType
     name: str
@@ -39,23 +39,23 @@ class BlockSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """One model call as it is about to be sent."""
 
     shape: Shape
     model: str
     messages: Sequence[Any]
     system: Any = None
-    """What is sent beside the messages as the system prompt."""
+    """The system prompt, where it is sent beside the messages."""
     tools: Any = None
     continues: str | None = None
     """The response or stored conversation that the provider puts before the messages."""
     streams: bool = False
-    """The reply is asked for as a stream."""
+    """The reply is requested as a stream."""
 
 
-def call_of(shape: Shape, body: Mapping[str, Any]) -> Call | None:
-    """The call that *body* asks for; None where its messages cannot be read without consuming them."""
+def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall | None:
+    """Return the call that *body* requests; None where its messages cannot be read without consuming them."""
     messages = body.get("input" if shape == "responses" else "messages")
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
@@ -67,27 +67,27 @@ def call_of(shape: Shape, body: Mapping[str, Any]) -> Call | None:
         conversation = body.get("conversation")
         continues = body.get("previous_response_id") or field_of(conversation, "id") or conversation
     system = {"chat": None, "responses": "instructions", "anthropic": "system"}[shape]
-    return Call(
+    return ApiCall(
         shape,
         model if isinstance(model, str) else "",
         messages,
-        None if system is None else _given(body.get(system)),
-        _given(body.get("tools")),
+        None if system is None else _text_or_list(body.get(system)),
+        _text_or_list(body.get("tools")),
         continues if isinstance(continues, str) else None,
         body.get("stream") is True,
     )
 
 
-def head_of(call: Call) -> list[BlockSpec]:
-    """System prompt and tool definitions that are sent beside the messages."""
+def head_blocks(call: ApiCall) -> list[BlockSpec]:
+    """Return the blocks of the system prompt and tool definitions that are sent beside the messages."""
     return [
         *(spec for text in _texts(call.system) for spec in _text("system_prompt", text)),
         *(_tool(tool) for tool in call.tools or ()),
     ]
 
 
-def specs_of(shape: Shape, message: object) -> list[BlockSpec]:
-    """The blocks of one message."""
+def message_blocks(shape: Shape, message: object) -> list[BlockSpec]:
+    """Return the blocks of one message."""
     if shape == "responses" and field_of(message, "type") not in (None, "message"):
         return list(_item(message))
     role = str(field_of(message, "role") or "user")
@@ -103,15 +103,16 @@ def specs_of(shape: Shape, message: object) -> list[BlockSpec]:
     for call in field_of(message, "tool_calls") or ():
         function = field_of(call, "function") or field_of(call, "custom")
         arguments = field_of(function, "arguments")
-        given = field_of(function, "input") if arguments is None else arguments
-        specs.append(_call(field_of(call, "id"), field_of(function, "name"), given))
+        if arguments is None:
+            arguments = field_of(function, "input")
+        specs.append(_call(field_of(call, "id"), field_of(function, "name"), arguments))
     if field_of(message, "refusal"):
         specs += _text("assistant_response", field_of(message, "refusal"))
     return specs
 
 
-def specs_of_reply(reply: Reply) -> list[BlockSpec]:
-    """The blocks of a model's reply, with the keys they will have when they are sent back."""
+def reply_blocks(reply: Reply) -> list[BlockSpec]:
+    """Return the blocks of a model's reply, with the keys they will have when they are sent back."""
     specs: list[BlockSpec] = []
     for part in reply.parts:
         if part.kind == "tool_call":
@@ -121,17 +122,17 @@ def specs_of_reply(reply: Reply) -> list[BlockSpec]:
     return specs
 
 
-def copied(value: Any) -> Any:
-    """A copy of a message's structure that shares its texts: what is edited in place afterwards shows."""
+def copy_structure(value: Any) -> Any:
+    """Return a copy of a message that shares its texts, so that later edits in place are noticed."""
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: copy_structure(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [copied(item) for item in value]
+        return [copy_structure(item) for item in value]
     return value
 
 
 def field_of(value: object, name: str) -> Any:
-    """A field of a dictionary or of an object; None where there is none."""
+    """Return a field of a dictionary or of an object; None where it has no such field."""
     if isinstance(value, Mapping):
         return value.get(name)
     return getattr(value, name, None)
@@ -144,8 +145,8 @@ _TYPE_OF_ROLE: Final[dict[str, ContentType]] = {
 }
 
 
-def _given(value: Any) -> Any:
-    """Text or a list of parts; a client's marker for *not given*, or anything to be consumed, is nothing."""
+def _text_or_list(value: Any) -> Any:
+    """Return text or a list of parts; None for a client's marker for *not given* or an iterator."""
     return value if isinstance(value, str | list | tuple) else None
 
 
@@ -168,7 +169,7 @@ def _text(content_type: ContentType, text: object) -> Iterator[BlockSpec]:
 
 
 def _part(content_type: ContentType, part: object) -> Iterator[BlockSpec]:
-    """One part of a message's content, in either provider's shape."""
+    """Read one part of a message's content, in either provider's shape."""
     if isinstance(part, str):
         yield from _text(content_type, part)
         return
@@ -213,12 +214,12 @@ _RESULT_MEDIA: Final = frozenset({"image", "document", "input_image", "image_url
 
 
 def _item(item: object) -> Iterator[BlockSpec]:
-    """An entry of a response's input that is no message."""
+    """Read an entry of a response's input other than a message."""
     kind = str(field_of(item, "type"))
     call_id = field_of(item, "call_id") or field_of(item, "id")
     if kind in ("function_call", "custom_tool_call"):
-        given = field_of(item, "arguments" if kind == "function_call" else "input")
-        yield _call(call_id, field_of(item, "name"), given)
+        arguments = field_of(item, "arguments" if kind == "function_call" else "input")
+        yield _call(call_id, field_of(item, "name"), arguments)
     elif kind.endswith("_output"):
         yield from _result(call_id, field_of(item, "output"))
     elif kind.endswith("_call"):
@@ -244,14 +245,15 @@ def _result(call_id: object, content: Any, *, tool_name: object = None) -> Itera
 
 def _call(call_id: object, name: object, arguments: object) -> BlockSpec:
     text = arguments if isinstance(arguments, str) else _json(arguments or {})
-    named = str(name or "")
-    known = None if call_id is None else str(call_id)
-    return BlockSpec("tool_call", text, Key("tool_call", known or f"{named}\0{text}"), known, named)
+    tool_name = str(name or "")
+    tool_call_id = None if call_id is None else str(call_id)
+    key = Key("tool_call", tool_call_id or f"{tool_name}\0{text}")
+    return BlockSpec("tool_call", text, key, tool_call_id, tool_name)
 
 
 def _tool(tool: object) -> BlockSpec:
-    named = field_of(tool, "function") or tool
-    name = str(field_of(named, "name") or field_of(tool, "type") or "")
+    definition = field_of(tool, "function") or tool
+    name = str(field_of(definition, "name") or field_of(tool, "type") or "")
     return BlockSpec("tool_definition", _json(tool), Key("tool_definition", name), tool_name=name or None)
 
 

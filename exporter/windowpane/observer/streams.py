@@ -1,4 +1,4 @@
-"""A streamed reply put together from its pieces, as they pass, for its content and its usage.
+"""Streamed replies, assembled from their pieces as they pass, with content and usage.
 
 Duck-typed over the chunks of OpenAI chat completions and the events of OpenAI responses and Anthropic messages.
 """
@@ -14,29 +14,29 @@ from windowpane.observer.messages import Shape, field_of
 
 
 class ReplyAssembler(Protocol):
-    """Takes the pieces of one reply in order."""
+    """Assembles one reply from its pieces, in order."""
 
     response_id: str | None
-    """The provider's id of the reply, once it was seen."""
+    """The provider's id of the reply; None until a piece has it."""
 
-    def take(self, piece: object) -> None:
-        """One chunk or event."""
+    def add(self, piece: object) -> None:
+        """Add one chunk or event."""
         ...
 
     def reply(self) -> Reply:
-        """What has come so far."""
+        """Return the reply as far as its pieces have come."""
         ...
 
 
 def assembler_for(shape: Shape) -> ReplyAssembler:
-    """What puts a streamed reply of *shape* together."""
+    """Return an assembler for streamed replies of *shape*."""
     if shape == "chat":
         return ChatAssembler()
     return ResponsesAssembler() if shape == "responses" else AnthropicAssembler()
 
 
 class ChatAssembler:
-    """Chunks of a chat completion. Usage comes in the last one, where the agent asked for it."""
+    """Assembles chunks of a chat completion. Usage is in the last one, where the agent requested it."""
 
     def __init__(self) -> None:
         self.response_id: str | None = None
@@ -46,8 +46,8 @@ class ChatAssembler:
         self._model = ""
         self._stop_reason: str | None = None
 
-    def take(self, piece: object) -> None:
-        """One chunk."""
+    def add(self, piece: object) -> None:
+        """Add one chunk."""
         self.response_id = field_of(piece, "id") or self.response_id
         self._model = field_of(piece, "model") or self._model
         self._usage = read_usage(field_of(piece, "usage")) or self._usage
@@ -68,7 +68,7 @@ class ChatAssembler:
             call.arguments.append(field_of(function, "arguments") or "")
 
     def reply(self) -> Reply:
-        """What has come so far."""
+        """Return the reply as far as its pieces have come."""
         text = "".join(self._text)
         parts = [ReplyPart("assistant_response", text)] if text else []
         parts += [call.part() for _, call in sorted(self._calls.items())]
@@ -76,15 +76,15 @@ class ChatAssembler:
 
 
 class ResponsesAssembler:
-    """Events of a response; the last one carries the whole."""
+    """Assembles events of a response; the last one holds the whole response."""
 
     def __init__(self) -> None:
         self.response_id: str | None = None
         self._response: object = None
         self._items: list[object] = []
 
-    def take(self, piece: object) -> None:
-        """One event."""
+    def add(self, piece: object) -> None:
+        """Add one event."""
         kind = field_of(piece, "type")
         if kind == "response.output_item.done":
             self._items.append(field_of(piece, "item"))
@@ -96,7 +96,7 @@ class ResponsesAssembler:
                 self._response = response
 
     def reply(self) -> Reply:
-        """What has come so far."""
+        """Return the reply as far as its pieces have come."""
         whole = self._response
         if whole is not None and (field_of(whole, "output") or not self._items):
             return read_reply(whole)
@@ -104,17 +104,17 @@ class ResponsesAssembler:
 
 
 class AnthropicAssembler:
-    """Events of a message: usage at its start and, cumulative, near its end."""
+    """Assembles events of a message: usage is at its start and, cumulative, near its end."""
 
     def __init__(self) -> None:
         self.response_id: str | None = None
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _ContentBlock] = {}
         self._usage: dict[str, int] = {}
         self._model = ""
         self._stop_reason: str | None = None
 
-    def take(self, piece: object) -> None:
-        """One event."""
+    def add(self, piece: object) -> None:
+        """Add one event."""
         kind = field_of(piece, "type")
         if kind == "message_start":
             message = field_of(piece, "message")
@@ -125,14 +125,14 @@ class AnthropicAssembler:
             self._stop_reason = field_of(field_of(piece, "delta"), "stop_reason") or self._stop_reason
             self._count(field_of(piece, "usage"))
         elif kind == "content_block_start":
-            self._blocks[field_of(piece, "index") or 0] = _Block(field_of(piece, "content_block"))
+            self._blocks[field_of(piece, "index") or 0] = _ContentBlock(field_of(piece, "content_block"))
         elif kind == "content_block_delta":
             block = self._blocks.get(field_of(piece, "index") or 0)
             if block is not None:
-                block.take(field_of(piece, "delta"))
+                block.add(field_of(piece, "delta"))
 
     def reply(self) -> Reply:
-        """What has come so far."""
+        """Return the reply as far as its pieces have come."""
         parts = [part for _, block in sorted(self._blocks.items()) if (part := block.part()) is not None]
         return Reply(tuple(parts), read_usage(self._usage or None), self._model, self._stop_reason)
 
@@ -158,7 +158,7 @@ _KINDS: Final[dict[str, Literal["assistant_response", "thinking", "tool_call"]]]
 
 
 class _ToolCall:
-    """A tool call of a chat completion as it comes in."""
+    """A tool call of a chat completion, in pieces."""
 
     def __init__(self) -> None:
         self.id: str | None = None
@@ -169,16 +169,16 @@ class _ToolCall:
         return ReplyPart("tool_call", "".join(self.arguments), self.id, self.name)
 
 
-class _Block:
-    """A content block of a message as it comes in."""
+class _ContentBlock:
+    """A content block of a message, in pieces."""
 
-    def __init__(self, begun: object) -> None:
-        self._begun = begun
-        self._kind = _KINDS.get(str(field_of(begun, "type")))
-        first = field_of(begun, "text") or field_of(begun, "thinking") or field_of(begun, "data")
+    def __init__(self, start: object) -> None:
+        self._start = start
+        self._kind = _KINDS.get(str(field_of(start, "type")))
+        first = field_of(start, "text") or field_of(start, "thinking") or field_of(start, "data")
         self._pieces: list[str] = [first] if isinstance(first, str) else []
 
-    def take(self, delta: object) -> None:
+    def add(self, delta: object) -> None:
         for name in ("text", "thinking", "partial_json"):
             piece = field_of(delta, name)
             if isinstance(piece, str):
@@ -187,13 +187,13 @@ class _Block:
     def part(self) -> ReplyPart | None:
         text = "".join(self._pieces)
         if self._kind == "tool_call":
-            name, call_id = field_of(self._begun, "name"), field_of(self._begun, "id")
-            return ReplyPart("tool_call", _same_as_sent(text), call_id, name)
+            name, call_id = field_of(self._start, "name"), field_of(self._start, "id")
+            return ReplyPart("tool_call", _arguments_as_sent_back(text), call_id, name)
         return None if self._kind is None or not text else ReplyPart(self._kind, text)
 
 
-def _same_as_sent(arguments: str) -> str:
-    """Streamed arguments written as they are when the object made of them is sent back."""
+def _arguments_as_sent_back(arguments: str) -> str:
+    """Return streamed arguments as they are written when the object made of them is sent back."""
     try:
         value: Any = json.loads(arguments or "{}")
     except ValueError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from windowpane.core.fast_dataclass import fast_dataclass
-from windowpane.core.vocabulary import ContentType, CountSource
+from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType, CountSource
 
 
 @fast_dataclass
@@ -36,3 +38,12 @@ class Block:
     """Id of the (first) block whose place this placeholder or summary takes."""
     handle: str | None = None
     """Where the original of a placeholder can be retrieved."""
+
+
+def tokens_by_component(blocks: Iterable[Block]) -> dict[Component, int]:
+    """Return the tokens of *blocks* by the budget component they count for."""
+    sums: dict[Component, int] = {}
+    for block in blocks:
+        component = COMPONENT_OF[block.content_type]
+        sums[component] = sums.get(component, 0) + block.tokens
+    return sums

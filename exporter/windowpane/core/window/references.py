@@ -24,6 +24,8 @@ MAXIMUM_USED: Final = 512
 """Identifiers remembered as used; those not used for longest are forgotten first."""
 INDEXED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "user_message"})
 """Types of content that can be referred to."""
+REFERRING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_call"})
+"""Types of content, written by the model, whose identifiers refer to other blocks."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_~/][A-Za-z0-9_./\-]{3,159}")
 _QUOTED: Final = re.compile(r"[`'\"]([A-Za-z_][A-Za-z0-9_\-]{3,63})[`'\"]")

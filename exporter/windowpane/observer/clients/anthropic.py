@@ -12,7 +12,7 @@ NAMES = ("Anthropic", "AsyncAnthropic", "AnthropicBedrock", "AsyncAnthropicBedro
 
 
 def watch_anthropic(client: object, watched: WatchedClient) -> bool:
-    """Watch *client* if it is one of `anthropic`; the package is not imported for it."""
+    """Watch *client* and return True if it is a client of `anthropic`, which is not imported for this check."""
     anthropic = sys.modules.get("anthropic")
     if anthropic is None:
         return False

@@ -1,4 +1,4 @@
-"""Observing mode as users call it: `observe(client)` and `session(...)`."""
+"""The public functions of observing mode: `observe(client)` and `session(...)`."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from typing import Final, TypeVar
 
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients.anthropic import watch_anthropic
-from windowpane.observer.clients.calls import WatchedClient, boundary, current_scope, registry
+from windowpane.observer.clients.calls import WatchedClient, boundary, current_scope, live_conversations
 from windowpane.observer.clients.openai import watch_openai
 from windowpane.observer.conversations import Scope
 
 C = TypeVar("C")
 
 AGENT: Final = "agent"
+ADAPTERS: Final = (watch_openai, watch_anthropic)
+"""One function per provider: starts watching a client and returns True, or returns False for any other object."""
 
 
 def observe(client: C, *, agent: str = AGENT, limit_tokens: int | None = None) -> C:
     """Watch the calls of an OpenAI or Anthropic client, sync or async; returns the same client.
 
-    *agent* names who makes the calls where no `session(...)` does, and *limit_tokens* the size of the window
-    where the catalog does not know it. Observing a client twice changes nothing. Calls are observed while the
-    outputs run that `windowpane.start()` sets up. Raises `TypeError` for anything that is no such client.
+    *agent* names the caller of all calls outside a `session(...)`, and *limit_tokens* is the size of the window
+    where the catalog does not have the model's. Observing a client twice changes nothing. Calls are observed
+    while the outputs run that `windowpane.start()` sets up. Raises `TypeError` for any other object and
+    `ConfigurationError` for an empty name or a size below 1.
     """
-    watched = WatchedClient(Scope(_named(agent), limit_tokens=_sized(limit_tokens)))
-    if watch_openai(client, watched) or watch_anthropic(client, watched):
+    watched = WatchedClient(_scope(agent, limit_tokens=limit_tokens))
+    if any(watch(client, watched) for watch in ADAPTERS):
         return client
-    raise TypeError(f"a {type(client).__name__} is no client of openai or anthropic")
+    raise TypeError(f"cannot observe a {type(client).__name__}: expected a client of openai or anthropic")
 
 
 @contextmanager
@@ -40,35 +43,37 @@ def session(
     limit_tokens: int | None = None,
     parent_session_id: str | None = None,
 ) -> Iterator[str]:
-    """The calls made within belong to one session, which ends with the block; gives its id.
+    """Assign the calls made within the block to one session, which ends with the block; yields the session's id.
 
-    Holds for the thread or task it is entered in and for tasks started there. A call under another system prompt
-    becomes a child session.
+    Applies to the thread or task that enters it and to tasks started there. A call under another system prompt
+    becomes a child session. Raises `ConfigurationError` for an empty name or a size below 1.
     """
-    named = session_id or secrets.token_hex(16)
-    scope = Scope(_named(agent), named, _sized(limit_tokens), parent_session_id)
+    session_id = session_id or secrets.token_hex(16)
+    scope = _scope(agent, session_id, limit_tokens=limit_tokens, parent_session_id=parent_session_id)
     token = current_scope.set(scope)
     reason = "completed"
     try:
-        yield named
+        yield session_id
     except BaseException:
         reason = "failed"
         raise
     finally:
         current_scope.reset(token)
         with boundary.contain("ending a session"):
-            for conversation in registry.leave(scope):
+            for conversation in live_conversations.close(scope):
                 with conversation.lock:
                     conversation.observer.end(reason, time.time())
 
 
-def _named(agent: str) -> str:
+def _scope(
+    agent: str,
+    session_id: str | None = None,
+    *,
+    limit_tokens: int | None,
+    parent_session_id: str | None = None,
+) -> Scope:
     if not agent:
-        raise ConfigurationError("agent", "the agent has no name", expected="a short name")
-    return agent
-
-
-def _sized(limit_tokens: int | None) -> int | None:
+        raise ConfigurationError("agent", "must not be empty", expected="a short name")
     if limit_tokens is not None and (isinstance(limit_tokens, bool) or limit_tokens < 1):
-        raise ConfigurationError("limit_tokens", f"{limit_tokens!r} is no window size", expected=">= 1")
-    return limit_tokens
+        raise ConfigurationError("limit_tokens", f"got {limit_tokens!r}", expected="a window size of at least 1")
+    return Scope(agent, session_id, limit_tokens, parent_session_id)

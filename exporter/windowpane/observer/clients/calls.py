@@ -1,6 +1,6 @@
-"""The calls of an observed client: each is reported to the observer of its conversation.
+"""The calls of a watched client: each is recorded by the observer of its conversation.
 
-The agent's calls pass through unchanged; a failure of ours is logged and goes no further.
+The agent's calls pass through unchanged; an internal failure is logged and never reaches the agent.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.replies import Reply, read_reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
-from windowpane.observer.diff import ModelView
-from windowpane.observer.messages import Call, Shape, call_of, field_of
+from windowpane.observer.diff import ModelProfile
+from windowpane.observer.messages import ApiCall, Shape, field_of, parse_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.observer.streams import ReplyAssembler, assembler_for
 from windowpane.runtime.current import RunningOutputs, running_outputs
@@ -33,166 +33,164 @@ if TYPE_CHECKING:
 
     from windowpane.core.events import Event, Usage
 
-REMEMBERED_MODELS: Final = 64
+CACHED_MODELS: Final = 64
 boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 current_scope: Final[ContextVar[Scope | None]] = ContextVar("windowpane_session", default=None)
 
 
 class WatchedClient:
-    """Tells the conversations of this process about one client's calls; never raises."""
+    """Starts a record of each call of one client; never raises."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def begin(self, shape: Shape, body: object) -> WatchedCall | None:
-        """A call is about to be sent; None where it cannot be observed."""
-        running = running_outputs()
-        if running is None:
+    def start(self, shape: Shape, body: object) -> WatchedCall | None:
+        """Record that a call is about to be sent; returns None where it cannot be observed."""
+        outputs = running_outputs()
+        if outputs is None:
             return None
         watched = None
-        with _timed(running, "observe_call"), boundary.contain("observing a call"):
-            call = call_of(shape, body) if isinstance(body, Mapping) else None
+        with _timed(outputs, "observe_call"), boundary.contain("observing a call"):
+            call = parse_call(shape, body) if isinstance(body, Mapping) else None
             if call is not None:
-                watched = WatchedCall(call, current_scope.get() or self._scope, running)
+                watched = WatchedCall(call, current_scope.get() or self._scope, outputs)
         return watched
 
 
 class WatchedCall:
-    """One call on its way: told of its reply, its pieces or its failure. Never raises but when it is made."""
+    """One call under way, which records its reply, its pieces or its failure. Only its construction can raise."""
 
-    def __init__(self, call: Call, scope: Scope, running: RunningOutputs) -> None:
+    def __init__(self, call: ApiCall, scope: Scope, outputs: RunningOutputs) -> None:
         self._shape = call.shape
-        self._running = running
-        self._conversations = registry.of(running)
-        self._pieces: ReplyAssembler | None = None
-        self._over = False
+        self._outputs = outputs
+        self._conversations = live_conversations.of(outputs)
+        self._assembler: ReplyAssembler | None = None
+        self._ended = False
         self._conversation, common = self._conversations.find(call, scope, now=time.time())
         self._observer = self._conversation.observer
         try:
             with self._conversation.lock:
-                self._observer.called(call, time.time(), common=common)
+                self._observer.record_call(call, time.time(), common=common)
         except BaseException:
             self._conversations.release(self._conversation)
             raise
         self._sent_at = time.perf_counter()
 
-    def replied(self, reply: object) -> None:
-        """The reply came back whole."""
-        response_id = field_of(reply, "id")
-        self._end("observing a reply", lambda: self._take(read_reply(reply), response_id))
+    def record_reply(self, reply: object) -> None:
+        """Record a reply that came back whole."""
+        self._end("observing a reply", lambda: self._add(read_reply(reply), field_of(reply, "id")))
 
-    def unread(self) -> None:
-        """The call came back, and its reply cannot be seen from here."""
-        self._end("observing a reply", lambda: self._take(Reply(), None))
+    def record_unread_reply(self) -> None:
+        """Record that the call came back with a reply that cannot be read from here."""
+        self._end("observing a reply", lambda: self._add(Reply(), None))
 
-    def failed(self, error: BaseException) -> None:
-        """The call raised."""
-        self._end("observing a failed call", lambda: self._fail(error))
+    def record_failure(self, error: BaseException) -> None:
+        """Record that the call raised *error*."""
+        self._end("observing a failed call", lambda: self._add_failure(error))
 
-    def piece(self, piece: object) -> None:
-        """A piece of a streamed reply passed."""
+    def record_piece(self, piece: object) -> None:
+        """Record one piece of a streamed reply."""
         with boundary.contain("observing a stream"):
-            if self._pieces is None:
-                self._pieces = assembler_for(self._shape)
-            self._pieces.take(piece)
+            if self._assembler is None:
+                self._assembler = assembler_for(self._shape)
+            self._assembler.add(piece)
 
-    def finished(self) -> None:
-        """The stream ended, was closed or was dropped: what has come is the reply."""
-        pieces = self._pieces
-        if pieces is None:
-            self.unread()
+    def record_end_of_stream(self) -> None:
+        """Record the pieces so far as the reply: the stream ended, was closed or was dropped."""
+        if (reply := self._assembler) is None:
+            self.record_unread_reply()
         else:
-            self._end("observing a streamed reply", lambda: self._take(pieces.reply(), pieces.response_id))
+            self._end("observing a streamed reply", lambda: self._add(reply.reply(), reply.response_id))
 
-    def _end(self, what: str, tell: Callable[[], None]) -> None:
-        """The call is over; only the first to say so is heard."""
-        if self._over:
+    def _end(self, operation: str, record: Callable[[], None]) -> None:
+        """Run *record* for the first end of the call; later ones are ignored."""
+        if self._ended:
             return
-        self._over = True
-        with _timed(self._running, "observe_reply"), boundary.contain(what):
+        self._ended = True
+        with _timed(self._outputs, "observe_reply"), boundary.contain(operation):
             try:
-                tell()
+                record()
             finally:
                 self._conversations.release(self._conversation)
 
-    def _take(self, reply: Reply, response_id: object) -> None:
+    def _add(self, reply: Reply, response_id: object) -> None:
         if reply.latency_seconds is None:
             reply = replace(reply, latency_seconds=time.perf_counter() - self._sent_at)
         with self._conversation.lock:
-            self._observer.replied(reply, time.time())
-        known = response_id if isinstance(response_id, str) else None
-        self._conversations.answered(self._conversation, reply, known)
+            self._observer.record_reply(reply, time.time())
+        self._conversations.index_reply(
+            self._conversation, reply, response_id if isinstance(response_id, str) else None
+        )
 
-    def _fail(self, error: BaseException) -> None:
+    def _add_failure(self, error: BaseException) -> None:
         with self._conversation.lock:
-            self._observer.failed(error, time.time())
+            self._observer.record_failure(error, time.time())
 
 
-class _Registry:
-    """The conversations of the outputs that run now; a forked child and outputs started anew begin with none."""
+class LiveConversations:
+    """The conversations of the running outputs; a forked child and new outputs start with none."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.clear()
 
-    def forget(self) -> None:
-        """Begin with none."""
-        self._running: RunningOutputs | None = None
-        self._conversations = Conversations(_open)
+    def clear(self) -> None:
+        """Discard all conversations without ending them."""
+        self._outputs: RunningOutputs | None = None
+        self._conversations = Conversations(open_conversation)
 
-    def of(self, running: RunningOutputs) -> Conversations:
-        """The conversations that report to *running*."""
-        if self._running is not running:
-            self._conversations, self._running = Conversations(_open), running
+    def of(self, outputs: RunningOutputs) -> Conversations:
+        """Return the conversations that report to *outputs*."""
+        if self._outputs is not outputs:
+            self._conversations, self._outputs = Conversations(open_conversation), outputs
         return self._conversations
 
-    def leave(self, scope: Scope) -> list[Conversation]:
-        """Forget the conversations of a scope, and return them to be ended."""
-        return self._conversations.leave(scope)
+    def close(self, scope: Scope) -> list[Conversation]:
+        """Remove the conversations of *scope* and return them, for the caller to end."""
+        return self._conversations.close(scope)
 
 
-def _open(call: Call, scope: Scope, parent: Conversation | None) -> Conversation:
-    """The conversation that *call* opens, with a tracker of its own."""
-    running = running_outputs()
-    assert running is not None, "calls are observed only while the outputs run"
+def open_conversation(call: ApiCall, scope: Scope, parent: Conversation | None) -> Conversation:
+    """Return the conversation that *call* opens, with a tracker that reports to the running outputs."""
+    outputs = running_outputs()
+    assert outputs is not None, "calls are observed only while the outputs run"
     session_id, parent_id = scope.session_id or secrets.token_hex(16), scope.parent_session_id
     if parent is not None:
         session_id, parent_id = f"{parent.session_id}/{secrets.token_hex(4)}", parent.session_id
 
-    def view(model: str) -> ModelView:
-        found = _view(model)
-        given = scope.limit_tokens or running.config.max_context_tokens
-        if given is None:
-            return found
-        limits = WindowLimits.of(given, "given", thresholds=running.config.thresholds())
-        return replace(found, limits=limits)
+    def profile(model: str) -> ModelProfile:
+        packaged = _packaged_profile(model)
+        limit = scope.limit_tokens or outputs.config.max_context_tokens
+        if limit is None:
+            return packaged
+        return replace(packaged, limits=WindowLimits.of(limit, "given", thresholds=outputs.config.thresholds()))
 
     tracker = SessionTracker(
         SessionInfo(
             session_id, scope.agent, call.model, "live", f"{session_id}/{secrets.token_hex(6)}", parent_id
         ),
         emit=_emit,
-        digest=running.digest,
-        limits=view(call.model).limits,
-        settings=running.config.tracker_settings(),
+        digest=outputs.digest,
+        limits=profile(call.model).limits,
+        settings=outputs.config.tracker_settings(),
         clock=time.time,
         next_limit=lambda above: packaged_catalog().next_limit(tracker.info.model, above),
     )
     tracker.start()
-    return Conversation(WindowObserver(tracker, view, digest=running.digest), scope, call.shape)
+    return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
 
 
-@lru_cache(maxsize=REMEMBERED_MODELS)
-def _view(model: str) -> ModelView:
-    """What the packaged vocabularies and catalog know of a model."""
+@lru_cache(maxsize=CACHED_MODELS)
+def _packaged_profile(model: str) -> ModelProfile:
+    """Return a model's profile by the packaged vocabularies and catalog."""
     from windowpane.models.tokens import counter_for, image_tokens
 
-    known = packaged_catalog().lookup(model)
-    limit = None if known is None else known.limit_tokens
+    entry = packaged_catalog().lookup(model)
+    limit = None if entry is None else entry.limit_tokens
 
     def cost_of(usage: Usage) -> float | None:
         return packaged_catalog().cost_dollars(model, usage, time.time())
 
-    return ModelView(
+    return ModelProfile(
         counter_for(model),
         None if limit is None else WindowLimits.of(limit, "catalogue"),
         image_tokens(model),
@@ -201,22 +199,21 @@ def _view(model: str) -> ModelView:
 
 
 def _emit(batch: list[Event]) -> None:
-    """Hand events to the outputs that run now."""
-    running = running_outputs()
-    if running is not None:
-        running.emit(batch)
+    outputs = running_outputs()
+    if outputs is not None:
+        outputs.emit(batch)
 
 
 @contextmanager
-def _timed(running: RunningOutputs, hook: str) -> Iterator[None]:
-    """Report how long the agent was kept waiting."""
-    begun = time.perf_counter()
+def _timed(outputs: RunningOutputs, hook: str) -> Iterator[None]:
+    """Record how long the agent waited for *hook*."""
+    started = time.perf_counter()
     try:
         yield
     finally:
-        running.record_hook(hook, time.perf_counter() - begun)
+        outputs.record_hook(hook, time.perf_counter() - started)
 
 
-registry: Final = _Registry()
+live_conversations: Final = LiveConversations()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=registry.forget)
+    os.register_at_fork(after_in_child=live_conversations.clear)

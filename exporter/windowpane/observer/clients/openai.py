@@ -9,7 +9,7 @@ from windowpane.observer.clients.resources import watch_copies, watch_resource
 
 
 def watch_openai(client: object, watched: WatchedClient) -> bool:
-    """Watch *client* if it is one of `openai`; the package is not imported for it."""
+    """Watch *client* and return True if it is a client of `openai`, which is not imported for this check."""
     openai = sys.modules.get("openai")
     if openai is None or not isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
         return False

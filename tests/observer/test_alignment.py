@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.observer.diff import Held, align
+from windowpane.observer.diff import TrackedBlock, align
 from windowpane.observer.messages import BlockSpec, Key
 
 
@@ -17,8 +17,8 @@ def said(text: str) -> BlockSpec:
 )
 def test_only_what_is_no_longer_than_before_is_the_same_thing_rewritten(text: str, rewritten: bool) -> None:
     """A shorter text in a message's place stands for it; a longer one is another message."""
-    old = Held(said("the message as it was at first"), "b1")
+    old = TrackedBlock(said("the message as it was at first"), "b1")
     found = align([old], [said(text)], size=lambda spec: len(spec.text or ""))
 
-    assert ([rewrite.held for rewrite in found.rewritten] == [old]) == rewritten
+    assert ([rewrite.tracked for rewrite in found.rewritten] == [old]) == rewritten
     assert (found.dropped, found.added) == (([], []) if rewritten else ([old], [0]))

@@ -243,7 +243,7 @@ def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -
     """What the provider says of its window is believed, and the smaller list that follows goes on in the turn."""
     messages = work(agent, 3)
     agent.send(messages)
-    agent.observer.failed(ValueError("maximum context length is 9000 tokens, you requested 12000"))
+    agent.observer.record_failure(ValueError("maximum context length is 9000 tokens, you requested 12000"))
     agent.send([*messages[:2], *messages[4:]], chat_reply("Done."))
 
     [overflow] = agent.sink.of(OverflowDetected)

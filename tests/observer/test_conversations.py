@@ -9,7 +9,7 @@ import pytest
 
 from windowpane.models.replies import read_reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
-from windowpane.observer.messages import Call, call_of
+from windowpane.observer.messages import ApiCall, parse_call
 from windowpane.testing import chat_reply
 
 SYSTEM = {"role": "system", "content": "You are careful."}
@@ -25,23 +25,23 @@ class Desk:
         self.now = 0.0
         self.conversations = Conversations(self.open, **options)
 
-    def open(self, call: Call, scope: Scope, parent: Conversation | None) -> Conversation:
+    def open(self, call: ApiCall, scope: Scope, parent: Conversation | None) -> Conversation:
         name = f"s{len(self.opened)}" if parent is None else f"{parent.session_id}/{len(self.opened)}"
         agent = self.agent_of(shape=call.shape, session_id=name)
         self.opened.append(Conversation(agent.observer, scope, call.shape))
         return self.opened[-1]
 
     def begin(self, messages: list[dict[str, Any]], *, scope: Scope = ANYONE, **body: Any) -> Conversation:
-        call = call_of("chat", {"model": "m", "messages": messages, **body})
+        call = parse_call("chat", {"model": "m", "messages": messages, **body})
         assert call is not None
         found = self.conversations.find(call, scope, now=self.now)
-        found.conversation.observer.called(call, common=found.common)
+        found.conversation.observer.record_call(call, common=found.common)
         return found.conversation
 
     def answer(self, conversation: Conversation, reply: Any) -> None:
         read = read_reply(reply)
-        conversation.observer.replied(read)
-        self.conversations.answered(conversation, read, None)
+        conversation.observer.record_reply(read)
+        self.conversations.index_reply(conversation, read, None)
 
     def send(self, messages: list[dict[str, Any]], reply: str, *, scope: Scope = ANYONE) -> str:
         conversation = self.begin(messages, scope=scope)
@@ -99,7 +99,7 @@ def test_starting_over_is_a_new_conversation(desk: Desk) -> None:
 def test_a_retry_of_a_failed_call_goes_on(desk: Desk) -> None:
     """A call that repeats one which was never answered is the same conversation."""
     conversation = desk.begin([SYSTEM, user("Task")])
-    conversation.observer.failed(TimeoutError("timed out"))
+    conversation.observer.record_failure(TimeoutError("timed out"))
     desk.conversations.release(conversation)
 
     assert desk.send([SYSTEM, user("Task")], "Step 1") == conversation.session_id

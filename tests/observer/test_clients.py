@@ -332,7 +332,7 @@ def test_a_fault_of_ours_never_reaches_the_agent(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
-    for name in ("called", "replied", "failed"):
+    for name in ("record_call", "record_reply", "record_failure"):
         monkeypatch.setattr(f"windowpane.observer.observer.WindowObserver.{name}", broken)
         assert client.chat.completions.create(**ask()).choices[0].message.content == "On it."
     assert "observing a call failed" in caplog.text
@@ -364,8 +364,8 @@ def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
 
 
 def test_other_objects_are_refused() -> None:
-    """What is no client is an error at once."""
-    with pytest.raises(TypeError, match="dict is no client"):
+    """Any other object raises TypeError at once."""
+    with pytest.raises(TypeError, match="cannot observe a dict"):
         windowpane.observe({})
 
 

@@ -11,8 +11,8 @@ import pytest
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.replies import read_reply
-from windowpane.observer.diff import ModelView
-from windowpane.observer.messages import Shape, call_of
+from windowpane.observer.diff import ModelProfile
+from windowpane.observer.messages import Shape, parse_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.testing import CharacterCounter, RecordingSink
 
@@ -38,18 +38,18 @@ class Agent:
         )
         self.tracker.start()
         self.observer = WindowObserver(
-            self.tracker, lambda _: ModelView(CharacterCounter(), limits, media_tokens=100), digest=digest
+            self.tracker, lambda _: ModelProfile(CharacterCounter(), limits, media_tokens=100), digest=digest
         )
         self.body: dict[str, Any] = {"model": "m"}
 
     def send(self, messages: Any, reply: object | None = None, **body: Any) -> None:
         """One call with its reply; without one the call stays under way."""
         name = "input" if self.shape == "responses" else "messages"
-        call = call_of(self.shape, {**self.body, **body, name: messages})
+        call = parse_call(self.shape, {**self.body, **body, name: messages})
         assert call is not None
-        self.observer.called(call)
+        self.observer.record_call(call)
         if reply is not None:
-            self.observer.replied(read_reply(reply))
+            self.observer.record_reply(read_reply(reply))
 
     def window(self) -> list[tuple[str, str | None]]:
         """What the window holds: content types and texts in order."""
