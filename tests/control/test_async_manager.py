@@ -12,7 +12,7 @@ from typing import Any
 from message_rules import anthropic_faults, openai_faults
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed
-from windowpane.manager.plans.summary_sections import HEADINGS
+from windowpane.manager.plans.summary import HEADINGS
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import MemoryArchive, RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 

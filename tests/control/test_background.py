@@ -14,8 +14,7 @@ from message_rules import openai_faults
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionEnded
 from windowpane.manager.settings import DEFAULT_CASCADE, EngineSettings
-from windowpane.manager.steps.cascade import Step
-from windowpane.manager.steps.eviction import NOT_DONE
+from windowpane.manager.steps.step import NOT_DONE, Step
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 

@@ -15,12 +15,12 @@ from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.plans.checkpoint import (
     MAXIMUM_LINES,
     bootstrap,
-    checkpoint_of,
     checksum,
     decode,
     encode,
     to_markdown,
 )
+from windowpane.manager.steps.checkpoint import checkpoint_of
 from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 

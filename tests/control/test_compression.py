@@ -15,7 +15,7 @@ from windowpane.manager.budget import Budget
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED, Breaker
 from windowpane.manager.levels import Levels, cache_break_even
 from windowpane.manager.plans.acceptance import Offer, reject
-from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE, parse, write
+from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, parse, write
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.status import due
 from windowpane.manager.steps.eviction import water_level

@@ -32,7 +32,7 @@ from windowpane.effects.commands import CompactionProposal
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.files.notes import FileNotes
-from windowpane.manager.plans.policies import TERMS
+from windowpane.manager.plans.policies import SCORERS
 from windowpane.manager.plans.subagent import Subtask
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import DEFAULT_CASCADE, SAFETY_NET, EngineSettings
@@ -606,13 +606,13 @@ def test_an_enforced_component_is_reduced_by_itself() -> None:
 def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pinned memory over its budget costs an attempt every fourth turn, or as soon as it has grown."""
     attempts: list[int] = []
-    lifetime = TERMS["lifetime"]
+    lifetime = SCORERS["type_ttl"]
 
     def counted(items: Any, snapshot: Any) -> Any:
         attempts.append(snapshot.turn)
         return lifetime(items, snapshot)
 
-    monkeypatch.setitem(TERMS, "lifetime", counted)
+    monkeypatch.setitem(SCORERS, "type_ttl", counted)
     with manager(
         RecordingSink(), limit=100_000, enforce="component", budget={"memory_injection": 0.01}
     ) as window:

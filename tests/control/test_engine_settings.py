@@ -91,7 +91,8 @@ def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> N
 
     assert policy is not None
     assert policy.weights == {
-        "recency": 0.1, "priority": 0.15, "lifetime": 0.2, "references": 0.25, "duplication": 0.3,
+        "recency": 0.1, "priority": 0.15, "type_ttl": 0.2, "reference_frequency": 0.25,
+        "semantic_duplication": 0.3,
     }  # fmt: skip
 
 

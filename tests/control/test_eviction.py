@@ -14,7 +14,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.placeholders import finding_of, placeholder_text
-from windowpane.manager.plans.policies import POLICIES, TERMS, Policy, policy_named
+from windowpane.manager.plans.policies import POLICIES, SCORERS, Policy, policy_named
 from windowpane.manager.plans.protection import GRADES, Grade, protected
 from windowpane.manager.snapshot import Item, Snapshot
 from windowpane.testing import CharacterCounter
@@ -139,8 +139,8 @@ def test_references_count_only_where_something_tracks_them() -> None:
         policy=POLICIES["hybrid"], counter=COUNTER,
     )  # fmt: skip
 
-    assert "references" not in found.removals[0].terms
-    assert "references" in tracked.removals[0].terms
+    assert "reference_frequency" not in found.removals[0].terms
+    assert "reference_frequency" in tracked.removals[0].terms
 
 
 def test_scenario_095_a_placeholder_that_is_not_smaller_is_not_used() -> None:
@@ -276,7 +276,7 @@ def test_no_plan_touches_what_is_protected_or_splits_a_group(
     assert not any(by_id[name].pinned or by_id[name].content_type == "system_prompt" for name in left)
     for removal in found.removals:
         assert 0 <= removal.score <= 1
-        assert set(removal.terms) <= set(TERMS)
+        assert set(removal.terms) <= set(SCORERS)
         if removal.form == "mask":
             assert [block.content_type for block in removal.blocks] == ["tool_result"]
             assert 0 < removal.placeholder_tokens < removal.blocks[0].tokens

@@ -7,7 +7,7 @@ from builders import item, snapshot, tool_items, words
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.manager.plans.eviction import plan_eviction
-from windowpane.manager.plans.policies import TERMS, Policy
+from windowpane.manager.plans.policies import SCORERS, Policy
 from windowpane.manager.snapshot import Item
 from windowpane.testing import CharacterCounter
 
@@ -17,7 +17,7 @@ TURN = 50
 def rate(term: str, *items: Item, **more: object) -> list[float | None]:
     """What *term* says of each of the items."""
     taken = snapshot(list(items), turn=TURN, **more)
-    return list(TERMS[term](taken.items, taken))
+    return list(SCORERS[term](taken.items, taken))
 
 
 def used(one: Item, turn: int, *, times: int = 1) -> Item:
@@ -44,17 +44,17 @@ def test_lifetime_is_the_share_that_is_left() -> None:
     ages = [0, 2, 8, 20]
     results = [item(f"r{age}", "tool_result", 100, TURN - age) for age in ages]
 
-    assert rate("lifetime", *results) == [1.0, 0.75, 0.0, 0.0]
-    assert rate("lifetime", used(results[-1], TURN - 4)) == [0.5]
-    assert rate("lifetime", item("said", "user_message", 100, 1)) == [1.0]
+    assert rate("type_ttl", *results) == [1.0, 0.75, 0.0, 0.0]
+    assert rate("type_ttl", used(results[-1], TURN - 4)) == [0.5]
+    assert rate("type_ttl", item("said", "user_message", 100, 1)) == [1.0]
 
 
 def test_references_count_up_to_five() -> None:
     """Out of five; unknown, and not nought, where nothing tracks them."""
     items = [used(item(f"r{times}", "tool_result", 100, 1), 2, times=times) for times in (0, 1, 4, 5, 9)]
 
-    assert rate("references", *items, references_known=True) == [0.0, 0.2, 0.8, 1.0, 1.0]
-    assert rate("references", *items, references_known=False) == [None] * 5
+    assert rate("reference_frequency", *items, references_known=True) == [0.0, 0.2, 0.8, 1.0, 1.0]
+    assert rate("reference_frequency", *items, references_known=False) == [None] * 5
 
 
 def test_similarity_counts_what_stands_nearly_the_same_later() -> None:

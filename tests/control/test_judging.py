@@ -15,12 +15,25 @@ from hypothesis import strategies as st
 
 from windowpane.effects.model_calls import call_model_async, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.answers import read_answer, read_verdict
-from windowpane.fidelity.judge.evaluation import Compression, evaluate_compression
-from windowpane.fidelity.judge.judge import Judgement, JudgeSettings, judge, judge_chain
-from windowpane.fidelity.judge.prompts import ANSWER, COMPARE, WRITE, chunks, compare_prompt
-from windowpane.fidelity.judge.questions import Question, blocks_of, questions_from
-from windowpane.fidelity.judge.writing import read_questions, write_questions
+from windowpane.fidelity.facts import blocks_of
+from windowpane.fidelity.judge.judge import (
+    Compression,
+    Judgement,
+    JudgeSettings,
+    evaluate_compression,
+    judge,
+    judge_chain,
+)
+from windowpane.fidelity.judge.prompts import (
+    ANSWER,
+    COMPARE,
+    WRITE,
+    chunks,
+    compare_prompt,
+    read_answer,
+    read_verdict,
+)
+from windowpane.fidelity.judge.questions import Question, questions_from, read_questions, write_questions
 from windowpane.testing import ScriptedModel
 
 PORT = Question("Which port is used?", "recall")
@@ -107,7 +120,8 @@ class TestJudging:
         """Where the original's answers are all there, each dimension is whole."""
         judgement = judged(ORIGINAL, Reader())
 
-        assert 1.0 == judgement.score == judgement.key_facts == judgement.continuity == judgement.decisions
+        assert judgement.score == 1.0
+        assert judgement.shares == {"key_facts": 1.0, "continuity": 1.0, "decisions": 1.0}
         assert {item.fate for item in judgement.judged} == {"kept"}
 
     def test_the_score_weighs_the_three_dimensions(self) -> None:
@@ -116,9 +130,9 @@ class TestJudging:
         without_why = judged(ORIGINAL.replace("why", "as"), Reader())
 
         assert without_port.score == pytest.approx(0.75)
-        assert without_port.key_facts == 0.5
+        assert without_port.shares["key_facts"] == 0.5
         assert without_why.score == pytest.approx(0.75)
-        assert without_why.decisions == 0.0
+        assert without_why.shares["decisions"] == 0.0
 
     def test_another_value_contradicts_and_a_missing_one_is_lost(self) -> None:
         """A wrong answer is told from none."""
@@ -134,7 +148,7 @@ class TestJudging:
 
         judgement = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader(), settings=settings)
 
-        assert judgement.key_facts == 0.25
+        assert judgement.shares["key_facts"] == 0.25
 
     def test_scenario_127_two_unknowns_are_not_consistent(self) -> None:
         """A question neither text answers is dropped, and not knowing afterwards is never compared."""

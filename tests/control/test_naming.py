@@ -8,11 +8,9 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.window.references import ReferenceIndex
 from windowpane.fidelity.facts import Fact, extract
 from windowpane.manager.plans.eviction import plan_eviction
-from windowpane.manager.plans.extractive import summarize
-from windowpane.manager.plans.names_to_keep import MAXIMUM_NAMES, names_leaving
 from windowpane.manager.plans.placeholders import MAXIMUM_TOKENS, placeholder_text
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.manager.plans.summary_sections import parse
+from windowpane.manager.plans.summary import MAXIMUM_NAMES, names_to_keep, parse, summarize
 from windowpane.testing import CharacterCounter, RecordingSink, chat_reply
 
 COUNTER = CharacterCounter()
@@ -33,7 +31,7 @@ def test_the_names_the_agent_used_come_last_and_so_stay_longest() -> None:
     index.mentioned("src/one.py")
     removed = [item("a", "tool_result", 500).block, item("b", "tool_result", 500).block]
 
-    names = names_leaving(index, removed)
+    names = names_to_keep(index, removed)
 
     assert names[-2:] == ("src/two.py", "src/one.py")
     assert set(names[:-2]) == {"src/three.py", "src/four.py"}
@@ -44,7 +42,7 @@ def test_a_name_that_stays_in_sight_is_not_told_again() -> None:
     index = index_of({"a": "src/shared.py src/alone.py", "b": "src/shared.py"})
     index.mentioned("src/shared.py")
 
-    assert names_leaving(index, [item("a", "tool_result", 500).block]) == ("src/alone.py",)
+    assert names_to_keep(index, [item("a", "tool_result", 500).block]) == ("src/alone.py",)
 
 
 def test_a_used_name_is_carried_from_summary_to_summary() -> None:
@@ -53,13 +51,13 @@ def test_a_used_name_is_carried_from_summary_to_summary() -> None:
     index.mentioned("src/kept.py and src/lost.py")
     index.forget("a")
 
-    assert names_leaving(index, [item("s", "summary", 100).block], ["- src/kept.py"]) == ("src/kept.py",)
+    assert names_to_keep(index, [item("s", "summary", 100).block], ["- src/kept.py"]) == ("src/kept.py",)
 
 
 def test_the_first_names_of_every_block_come_before_the_last_of_any() -> None:
     """One long listing does not take all the room; and the whole is bounded."""
     texts = {f"b{n}": " ".join(f"dir_{n}/file_{k}.py" for k in range(32)) for n in range(20)}
-    names = names_leaving(index_of(texts), [item(name, "tool_result", 500).block for name in texts])
+    names = names_to_keep(index_of(texts), [item(name, "tool_result", 500).block for name in texts])
 
     assert len(names) == MAXIMUM_NAMES
     assert {name.split("/")[0] for name in names[-20:]} == {f"dir_{n}" for n in range(20)}

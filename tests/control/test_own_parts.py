@@ -14,8 +14,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
-from windowpane.manager.steps.cascade import Step
-from windowpane.manager.steps.eviction import NOT_DONE
+from windowpane.manager.steps.step import NOT_DONE, Step
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
@@ -37,7 +36,7 @@ def accepted(sink: RecordingSink) -> list[ContentCompressed]:
 def test_a_policy_of_one_s_own_decides_what_leaves() -> None:
     """Named in every eviction, with its terms alone."""
     sink = RecordingSink()
-    mine = Policy("mine", {"recency": 1.0, "references": 0.5})
+    mine = Policy("mine", {"recency": 1.0, "reference_frequency": 0.5})
     with manager(sink, limit=16_384, policy=mine) as window:
         busy(window)
     evictions = [event for event in sink.of(BlocksEvicted) if event.policy == "mine"]

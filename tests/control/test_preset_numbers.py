@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go
 from windowpane.contrib.presets.baseagent import Numbers
-from windowpane.contrib.presets.picoclaw import picoclaw
-from windowpane.contrib.presets.picoclaw_budget import (
+from windowpane.contrib.presets.picoclaw import (
     estimate_message_tokens,
     history_budget,
     is_over_context_budget,
+    picoclaw,
 )
 
 

@@ -20,9 +20,8 @@ from windowpane.contrib.presets.ai_sdk_go import (
     Summarize,
     ai_sdk_go,
 )
-from windowpane.contrib.presets.baseagent import BASEAGENT, baseagent, truncated
+from windowpane.contrib.presets.baseagent import BASEAGENT, CLEARED, baseagent, truncated
 from windowpane.contrib.presets.picoclaw import picoclaw
-from windowpane.contrib.presets.pruning import CLEARED
 from windowpane.core.events import BlocksEvicted, ContentCompressed, SessionStarted
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError
 from windowpane.manager.budget import PROFILES

@@ -1,13 +1,13 @@
-"""Probe fidelity: how many of the facts that left can the model still see, without asking a model.
+"""Probe fidelity: the share of removed facts that the model can still see, measured without asking a model.
 
-Facts of the removed text are looked up in what stays visible. Published measurements show that surviving
-keywords overstate real recall, so this is a floor alarm and is always labelled `method="probe"`.
+Facts of the removed text are looked up in the visible text. Published measurements show that surviving keywords
+overstate real recall, so this is a floor alarm and is always labelled `method="probe"`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.protocols import Digester
@@ -15,17 +15,29 @@ from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import TOKEN, Fact, FactKind, extract
 
+Dimension = Literal["key_facts", "continuity", "decisions"]
+
 MINIMUM_COVERAGE: Final = 0.5
-"""Below this share of removed tokens with known text a score would be a guess."""
+"""Below this share of removed tokens with recorded text a score would be a guess."""
 SENTENCE_SHARE: Final = 0.6
-"""Share of a sentence's words that one visible line must hold for it to count as kept."""
-WEIGHTS: Final = (0.5, 0.25, 0.25)
-"""Of key facts, continuity and decisions in the score; a dimension without facts gives its weight up."""
+"""Share of a sentence's words that one visible line must hold for the sentence to count as kept."""
+WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, "decisions": 0.25}
+"""Of the dimensions in the score; a dimension without facts gives its weight to the others."""
 MAXIMUM_OUTCOMES: Final = 200
+"""Facts listed in one event."""
 
 CREDIT: Final[dict[Fate, float]] = {"kept": 1.0, "recoverable": 0.5, "lost": 0.0, "contradicted": 0.0}
+SEVERITY: Final[tuple[Fate, ...]] = ("contradicted", "lost", "recoverable", "kept")
+"""Fates, the most severe first."""
 _CONTINUITY: Final[frozenset[FactKind]] = frozenset({"goal", "constraint", "open_work"})
-WORST_FIRST: Final[tuple[Fate, ...]] = ("contradicted", "lost", "recoverable", "kept")
+
+
+class Outcome(NamedTuple):
+    """The fate of one fact, or of one question of a judge."""
+
+    kind: str
+    fate: Fate
+    text: str
 
 
 def evaluate(
@@ -37,84 +49,99 @@ def evaluate(
     facts: Sequence[Fact] | None = None,
     of: str | None = None,
 ) -> FidelityEvaluated:
-    """How much of what *removed* said is still in *visible*; a share of facts, 0 to 1.
+    """Return the share of the facts in *removed* that *visible* still states, 0 to 1, as an event.
 
-    *recoverable* says that the originals can be fetched by a handle the model can see; such facts count half.
-    *facts* are those of *removed* where the caller has extracted them already. The score is None when less than
-    half of the removed tokens had text, or when there was no fact in it. *of* is the compression's event id.
+    Facts count half if *recoverable*: the originals can be fetched by a handle that the model can see. *facts*
+    are those of *removed* if the caller has extracted them already. The score is None if less than half of the
+    removed tokens have text, or the text states no fact. *of* is the event id of the compression.
     """
-    total = sum(block.tokens for block in removed)
-    seen = sum(block.tokens for block in removed if block.text)
-    coverage = seen / total if total else 0.0
+    coverage = coverage_of(removed)
     if coverage < MINIMUM_COVERAGE:
-        reason = (
-            f"the text of only {coverage:.0%} of the removed tokens was recorded" if total else "nothing removed"
-        )
+        reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
     if facts is None:
         facts = extract(removed)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
-    return _scored(_judge(facts, visible, recoverable=recoverable), coverage=coverage, digest=digest, of=of)
-
-
-def _judge(facts: Sequence[Fact], visible: Sequence[Block], *, recoverable: bool) -> list[tuple[Fact, Fate]]:
-    sight = _Sight(facts, visible)
-    missing: Fate = "recoverable" if recoverable else "lost"
-    judged: list[tuple[Fact, Fate]] = []
-    for fact in facts:
-        if sight.shows(fact):
-            judged.append((fact, "kept"))
-        elif sight.contradicts(fact):
-            judged.append((fact, "contradicted"))
-        else:
-            judged.append((fact, missing))
-    return judged
-
-
-def _scored(
-    judged: Sequence[tuple[Fact, Fate]], *, coverage: float, digest: Digester, of: str | None
-) -> FidelityEvaluated:
-    key = _share(outcome for fact, outcome in judged if _dimension(fact) == 0)
-    continuity = _share(outcome for fact, outcome in judged if _dimension(fact) == 1)
-    decisions = _share(outcome for fact, outcome in judged if _dimension(fact) == 2)
-    present = [
-        (weight, share)
-        for weight, share in zip(WEIGHTS, (key, continuity, decisions), strict=True)
-        if share is not None
-    ]
-    counts = {name: sum(outcome == name for _, outcome in judged) for name in WORST_FIRST}
-    listed = sorted(judged, key=lambda item: WORST_FIRST.index(item[1]))[:MAXIMUM_OUTCOMES]
-    return FidelityEvaluated(
-        method="probe",
-        score=sum(weight * share for weight, share in present) / sum(weight for weight, _ in present),
+    fates = _fates(facts, visible, recoverable=recoverable)
+    return as_event(
+        "probe",
+        [Outcome(fact.kind, fate, fact.text) for fact, fate in zip(facts, fates, strict=True)],
+        {dimension: _share(facts, fates, dimension) for dimension in WEIGHTS},
         coverage=coverage,
-        key_facts=key,
-        continuity=continuity,
-        decisions=decisions,
-        facts=tuple(FactOutcome(fact.kind, outcome, digest(fact.text), fact.text) for fact, outcome in listed),
-        facts_total=len(judged),
-        facts_kept=counts["kept"],
-        facts_recoverable=counts["recoverable"],
-        facts_lost=counts["lost"],
-        facts_contradicted=counts["contradicted"],
+        digest=digest,
         of=of,
     )
 
 
-def _dimension(fact: Fact) -> int:
+def coverage_of(removed: Sequence[Block]) -> float:
+    """Return the share of the removed tokens whose text was recorded."""
+    total = sum(block.tokens for block in removed)
+    return sum(block.tokens for block in removed if block.text) / total if total else 0.0
+
+
+def missing_text(coverage: float) -> str:
+    """Return why a compression with this coverage has no score."""
+    return f"the text of only {coverage:.0%} of the removed tokens was recorded"
+
+
+def weighted_score(shares: Mapping[Dimension, float | None]) -> float | None:
+    """Return the weighted mean of the dimensions that have a share; None if none has."""
+    present = [(WEIGHTS[name], share) for name, share in shares.items() if share is not None]
+    total = sum(weight for weight, _ in present)
+    return sum(weight * share for weight, share in present) / total if present else None
+
+
+def as_event(
+    method: Literal["probe", "judge"],
+    outcomes: Sequence[Outcome],
+    shares: Mapping[Dimension, float | None],
+    *,
+    coverage: float,
+    digest: Digester,
+    of: str | None,
+) -> FidelityEvaluated:
+    """Return the event that reports *outcomes*; it lists the most severe ones."""
+    fates = [outcome.fate for outcome in outcomes]
+    listed = sorted(outcomes, key=lambda outcome: SEVERITY.index(outcome.fate))[:MAXIMUM_OUTCOMES]
+    return FidelityEvaluated(
+        method=method,
+        score=weighted_score(shares),
+        coverage=coverage,
+        key_facts=shares.get("key_facts"),
+        continuity=shares.get("continuity"),
+        decisions=shares.get("decisions"),
+        facts=tuple(FactOutcome(kind, fate, digest(text), text) for kind, fate, text in listed),
+        facts_total=len(fates),
+        facts_kept=fates.count("kept"),
+        facts_recoverable=fates.count("recoverable"),
+        facts_lost=fates.count("lost"),
+        facts_contradicted=fates.count("contradicted"),
+        of=of,
+    )
+
+
+def _fates(facts: Sequence[Fact], visible: Sequence[Block], *, recoverable: bool) -> list[Fate]:
+    text = _VisibleText(facts, visible)
+    missing: Fate = "recoverable" if recoverable else "lost"
+    return [
+        "kept" if text.states(fact) else "contradicted" if text.contradicts(fact) else missing for fact in facts
+    ]
+
+
+def _dimension(fact: Fact) -> Dimension:
     if fact.kind == "decision":
-        return 2
-    return 1 if fact.kind in _CONTINUITY else 0
+        return "decisions"
+    return "continuity" if fact.kind in _CONTINUITY else "key_facts"
 
 
-def _share(outcomes: Iterable[Fate]) -> float | None:
-    credit = [CREDIT[outcome] for outcome in outcomes]
+def _share(facts: Sequence[Fact], fates: Iterable[Fate], dimension: Dimension) -> float | None:
+    credit = [CREDIT[fate] for fact, fate in zip(facts, fates, strict=True) if _dimension(fact) == dimension]
     return sum(credit) / len(credit) if credit else None
 
 
-class _Sight:
-    """What the model can still see: tokens, base names, keyed numbers, and which line holds which wanted word."""
+class _VisibleText:
+    """Index of the visible text: tokens, base names, values of keys, and the lines of each wanted word."""
 
     def __init__(self, facts: Sequence[Fact], visible: Sequence[Block]) -> None:
         self._tokens: set[str] = set()
@@ -138,16 +165,16 @@ class _Sight:
     def _read(self, tokens: list[str], line_number: int) -> None:
         self._tokens.update(tokens)
         lines, wanted = self._lines, self._wanted_keys
-        for place, token in enumerate(tokens):
+        for position, token in enumerate(tokens):
             word = token.lower()
             if word in lines:
                 lines[word].add(line_number)
-            if token in wanted and place + 2 < len(tokens) and tokens[place + 1] in "=:":
-                self._values.setdefault(token, set()).add(tokens[place + 2])
+            if token in wanted and position + 2 < len(tokens) and tokens[position + 1] in "=:":
+                self._values.setdefault(token, set()).add(tokens[position + 2])
 
-    def shows(self, fact: Fact) -> bool:
+    def states(self, fact: Fact) -> bool:
         if fact.words:
-            return self._shows_sentence(fact.words)
+            return self._states_sentence(fact.words)
         if fact.kind == "number":
             key, value = fact.text.split("=", 1)
             return value in self._values.get(key, ()) or (key in self._tokens and value in self._tokens)
@@ -157,14 +184,14 @@ class _Sight:
         return fact.kind == "path" and base in self._unique and base in self._bases
 
     def contradicts(self, fact: Fact) -> bool:
-        """The key of a number now carries exactly one other value."""
+        """Return whether the key of a number now has exactly one other value."""
         if fact.kind != "number":
             return False
         key, value = fact.text.split("=", 1)
         now = self._values.get(key)
         return now is not None and len(now) == 1 and value not in now
 
-    def _shows_sentence(self, words: tuple[str, ...]) -> bool:
+    def _states_sentence(self, words: tuple[str, ...]) -> bool:
         votes: dict[int, int] = {}
         for word in words:
             for line in self._lines[word]:

@@ -18,18 +18,19 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Action
-from windowpane.manager.steps.cascade import CascadeResult, compact_unless_stopped, is_left_to_turn_end
-from windowpane.manager.steps.eviction import NOT_DONE, StepResult, evict
+from windowpane.manager.steps.cascade import compact_unless_stopped, is_left_to_turn_end
+from windowpane.manager.steps.eviction import evict
+from windowpane.manager.steps.step import NOT_DONE, CascadeResult, StepResult
 from windowpane.manager.steps.tool_results import summarize_results
 
 ORDER: Final[tuple[Component, ...]] = ("tool_results", "memory_injection", "message_history")
 GROWTH: Final = 1.05
 RETRY_TURNS: Final = 4
 """What could not be reduced is not tried again before it has grown by as much, or so many turns have passed."""
-RESULTS: Final = Policy("tool_results", {"recency": 0.6, "lifetime": 0.4}, only=frozenset({"tool_result"}))
+RESULTS: Final = Policy("tool_results", {"recency": 0.6, "type_ttl": 0.4}, only=frozenset({"tool_result"}))
 MEMORY: Final = Policy(
     "memory_injection",
-    {"lifetime": 0.6, "references": 0.2, "recency": 0.2},
+    {"type_ttl": 0.6, "reference_frequency": 0.2, "recency": 0.2},
     drops="any",
     masks=False,
     only=frozenset({"memory_injection"}),

@@ -13,10 +13,11 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Decision, due
-from windowpane.manager.steps.cascade import CascadeResult, run_cascade, run_steps
+from windowpane.manager.steps.cascade import run_cascade, run_steps
+from windowpane.manager.steps.checkpoint import checkpoint_if_due, save_checkpoint, save_milestone
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_room_coming
 from windowpane.manager.steps.eviction import cut_within_turn, evict
-from windowpane.manager.steps.new_window import checkpoint_if_due, save_checkpoint, save_milestone
+from windowpane.manager.steps.step import CascadeResult
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 

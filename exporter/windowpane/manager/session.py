@@ -38,8 +38,7 @@ from windowpane.manager.plans.task_record import TaskRecord
 from windowpane.manager.safe_counter import ContainedCounter
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.spans import spanned
-from windowpane.manager.steps.new_window import save_checkpoint
-from windowpane.manager.steps.resume import Resumption, resume, start_anew
+from windowpane.manager.steps.checkpoint import Resumption, resume, save_checkpoint, start_anew
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, Final, Literal
 
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import WindowLimits
@@ -13,13 +13,10 @@ from windowpane.core.vocabulary import ContentType, LimitSource
 from windowpane.fidelity.probe import evaluate
 from windowpane.manager.budget import SOFT_RATIO
 from windowpane.manager.levels import CHECKPOINT_RATIO, Levels
-from windowpane.manager.plans.extractive import summarize
 from windowpane.manager.plans.policies import POLICIES, Policy
+from windowpane.manager.plans.summary import summarize
 from windowpane.manager.plans.truncation import middle_out
-
-if TYPE_CHECKING:
-    from windowpane.manager.engine import Engine
-    from windowpane.manager.steps.cascade import Step
+from windowpane.manager.steps.step import Step
 
 RESULT_TOKENS: Final = 25_000
 RESULT_RATIO: Final = 0.50
@@ -67,15 +64,15 @@ def head_and_tail(text: str, max_tokens: int, counter: TokenCounter, handle: str
 class EngineSettings:
     """How a session is managed."""
 
-    cascade: tuple[str | Step, ...] = DEFAULT_CASCADE
+    cascade: tuple[str | Step[Any], ...] = DEFAULT_CASCADE
     """Steps before a call, in order: by name, or a preset's own."""
-    after_turn: tuple[Step, ...] = ()
+    after_turn: tuple[Step[Any], ...] = ()
     """What is done after a turn."""
     background: bool = True
     """Whether that is done off the agent's path; if not, the hook returns when it is done."""
-    after_overflow: tuple[Step, ...] = ()
+    after_overflow: tuple[Step[Any], ...] = ()
     """What is tried first after the provider refused a call as too large."""
-    watch: Callable[[Engine], object] | None = None
+    watch: Callable[[Any], object] | None = None
     """Told of the window before every call, whatever is due; for a preset's own log."""
     limits_of: LimitsOf = WindowLimits.of
     levels_of: LevelsOf = default_levels

@@ -12,7 +12,7 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.plans.notes import IMPORTANCES, Importance
 from windowpane.manager.plans.task_record import Choice, SubtaskStatus
 from windowpane.manager.session import ManagedSession
-from windowpane.manager.steps.resume import Resumption
+from windowpane.manager.steps.checkpoint import Resumption
 
 
 class WindowTask:

@@ -20,7 +20,7 @@ SetupKind = Literal["managed", "truncate", "keep_last"]
 
 DEFAULT_KEEP_GROUPS: Final = 20
 """Groups the keep-last baseline keeps unless told otherwise."""
-BLIND_TERMS: Final = frozenset({"recency", "lifetime", "priority"})
+BLIND_TERMS: Final = frozenset({"recency", "type_ttl", "priority"})
 """Terms of a score that need no content, only types and turns."""
 MINIMUM_LIMIT_TOKENS: Final = 1_024
 

@@ -18,7 +18,8 @@ from windowpane.manager.budget import shares_of
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.presets.cascade import CASCADE, CASCADE_MAP
 from windowpane.manager.settings import DEFAULT_CASCADE, SAFETY_NET, EngineSettings
-from windowpane.manager.steps.cascade import STEPS, Step, background_compaction, cascade_from_thresholds
+from windowpane.manager.steps.cascade import STEPS, EngineStep, background_compaction, cascade_from_thresholds
+from windowpane.manager.steps.step import Step
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config
@@ -160,22 +161,12 @@ def _policy(options: EngineOptions, config: Config) -> Policy:
         return name
     if options.weights is not None or name != HYBRID:
         return policy_named(name, weights=options.weights)
-    weights = config.eviction.weights
-    return policy_named(
-        name,
-        weights={
-            "recency": weights.recency,
-            "priority": weights.priority,
-            "lifetime": weights.type_ttl,
-            "references": weights.reference_frequency,
-            "duplication": weights.semantic_duplication,
-        },
-    )
+    return policy_named(name, weights=config.eviction.weights.model_dump())
 
 
 def _cascade(
     options: EngineOptions, config: Config, preset: Preset | None, given: EngineSettings | None
-) -> tuple[str | Step, ...] | None:
+) -> tuple[str | EngineStep, ...] | None:
     """Return the configured steps; None to keep those of the given settings."""
     if options.cascade is not None:
         for step in options.cascade:

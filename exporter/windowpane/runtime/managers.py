@@ -29,7 +29,7 @@ from windowpane.manager.files.notes import FileNotes
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import EngineSettings, LimitsOf
-from windowpane.manager.steps.cascade import Step
+from windowpane.manager.steps.cascade import EngineStep
 from windowpane.manager.window import ManagedWindow
 from windowpane.models.catalog import packaged_catalog
 from windowpane.otlp.spans import CurrentSpan
@@ -70,7 +70,7 @@ class ConfiguredWindow(ManagedWindow):
         budget: Mapping[Component, float] | str | None = None,
         enforce: Literal["global", "component"] | None = None,
         background: bool | None = None,
-        cascade: Sequence[str | Step] | None = None,
+        cascade: Sequence[str | EngineStep] | None = None,
         embedder: Embedder | None = None,
         language_model: Callable[[str, str], Any] | None = None,
         subagent: Callable[[str], Any] | None = None,

@@ -16,7 +16,7 @@ from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.settings import EngineSettings
-from windowpane.manager.steps.cascade import Step
+from windowpane.manager.steps.cascade import EngineStep
 
 MINIMUM_LIMIT_TOKENS: Final = 256
 """A window smaller than this cannot hold a placeholder and a question."""
@@ -36,7 +36,7 @@ class EngineOptions:
     budget: Mapping[Component, float] | str | None = None
     enforce: Literal["global", "component"] | None = None
     background: bool | None = None
-    cascade: Sequence[str | Step] | None = None
+    cascade: Sequence[str | EngineStep] | None = None
     embedder: Embedder | None = None
 
 

@@ -19,7 +19,7 @@ from windowpane.core.window.window import Window
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowError
 from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.manager.plans.compaction import Shape, plan_compaction
-from windowpane.manager.plans.summary_sections import PREAMBLE
+from windowpane.manager.plans.summary import PREAMBLE
 from windowpane.manager.snapshot import Item
 from windowpane.testing import RecordingSink, chat_reply
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builders import manager, words
 
-from windowpane.contrib.presets.picoclaw_budget import (
+from windowpane.contrib.presets.picoclaw import (
     MEDIA_TOKENS,
     estimate_message_tokens,
     estimate_tool_definition_tokens,

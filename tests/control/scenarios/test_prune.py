@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from builders import item, manager, snapshot, tool_items, tool_turn, words
 
-from windowpane.contrib.presets.baseagent import BASEAGENT
-from windowpane.contrib.presets.pruning import CLEARED, PrunePlan, Pruning, plan_prune
+from windowpane.contrib.presets.baseagent import BASEAGENT, CLEARED, PrunePlan, Pruning, plan_prune
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.snapshot import Item

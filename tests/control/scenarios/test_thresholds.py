@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from builders import manager, words
 
-from windowpane.contrib.presets.picoclaw_budget import is_over_context_budget
+from windowpane.contrib.presets.picoclaw import is_over_context_budget
 from windowpane.core.events import BlocksEvicted, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.manager.levels import Levels

@@ -27,8 +27,9 @@ from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
-from windowpane.manager.steps.cascade import Step, compact_unless_stopped
-from windowpane.manager.steps.eviction import StepResult, evict_by
+from windowpane.manager.steps.cascade import compact_unless_stopped
+from windowpane.manager.steps.eviction import evict_by
+from windowpane.manager.steps.step import Step, StepResult
 
 MAX_TOKEN_RATIO: Final = 0.85
 WINDOW_MESSAGES: Final = 20
@@ -194,7 +195,7 @@ def _check(strategy: Strategy) -> None:
         raise ConfigurationError("strategy.keep_system", "the system prompt never leaves", expected="true")
 
 
-def _step(strategy: Strategy) -> Step:
+def _step(strategy: Strategy) -> Step[Engine]:
     """The strategy as a step that always reports the status event."""
 
     def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:

@@ -58,13 +58,4 @@ def drop_plan(snapshot: Snapshot, gone: Iterable[Group], *, policy: str, reason:
         Removal("drop", tuple(item.block for item in group.items), 0.0, {}, reason)
         for group in sorted(gone, key=lambda group: group.position)
     ]
-    taken = {block.id for removal in removals for block in removal.blocks}
-    first = next((at for at, item in enumerate(snapshot.items) if item.block.id in taken), len(snapshot.items))
-    return EvictionPlan(
-        version=snapshot.version,
-        policy=policy,
-        grade="open_cycle",
-        needed_tokens=sum(removal.freed for removal in removals),
-        removals=tuple(removals),
-        cache_cost_tokens=sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken),
-    )
+    return EvictionPlan.of(snapshot, removals, policy=policy)

@@ -8,18 +8,39 @@ key in a blind order. Not knowing is never agreement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
 
+from windowpane.core.events import FidelityEvaluated
+from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate
+from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.answers import Verdict, read_answer, read_verdict
-from windowpane.fidelity.judge.prompts import CHUNK_CHARS, answer_prompt, chunks, compare_prompt
-from windowpane.fidelity.judge.questions import Dimension, Question
-from windowpane.fidelity.probe import CREDIT, WEIGHTS
+from windowpane.fidelity.judge.prompts import (
+    CHUNK_CHARS,
+    Verdict,
+    answer_prompt,
+    chunks,
+    compare_prompt,
+    read_answer,
+    read_verdict,
+)
+from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question, questions_from, write_questions
+from windowpane.fidelity.probe import (
+    CREDIT,
+    MINIMUM_COVERAGE,
+    SEVERITY,
+    WEIGHTS,
+    Dimension,
+    Outcome,
+    as_event,
+    coverage_of,
+    missing_text,
+    weighted_score,
+)
 
 MINIMUM_REPLICATES: Final = 3
 MINIMUM_READ: Final = 0.5
@@ -28,7 +49,6 @@ FAILURES_IN_A_ROW: Final = 3
 """A model that fails this often is not asked again."""
 LITERAL_CHARS: Final = 4
 """A key this long that stands in the original word for word needs no model to be found there."""
-DIMENSIONS: Final[tuple[Dimension, ...]] = ("key_facts", "continuity", "decisions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +87,10 @@ class Judged:
     @property
     def fate(self) -> Fate:
         """What more than half of the replicates say; kept needs that, a tie is the worst of the others."""
-        counts = {fate: self.fates.count(fate) for fate in ("contradicted", "lost", "recoverable", "kept")}
-        if 2 * counts["kept"] > len(self.fates):
+        if 2 * self.fates.count("kept") > len(self.fates):
             return "kept"
-        rest: tuple[Fate, ...] = ("contradicted", "lost", "recoverable")
-        return max(rest, key=lambda fate: counts[fate])
+        *others, _kept = SEVERITY
+        return max(others, key=self.fates.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +98,8 @@ class Judgement:
     """What of the original is still known after one compression; ratios 0 to 1, None where nothing was asked."""
 
     score: float | None
-    key_facts: float | None = None
-    continuity: float | None = None
-    decisions: float | None = None
+    shares: Mapping[Dimension, float | None] = field(default_factory=dict)
+    """Mean credit of the questions of each dimension."""
     judged: tuple[Judged, ...] = ()
     dropped: tuple[Question, ...] = ()
     """Questions that the original does not answer."""
@@ -223,21 +241,11 @@ def _summed(judged: Sequence[Judged], dropped: Sequence[Question], calls: int) -
     if not judged:
         reason = "the original answers none of the questions"
         return Judgement(None, dropped=tuple(dropped), calls=calls, reason=reason)
-    key_facts, continuity, decisions = (_share(read, dimension) for dimension in DIMENSIONS)
-    score = weighted((key_facts, continuity, decisions))
-    reason = ""
+    shares = {dimension: _share(read, dimension) for dimension in WEIGHTS}
+    score, reason = weighted_score(shares), ""
     if len(read) < MINIMUM_READ * len(judged):
         score, reason = None, f"only {len(read)} of {len(judged)} questions had a readable verdict"
-    return Judgement(
-        score, key_facts, continuity, decisions, tuple(read), tuple(dropped), unread, calls=calls, reason=reason
-    )
-
-
-def weighted(shares: Iterable[float | None]) -> float | None:
-    """The weighted mean of key facts, continuity and decisions; one without questions gives its weight up."""
-    present = [(weight, share) for weight, share in zip(WEIGHTS, shares, strict=True) if share is not None]
-    total = sum(weight for weight, _ in present)
-    return sum(weight * share for weight, share in present) / total if present else None
+    return Judgement(score, shares, tuple(read), tuple(dropped), unread, calls=calls, reason=reason)
 
 
 def _share(judged: Sequence[Judged], dimension: Dimension) -> float | None:
@@ -247,3 +255,84 @@ def _share(judged: Sequence[Judged], dimension: Dimension) -> float | None:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What a compression did, as a judge needs it: texts are those of the moment it was applied."""
+
+    event_id: str
+    removed: tuple[Block, ...]
+    visible: tuple[Block, ...]
+    """All that the model could see afterwards."""
+    recoverable: bool = False
+    earlier: str = ""
+    """What earlier compressions of the session took away, so that a chain is judged against its beginning."""
+    carried: tuple[Question, ...] = ()
+    """Questions with keys that earlier compressions were asked, asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a judge found, as an event and in full."""
+
+    event: FidelityEvaluated
+    judgement: Judgement | None = None
+    """None where nothing could be asked."""
+
+    @property
+    def keyed(self) -> tuple[Question, ...]:
+        """The questions with the original's answers, to be asked again after the next compression."""
+        judged = () if self.judgement is None else self.judgement.judged
+        return tuple(replace(item.question, expected=item.key) for item in judged)
+
+
+def evaluate_compression(
+    compression: Compression,
+    *,
+    judge_name: str,
+    digest: Digester,
+    settings: JudgeSettings | None = None,
+    limit: int = MAXIMUM_QUESTIONS,
+    write: bool = False,
+) -> Effect[Evaluation]:
+    """Ask the judge about one compression; with *write* the model writes the questions, else facts do.
+
+    Half of the questions at most come from earlier compressions.
+    """
+    removed = compression.removed
+    coverage = coverage_of(removed)
+    if coverage < MINIMUM_COVERAGE:
+        reason = missing_text(coverage)
+        return Evaluation(
+            FidelityEvaluated("judge", None, coverage, of=compression.event_id, judge=judge_name, reason=reason)
+        )
+    original = "\n\n".join(part for part in (compression.earlier, text_of(removed)) if part)
+    carried = compression.carried[-(limit // 2) :] if limit > 1 else ()
+    room = limit - len(carried)
+    fresh: tuple[Question, ...] = ()
+    if write:
+        fresh = yield from write_questions(text_of(removed), limit=room)
+    fresh = fresh or questions_from([block for block in removed if block.content_type != "summary"], limit=room)
+    settings = replace(settings or JudgeSettings(), recoverable=compression.recoverable)
+    questions = list({question.text: question for question in (*carried, *fresh)}.values())
+    judgement = yield from judge(original, text_of(compression.visible), questions, settings=settings)
+    event = _as_event(judgement, judge_name=judge_name, coverage=coverage, digest=digest, of=compression.event_id)
+    return Evaluation(event, judgement)
+
+
+def _as_event(
+    judgement: Judgement, *, judge_name: str, coverage: float, digest: Digester, of: str
+) -> FidelityEvaluated:
+    outcomes = [
+        Outcome(item.question.kind, item.fate, f"{item.question.text} {item.key}") for item in judgement.judged
+    ]
+    event = as_event("judge", outcomes, judgement.shares, coverage=coverage, digest=digest, of=of)
+    return replace(event, score=judgement.score, judge=judge_name, reason=judgement.reason)
+
+
+def text_of(blocks: Sequence[Block]) -> str:
+    """Everything the blocks say, whole: a fact is as likely at the end of a long result as at its beginning."""
+    return "\n\n".join(
+        f"[{block.content_type.replace('_', ' ')}]\n{block.text}" for block in blocks if block.text
+    )

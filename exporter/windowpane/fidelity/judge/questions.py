@@ -1,20 +1,19 @@
-"""Questions about a text, made without a model from the facts it states."""
+"""Questions about a text: made from the facts it states, or written by a language model."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final, Literal, get_args
 
 from windowpane.core.window.blocks import Block
+from windowpane.effects.commands import CallModel, Effect
 from windowpane.fidelity.facts import SPOKEN, TOKEN, Fact, FactKind, extract, significant
+from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
+from windowpane.fidelity.probe import Dimension
 
 QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
 """A single fact; a file or name the work is about; where the work stands; what was decided and why."""
-Dimension = Literal["key_facts", "continuity", "decisions"]
-"""The part of fidelity that a question measures."""
 
 KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
 DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
@@ -85,19 +84,6 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
     return tuple(chosen)
 
 
-def blocks_of(text: str) -> tuple[Block, ...]:
-    """A text without structure as blocks, a paragraph each, in the way that facts are read from."""
-    return tuple(_block(index, part) for index, part in enumerate(re.split(r"\n\s*\n", text)) if part.strip())
-
-
-def _block(index: int, text: str) -> Block:
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    tokens = max(1, len(text) // 4)
-    return Block(
-        f"b{index}", "assistant_response", tokens, 1, f"b{index}", 1, digest, len(text), "estimate", text
-    )
-
-
 def _spread(pool: list[Question]) -> list[Question]:
     """The last, the first, the middle, then the rest: any beginning of it reaches over the whole text."""
     order: list[Question] = []
@@ -159,3 +145,39 @@ def _cloze(fact: Fact, text: str, kind: QuestionKind) -> Question | None:
             asked = f"Which name or path belongs in the blank of this line from the work: “{shown}”"
             return Question(asked, kind, fact.text)
     return None
+
+
+MAXIMUM_PARTS: Final = 4
+"""Parts of a long text that questions are written about, spread over it."""
+
+
+def write_questions(
+    text: str, *, limit: int = MAXIMUM_QUESTIONS, chunk_chars: int = CHUNK_CHARS
+) -> Effect[tuple[Question, ...]]:
+    """At most *limit* questions about *text* with the answers it gives; none where the model wrote none."""
+    parts = list(chunks(text, chunk_chars))
+    if len(parts) > MAXIMUM_PARTS:
+        last = len(parts) - 1
+        parts = [parts[round(n * last / (MAXIMUM_PARTS - 1))] for n in range(MAXIMUM_PARTS)]
+    written: dict[str, Question] = {}
+    for part in parts:
+        answer = yield CallModel(*write_prompt(part, count=max(1, -(-limit // len(parts)))))
+        if not answer.failed:
+            for question in read_questions(str(answer.value or "")):
+                written.setdefault(question.text, question)
+    return tuple(written.values())[:limit]
+
+
+def read_questions(said: str) -> tuple[Question, ...]:
+    """The lines that have exactly the form asked for; everything else is passed over."""
+    found = []
+    for line in said.splitlines():
+        fields = [field.strip() for field in line.strip().removeprefix("- ").split("|", 2)]
+        kind = _kind(fields[0])
+        if len(fields) == 3 and kind is not None and all(fields):
+            found.append(Question(fields[1], kind, fields[2]))
+    return tuple(found)
+
+
+def _kind(word: str) -> QuestionKind | None:
+    return next((kind for kind in KINDS if kind == word.lower()), None)

@@ -20,8 +20,7 @@ from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.evaluation import Compression, Evaluation, evaluate_compression, text_of
-from windowpane.fidelity.judge.judge import JudgeSettings
+from windowpane.fidelity.judge.judge import Compression, Evaluation, JudgeSettings, evaluate_compression, text_of
 from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question
 
 CAPACITY: Final = 4

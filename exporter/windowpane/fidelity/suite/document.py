@@ -17,8 +17,10 @@ from windowpane.config.loading import Layers
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.answers import read_answer
-from windowpane.fidelity.judge.questions import Dimension, Question, QuestionKind, blocks_of
+from windowpane.fidelity.facts import blocks_of
+from windowpane.fidelity.judge.prompts import read_answer
+from windowpane.fidelity.judge.questions import Question, QuestionKind
+from windowpane.fidelity.probe import Dimension
 from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.reader import FileStats
 from windowpane.sources.records import ContentAdded, Record, SessionOpened

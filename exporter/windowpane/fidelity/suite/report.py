@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windowpane.fidelity.judge.judge import DIMENSIONS, Judged
+from windowpane.fidelity.judge.judge import Judged
+from windowpane.fidelity.probe import WEIGHTS
 from windowpane.fidelity.suite.run import CaseReport, SuiteReport
 
 _MAXIMUM_CHARS = 100
@@ -21,11 +22,11 @@ def _lines(report: SuiteReport) -> Iterator[str]:
     yield f"{report.suite}: compressor {report.compressor}, judge {report.judge}"
     yield ""
     width = max(len("case"), *(len(case.name[:40]) for case in report.cases), len("all cases"))
-    head = "  ".join(f"{name.replace('_', ' '):>10}" for name in ("score", *DIMENSIONS, "probe"))
+    head = "  ".join(f"{name.replace('_', ' '):>10}" for name in ("score", *WEIGHTS, "probe"))
     yield f"{'case':<{width}}  {head}  {'tokens':>16}"
     for case in report.cases:
         judged = case.judgement
-        row = (judged.score, judged.key_facts, judged.continuity, judged.decisions, case.probe)
+        row = (judged.score, *(judged.shares.get(name) for name in WEIGHTS), case.probe)
         tokens = f"{case.tokens_before:,} → {case.tokens_after:,}"
         yield f"{case.name[:40]:<{width}}  {'  '.join(map(_ratio, row))}  {tokens:>16}"
     total = (report.score, *report.dimensions.values(), None)
@@ -74,11 +75,7 @@ def _case(case: CaseReport) -> dict[str, Any]:
     return {
         "name": case.name,
         "score": judgement.score,
-        "dimensions": {
-            "key_facts": judgement.key_facts,
-            "continuity": judgement.continuity,
-            "decisions": judgement.decisions,
-        },
+        "dimensions": {name: judgement.shares.get(name) for name in WEIGHTS},
         "probe": case.probe,
         "tokens_before": case.tokens_before,
         "tokens_after": case.tokens_after,

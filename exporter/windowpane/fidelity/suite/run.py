@@ -10,22 +10,20 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import Model, call_model, fenced, model_name, run_effect
 from windowpane.exceptions import WindowpaneError
-from windowpane.fidelity.facts import extract
-from windowpane.fidelity.judge.evaluation import text_of
+from windowpane.fidelity.facts import blocks_of, extract
 from windowpane.fidelity.judge.judge import (
-    DIMENSIONS,
     Judged,
     Judgement,
     JudgeSettings,
     judge,
-    weighted,
+    text_of,
 )
-from windowpane.fidelity.judge.questions import Dimension, Question, blocks_of, questions_from
-from windowpane.fidelity.probe import evaluate
+from windowpane.fidelity.judge.questions import Question, questions_from
+from windowpane.fidelity.probe import WEIGHTS, Dimension, evaluate, weighted_score
 from windowpane.fidelity.suite.document import CaseEntry, Suite, original_of
 from windowpane.fidelity.suite.judges import string_match
-from windowpane.manager.plans.extractive import summarize
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
+from windowpane.manager.plans.summary import summarize
 
 EXTRACTIVE = "extractive (no model)"
 MODEL_TIMEOUT_SECONDS = 300.0
@@ -85,12 +83,12 @@ class SuiteReport:
     @property
     def dimensions(self) -> dict[Dimension, float | None]:
         """Mean credit of the questions of each dimension."""
-        return {dimension: _mean(self._judged(dimension)) for dimension in DIMENSIONS}
+        return {dimension: _mean(self._judged(dimension)) for dimension in WEIGHTS}
 
     @property
     def score(self) -> float | None:
         """Weighted mean of the dimensions; None where nothing could be judged."""
-        return weighted(self.dimensions[dimension] for dimension in DIMENSIONS)
+        return weighted_score(self.dimensions)
 
     @property
     def failures(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from windowpane.manager.plans.summary_sections import HEADINGS, Section
+from windowpane.manager.plans.summary import HEADINGS, Section
 
 MINIMUM_PROGRESS: Final = 0.10
 """Share of the window's tokens a compression has to free when it misses its target."""

@@ -10,16 +10,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from windowpane.exceptions import CorruptCheckpointError
-from windowpane.fidelity.facts import extract
-from windowpane.manager.plans.notes import as_data
-from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE, Section, parse
+from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, Section
 from windowpane.manager.plans.task_record import TaskRecord
-
-if TYPE_CHECKING:
-    from windowpane.manager.engine import Engine
 
 CHECKPOINT_SCHEMA: Final = 1
 MAXIMUM_LINES: Final = 40
@@ -61,56 +56,6 @@ class Found(NamedTuple):
     document: Document | None
     """The newest that is whole; None on a cold start."""
     rejected: tuple[Rejection, ...] = ()
-
-
-def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint:
-    """The session's state now: the task word for word, its record, and what the window says of it.
-
-    *completed* is the final summary of a task that is done.
-    """
-    tracker = engine.tracker
-    blocks = [block for block in tracker.window if block.text]
-    sections: dict[Section, list[str]] = {}
-    for block in blocks:
-        if block.content_type == "summary":
-            sections = parse(block.text or "")
-    for fact in reversed(extract([block for block in blocks if block.content_type != "system_prompt"])):
-        section: Section = {
-            "constraint": "constraints", "decision": "decisions", "error": "errors", "open_work": "state",
-            "goal": "state",
-        }.get(fact.kind, "artifacts")  # type: ignore[assignment]  # fmt: skip
-        lines = sections.setdefault(section, [])
-        if fact.text not in lines:
-            lines.append(fact.text)
-    status = engine.status()
-    document: Document = {
-        "schema": CHECKPOINT_SCHEMA,
-        "task_id": engine.task_id,
-        "session_id": tracker.info.session_id,
-        "status": "active" if completed is None else "completed",
-        "summary": completed or "",
-        "saved_at": engine.now(),
-        "agent": tracker.info.agent,
-        "model": tracker.info.model,
-        "window_id": engine.windows_before + tracker.window_id,
-        "version": engine.checkpoint_version,
-        "turn": tracker.turn,
-        "goal": engine.goal,
-        "constraints_given": list(engine.constraints),
-        "task": engine.task.to_document(),
-        "notes": as_data(engine.notes.notes),
-        "environment": dict(engine.environment),
-        "used_tokens": status.used_tokens,
-        "limit_tokens": status.limit_tokens,
-        "sections": {
-            name: lines[-MAXIMUM_LINES:]
-            for name, lines in sections.items()
-            if name not in ("goal", "progress", "lookup")
-        },
-        "handles": [block.handle for block in blocks if block.handle],
-    }
-    document["checksum"] = checksum(document)
-    return Checkpoint(document, to_markdown(document))
 
 
 def encode(document: Document) -> bytes:

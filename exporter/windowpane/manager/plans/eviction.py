@@ -1,8 +1,8 @@
-"""Plans an eviction: a pure function from a window snapshot and a number of tokens to what should leave.
+"""Plans an eviction: a pure function from a window snapshot and a number of tokens to the removals.
 
 Tool results are masked first, in place, so their groups stay valid; then whole groups may be dropped as the
-policy allows. The plan is the smallest prefix of the ranking that frees enough, without what turns out not to
-be needed. Nothing is applied here.
+policy allows. The plan is the shortest prefix of the ranking that frees enough, without removals that turn out
+to be unnecessary. Nothing is applied here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from windowpane.core.events import Candidate
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.manager.plans.placeholders import handle_of, placeholder_text
-from windowpane.manager.plans.policies import TERMS, Policy
+from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import Grade, protected
+from windowpane.manager.plans.scorers import SCORERS
 from windowpane.manager.snapshot import Group, Item, Snapshot, groups_of
 
 LISTED_CANDIDATES: Final = 20
@@ -24,25 +25,26 @@ LISTED_CANDIDATES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One thing that leaves: a tool result behind a placeholder, or a whole group."""
+    """A tool result replaced by a placeholder, or a whole group dropped."""
 
     form: Literal["mask", "drop"]
     blocks: tuple[Block, ...]
     score: float
     terms: dict[str, float]
+    """Scores by scorer, of which the score is the weighted mean."""
     reason: str
     placeholder: str | None = None
     placeholder_tokens: int = 0
 
     @property
     def freed(self) -> int:
-        """Tokens that leave, net of the placeholder."""
+        """Tokens removed, net of the placeholder."""
         return sum(block.tokens for block in self.blocks) - self.placeholder_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionPlan:
-    """What should leave, made for one version of the window; tokens as counted at ingest."""
+    """The removals planned for one version of the window; tokens as counted at ingest."""
 
     version: int
     policy: str
@@ -50,8 +52,20 @@ class EvictionPlan:
     needed_tokens: int
     removals: tuple[Removal, ...] = ()
     cache_cost_tokens: int = 0
-    """Tokens behind the first edited block, which the prompt cache would no longer serve."""
+    """Retained tokens behind the first edited block, which the prompt cache would no longer serve."""
     candidates: tuple[Candidate, ...] = ()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, removals: Sequence[Removal], *, policy: str) -> EvictionPlan:
+        """Return the plan that applies all of *removals*, chosen by a preset's own rule."""
+        return cls(
+            version=snapshot.version,
+            policy=policy,
+            grade="open_cycle",
+            needed_tokens=sum(removal.freed for removal in removals),
+            removals=tuple(removals),
+            cache_cost_tokens=_cache_cost(snapshot, _block_ids(removals)),
+        )
 
     @property
     def freed_tokens(self) -> int:
@@ -60,40 +74,42 @@ class EvictionPlan:
 
     @property
     def shortfall_tokens(self) -> int:
-        """How much it falls short of what was needed; 0 when it does not."""
+        """Tokens missing to what is needed; 0 if the plan frees enough."""
         return max(0, self.needed_tokens - self.freed_tokens)
 
 
 class _Ranking:
-    """Candidates with their scores, evict first ones first; equal ones oldest first."""
+    """Candidates with their scores, lowest first; equal ones oldest first."""
 
     def __init__(self, items: Sequence[Item], snapshot: Snapshot, policy: Policy) -> None:
         self.items = items
         self._columns = [
-            (term, weight, TERMS[term](items, snapshot)) for term, weight in policy.weights.items() if weight > 0
+            (name, weight, SCORERS[name](items, snapshot))
+            for name, weight in policy.weights.items()
+            if weight > 0
         ]
         self.scores = _weighted(len(items), [(weight, column) for _, weight, column in self._columns])
         self.order = sorted(range(len(items)), key=self.scores.__getitem__)
         self._rows: dict[str, int] | None = None
 
     def terms(self, row: int) -> dict[str, float]:
-        """What the score of a candidate is made of."""
-        found: dict[str, float] = {}
-        for term, _, column in self._columns:
+        """Return the scores of a candidate by scorer."""
+        terms: dict[str, float] = {}
+        for name, _, column in self._columns:
             value = column[row]
             if value is not None:
-                found[term] = value
-        return found
+                terms[name] = value
+        return terms
 
     def row(self, block_id: str) -> int:
-        """Where a candidate is."""
+        """Return the index of a candidate."""
         if self._rows is None:
             self._rows = {item.block.id: row for row, item in enumerate(self.items)}
         return self._rows[block_id]
 
 
 def _weighted(count: int, columns: Sequence[tuple[float, Sequence[float | None]]]) -> list[float]:
-    """The weighted mean of each row over the columns that can rate it; 0 where none can."""
+    """Return the weighted mean of each row over the columns that rate it; 0 for a row that none rates."""
     totals = [0.0] * count
     weights = [0.0] * count
     everywhere = 0.0
@@ -122,9 +138,9 @@ def plan_eviction(
     handles: bool = True,
     listed: int = LISTED_CANDIDATES,
 ) -> EvictionPlan:
-    """What to evict to free *needed_tokens*; the same snapshot always gives the same plan.
+    """Return the removals that free *needed_tokens*; the same snapshot always gives the same plan.
 
-    Without *handles* placeholders promise no original, for want of an archive.
+    Without *handles*, where there is no archive, placeholders name no original.
     """
     groups = groups_of(snapshot.items)
     kept = protected(snapshot, grade, groups)
@@ -143,20 +159,20 @@ def plan_eviction(
     if freed < needed_tokens:
         removals = _drop(removals, needed_tokens, free=free, ranking=ranking, snapshot=snapshot, policy=policy)
     removals = _without_surplus(removals, needed_tokens)
-    taken = {block.id for removal in removals for block in removal.blocks}
+    removed = _block_ids(removals)
     return EvictionPlan(
         version=snapshot.version,
         policy=policy.name,
         grade=grade,
         needed_tokens=needed_tokens,
         removals=tuple(removals),
-        cache_cost_tokens=_behind(snapshot, taken),
-        candidates=_candidates(ranking, taken, listed, masks=policy.masks),
+        cache_cost_tokens=_cache_cost(snapshot, removed),
+        candidates=_candidates(ranking, removed, listed, masks=policy.masks),
     )
 
 
 def _masks(ranking: _Ranking, snapshot: Snapshot, counter: TokenCounter, *, handles: bool) -> Iterator[Removal]:
-    """Masks in order of score, each worked out only when it is asked for; none that would not save anything."""
+    """Yield the masks that save tokens, lowest score first; lazily, since counting placeholders is slow."""
     for row in ranking.order:
         item = ranking.items[row]
         block = item.block
@@ -181,12 +197,12 @@ def _drop(
     snapshot: Snapshot,
     policy: Policy,
 ) -> list[Removal]:
-    """The steps with whole groups dropped on top, least worth keeping first, until enough is freed."""
+    """Return *removals* with whole groups dropped in addition, lowest score first, until enough is freed."""
     later = {item.block.digest: item.block.id for item in snapshot.items if item.block.digest}
     droppable = [
         (_group_score(group, ranking), group)
         for group in free
-        if policy.drops == "any" or _spent(group, later, snapshot)
+        if policy.drops == "any" or _is_spent(group, later, snapshot)
     ]
     droppable.sort(key=lambda pair: (pair[0], pair[1].position))
     freed = sum(removal.freed for removal in removals)
@@ -212,10 +228,10 @@ def _group_score(group: Group, ranking: _Ranking) -> float:
     return sum(score * item.block.tokens for score, item in zip(scores, group.items, strict=True)) / total
 
 
-def _spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> bool:
-    """Whether nothing in the group is of use: expired, masked for a lifetime, or standing again later."""
+def _is_spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> bool:
+    """Whether everything in the group is expired, masked for a lifetime, or repeated later."""
     masked_turns = snapshot.lifetimes.get("tool_result", 0)
-    used_up = 0
+    spent = 0
     for item in group.items:
         block = item.block
         if block.content_type == "tool_call":
@@ -224,12 +240,12 @@ def _spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> bool:
         masked = block.content_type == "placeholder" and snapshot.turn - block.turn >= masked_turns
         if not (item.stale or repeated or masked):
             return False
-        used_up += 1
-    return used_up > 0
+        spent += 1
+    return spent > 0
 
 
 def _why(item: Item, terms: Mapping[str, float]) -> str:
-    if terms.get("duplication") == 0.0 or terms.get("similarity", 1.0) < 0.5:
+    if terms.get("semantic_duplication") == 0.0 or terms.get("similarity", 1.0) < 0.5:
         return "stands again later"
     if item.stale:
         return "not used for its lifetime"
@@ -237,7 +253,7 @@ def _why(item: Item, terms: Mapping[str, float]) -> str:
 
 
 def _without_surplus(removals: Sequence[Removal], needed_tokens: int) -> list[Removal]:
-    """The steps without those that turn out not to be needed, most worth keeping first."""
+    """Return *removals* without those that are unnecessary, highest score first."""
     surplus = sum(removal.freed for removal in removals) - needed_tokens
     kept = list(removals)
     for removal in sorted(removals, key=lambda removal: -removal.score):
@@ -247,16 +263,18 @@ def _without_surplus(removals: Sequence[Removal], needed_tokens: int) -> list[Re
     return kept
 
 
-def _behind(snapshot: Snapshot, taken: set[str]) -> int:
-    """Tokens that stay behind the first edited block."""
-    first = next((at for at, item in enumerate(snapshot.items) if item.block.id in taken), None)
-    if first is None:
-        return 0
-    return sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in taken)
+def _block_ids(removals: Sequence[Removal]) -> set[str]:
+    return {block.id for removal in removals for block in removal.blocks}
 
 
-def _candidates(ranking: _Ranking, taken: set[str], count: int, *, masks: bool) -> tuple[Candidate, ...]:
-    """What is next in line: tool results before all else where these are masked first."""
+def _cache_cost(snapshot: Snapshot, removed: set[str]) -> int:
+    """Retained tokens behind the first removed block."""
+    first = next((at for at, item in enumerate(snapshot.items) if item.block.id in removed), len(snapshot.items))
+    return sum(item.block.tokens for item in snapshot.items[first:] if item.block.id not in removed)
+
+
+def _candidates(ranking: _Ranking, removed: set[str], count: int, *, masks: bool) -> tuple[Candidate, ...]:
+    """Return the next *count* candidates, tool results first where these are masked first."""
     listed: list[Candidate] = []
     order = ranking.order
     if masks:
@@ -265,6 +283,6 @@ def _candidates(ranking: _Ranking, taken: set[str], count: int, *, masks: bool) 
         if len(listed) >= count:
             break
         block = ranking.items[row].block
-        if block.id not in taken:
+        if block.id not in removed:
             listed.append(Candidate(block.id, block.content_type, block.tokens, ranking.scores[row]))
     return tuple(listed)

@@ -7,7 +7,7 @@ from typing import Final
 
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
-from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE
+from windowpane.manager.plans.summary import HEADINGS, PREAMBLE
 from windowpane.manager.plans.truncation import middle_out
 
 RESULT_TOKENS: Final = 600

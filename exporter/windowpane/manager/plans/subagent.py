@@ -12,9 +12,8 @@ from typing import Final
 
 from windowpane.core.events import ContentCompressed, SubagentDelegated, SubagentReturned
 from windowpane.core.protocols import Digester, TokenCounter
-from windowpane.fidelity.facts import extract
-from windowpane.fidelity.judge.questions import blocks_of
-from windowpane.manager.plans.extractive import summarize
+from windowpane.fidelity.facts import blocks_of, extract
+from windowpane.manager.plans.summary import summarize
 from windowpane.manager.plans.truncation import middle_out
 
 RESULT_TOKENS: Final = 2_000

@@ -6,8 +6,8 @@ Steps are data. A session runs those that its settings name, in that order; regi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from windowpane.core.events import BreakerOpened
@@ -19,49 +19,19 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.compaction import ENGINE_SHAPE, Shape
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.settings import SAFETY_NET
-from windowpane.manager.status import Action
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import NOT_DONE, StepResult, cut_within_turn, evict
+from windowpane.manager.steps.eviction import cut_within_turn, evict
 from windowpane.manager.steps.merging import merge_similar
 from windowpane.manager.steps.new_window import roll
 from windowpane.manager.steps.notes import can_carry_notes, carry_notes
 from windowpane.manager.steps.progressive import summarize_progressively
+from windowpane.manager.steps.step import NOT_DONE, CascadeResult, Step, StepResult
 from windowpane.manager.steps.subagent import can_delegate, delegate_history
 from windowpane.manager.steps.tool_results import summarize_results
 
 _log = logging.getLogger(__name__)
 
-
-class CascadeResult:
-    """What the steps of one hook call have done so far."""
-
-    def __init__(self) -> None:
-        self.action: Action = "none"
-        self.done: list[str] = []
-        self.freed = 0
-
-    def add(self, action: Action, outcome: StepResult) -> None:
-        """Add what a reduction did, if it did anything."""
-        if outcome:
-            self.action = action
-            self.done.append(outcome.done)
-            self.freed += outcome.freed_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One reduction, and the condition under which it is due."""
-
-    action: Action
-    due: Callable[[Engine, Levels], bool]
-    """Evaluated when the cascade reaches the step, after the steps before it have run."""
-    run: Callable[[Engine, WindowLimits, Levels], Effect[StepResult]]
-    skipped_before_rollover: bool = False
-    """Skip the step from the rollover level on: a rollover compacts too."""
-
-    def is_due(self, engine: Engine, levels: Levels) -> bool:
-        """Return whether to run the step now."""
-        return not (self.skipped_before_rollover and engine.used() >= levels.roll) and self.due(engine, levels)
+EngineStep = Step[Engine]
 
 
 def run_cascade(engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult) -> Effect[None]:
@@ -70,7 +40,7 @@ def run_cascade(engine: Engine, limits: WindowLimits, levels: Levels, result: Ca
 
 
 def run_steps(
-    steps: Sequence[str | Step], engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult
+    steps: Sequence[str | EngineStep], engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult
 ) -> Effect[None]:
     """Run each of *steps* that is due, in order; one that fails is skipped, and logged once."""
     for entry in steps:
@@ -132,13 +102,13 @@ def compact_unless_stopped(
     return (yield from compact(engine, limits, levels, trigger=trigger, shape=shape))
 
 
-def cascade_from_thresholds(begins: Mapping[str, float]) -> tuple[str | Step, ...]:
+def cascade_from_thresholds(begins: Mapping[str, float]) -> tuple[str | EngineStep, ...]:
     """Return a cascade whose compression strategies start at given utilizations; others are not used."""
     named = [_beginning(ratio, name) for name, ratio in sorted(begins.items(), key=lambda item: item[1])]
     return ("eviction", *named, "roll", *SAFETY_NET)
 
 
-def _beginning(ratio: float, name: str) -> Step:
+def _beginning(ratio: float, name: str) -> EngineStep:
     """The engine's step from *ratio* on; one that starts at the rollover level runs before the rollover."""
     step = STEPS[name]
 
@@ -151,7 +121,7 @@ def _beginning(ratio: float, name: str) -> Step:
     return Step(step.action, due, step.run)
 
 
-def background_compaction(begin_ratio: float | None = None) -> Step:
+def background_compaction(begin_ratio: float | None = None) -> EngineStep:
     """After a turn: compact where a call would otherwise have to wait for it.
 
     *begin_ratio* is the utilization from which compaction was chosen; it begins there, or where checkpoints do if
@@ -203,7 +173,7 @@ def _worth_evicting(engine: Engine, levels: Levels) -> bool:
     return before is None or used >= levels.compact or used >= before + max(1, levels.minimum_saving // 2)
 
 
-STEPS: Final[dict[str, Step]] = {
+STEPS: Final[dict[str, EngineStep]] = {
     "eviction": Step("evict", _worth_evicting, _evict),
     "tool_result_summarization": Step(
         "compact",

@@ -22,7 +22,8 @@ from windowpane.manager.plans.acceptance import reject
 from windowpane.manager.plans.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.truncation import middle_out
-from windowpane.manager.steps.eviction import NOT_DONE, REPLANS, StepResult
+from windowpane.manager.steps.eviction import REPLANS
+from windowpane.manager.steps.step import NOT_DONE, StepResult
 from windowpane.manager.steps.summary import COMPACTOR, Draft, Stretch, Writer, offer
 
 OVERFLOW: Final = "overflow"

@@ -14,10 +14,10 @@ from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import extract
 from windowpane.manager.engine import Engine
 from windowpane.manager.plans.checkpoint import goal_text
-from windowpane.manager.plans.extractive import summarize
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
+from windowpane.manager.plans.summary import summarize
 from windowpane.manager.settings import Summarizer
-from windowpane.manager.steps.new_window import save_checkpoint
+from windowpane.manager.steps.checkpoint import save_checkpoint
 from windowpane.manager.steps.summary import completed
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,6 @@ they did through the tracker; none applies what does not make the window smaller
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBlock
@@ -21,8 +20,10 @@ from windowpane.manager.plans.eviction import EvictionPlan, Removal, plan_evicti
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import Grade
+from windowpane.manager.plans.scorers import STORED_TERMS
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.snapshot import Snapshot
+from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 REPLANS: Final = 3
 """Plans made for one reduction at most when the window keeps changing meanwhile."""
@@ -35,22 +36,6 @@ CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
 )
 """What is shortened when a turn is cut from within, in order, and how many tokens of each are left at least."""
 
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What a reduction did."""
-
-    done: str = ""
-    """One line; empty when nothing was done."""
-    freed_tokens: int = 0
-    shortfall: bool = False
-    """Whether it falls short of its target."""
-
-    def __bool__(self) -> bool:
-        return bool(self.done)
-
-
-NOT_DONE: Final = StepResult(shortfall=True)
 
 PlanOf = Callable[[Snapshot, bool], EvictionPlan | None]
 """What to evict from a snapshot; the flag says whether placeholders may promise originals. None for nothing."""
@@ -189,7 +174,7 @@ def _evicted(removal: Removal, block: Block, stand_in: Block | None, *, handles:
         form=removal.form,
         reason=removal.reason,
         score=round(removal.score, 4),
-        terms={name: round(value, 4) for name, value in removal.terms.items()},
+        terms={STORED_TERMS.get(name, name): round(value, 4) for name, value in removal.terms.items()},
         replacement=None if stand_in is None else stand_in.id,
         replacement_tokens=removal.placeholder_tokens,
         handle=(block.handle or handle_of(block.id)) if handles and block.text else None,

@@ -8,90 +8,42 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
-from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType
+from windowpane.core.vocabulary import COMPONENT_OF, Component
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveOriginals, CallModel, Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.acceptance import Offer, reject
-from windowpane.manager.plans.duplication import MINIMUM_TOKENS, SIMILARITY, similarity, sketch_of
+from windowpane.manager.plans.merging import (
+    SIMILARITY,
+    Cluster,
+    IsAlike,
+    merge_texts,
+    plan_merges,
+    similarity,
+    sketch_of,
+)
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.prompts import MERGE
-from windowpane.manager.plans.protection import never_removed
-from windowpane.manager.snapshot import Snapshot, groups_of
-from windowpane.manager.steps.eviction import NOT_DONE, StepResult
+from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 _log = logging.getLogger(__name__)
 
-MERGED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "assistant_response"})
-COMPARED: Final = 200
-"""Blocks that are compared with one another, the newest."""
 MERGES_A_TURN: Final = 8
-
-Alike = Callable[[Block, Block], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Blocks that are alike, oldest first; the last one will hold the merged text."""
-
-    blocks: tuple[Block, ...]
-
-    @property
-    def tokens(self) -> int:
-        """Of all of them."""
-        return sum(block.tokens for block in self.blocks)
-
-
-def clusters(snapshot: Snapshot, alike: Alike) -> list[Cluster]:
-    """The groups of blocks that are alike and may leave, the largest first; of one type and one tool each."""
-    fixed = never_removed(snapshot, groups_of(snapshot.items))
-    whole: dict[str, int] = {}
-    for item in snapshot.items:
-        whole[item.block.group] = whole.get(item.block.group, 0) + 1
-    candidates = [
-        item.block
-        for item in snapshot.items
-        if item.block.content_type in MERGED_TYPES
-        and item.block.text
-        and item.block.tokens >= MINIMUM_TOKENS
-        and item.block.group not in fixed
-        and (item.block.content_type == "tool_result" or whole[item.block.group] == 1)
-    ][-COMPARED:]
-    found: list[list[Block]] = []
-    for block in reversed(candidates):
-        home = next((members for members in found if _kin(members[0], block) and alike(members[0], block)), None)
-        if home is None:
-            found.append([block])
-        else:
-            home.append(block)
-    merged = [Cluster(tuple(reversed(members))) for members in found if len(members) > 1]
-    return sorted(merged, key=lambda cluster: -cluster.tokens)
-
-
-def merge_texts(texts: Sequence[str]) -> str:
-    """The newest text, and what only older ones say: lines that it does not have, each once."""
-    *older, newest = texts
-    known = {line.strip() for line in newest.splitlines()}
-    extra: dict[str, None] = {}
-    for text in older:
-        for line in text.splitlines():
-            if line.strip() and line.strip() not in known:
-                extra[line] = None
-    return "\n".join([newest, "[also, from earlier ones like it:]", *extra]) if extra else newest
+"""Clusters merged before one call, at most."""
 
 
 def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Merge what is alike until the target is reached."""
     freed = count = 0
-    for cluster in clusters(engine.snapshot(limits), _likeness(engine))[:MERGES_A_TURN]:
+    for cluster in plan_merges(engine.snapshot(limits), _comparison(engine))[:MERGES_A_TURN]:
         if engine.used() <= levels.target:
             break
         saved = yield from _merge(engine, cluster)
@@ -104,7 +56,7 @@ def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effec
     )
 
 
-def _likeness(engine: Engine) -> Alike:
+def _comparison(engine: Engine) -> IsAlike:
     """By the embedder, and by word shingles where there is none or as soon as it fails."""
     embed = engine.settings.embed
     sketches: dict[str, frozenset[int]] = {}
@@ -137,10 +89,6 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     """Cosine of the angle between two vectors, -1 to 1; 0 where one has no length."""
     length = math.sqrt(sum(value * value for value in one) * sum(value * value for value in other))
     return sum(a * b for a, b in zip(one, other, strict=True)) / length if length else 0.0
-
-
-def _kin(one: Block, other: Block) -> bool:
-    return (one.content_type, one.tool_name) == (other.content_type, other.tool_name)
 
 
 def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:

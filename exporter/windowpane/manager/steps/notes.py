@@ -13,7 +13,7 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import StepResult
+from windowpane.manager.steps.step import StepResult
 from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
 
 METHOD: Final = "notes"

@@ -20,7 +20,8 @@ from windowpane.manager.plans.progressive import (
     plan_progressive,
     shorten,
 )
-from windowpane.manager.steps.eviction import NOT_DONE, StepResult, keep_original
+from windowpane.manager.steps.eviction import keep_original
+from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 BLOCKS_A_TURN: Final = 12
 """Shortened before one call of the agent, at most."""

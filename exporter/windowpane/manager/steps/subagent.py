@@ -17,7 +17,7 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import COMPACTION, transcript
 from windowpane.manager.plans.subagent import Returned, Subtask, plan_delegation, returned
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import StepResult
+from windowpane.manager.steps.step import StepResult
 from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
 
 METHOD: Final = "subagent"

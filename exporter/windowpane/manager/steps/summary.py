@@ -15,9 +15,8 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.plans.acceptance import Offer, reject
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
-from windowpane.manager.plans.names_to_keep import names_leaving
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
-from windowpane.manager.plans.summary_sections import HEADINGS, PREAMBLE
+from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, names_to_keep
 from windowpane.models.overflow_errors import classify_error
 
 MODEL_ATTEMPTS: Final = 2
@@ -95,7 +94,7 @@ def write(engine: Engine, stretch: Stretch) -> Effect[Draft]:
         previous=[block.text or "" for block in plan.previous],
         lookup=_lookup(stretch.handle),
         progress=engine.progress(),
-        names=names_leaving(engine.references, plan.removed, [block.text or "" for block in plan.previous]),
+        names=names_to_keep(engine.references, plan.removed, [block.text or "" for block in plan.previous]),
         max_tokens=plan.summary_tokens,
         counter=engine.counter,
     )

@@ -14,7 +14,8 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
-from windowpane.manager.steps.eviction import NOT_DONE, StepResult, keep_original
+from windowpane.manager.steps.eviction import keep_original
+from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 RESULTS_A_TURN: Final = 3
 """Calls of the model before one call of the agent, at most."""

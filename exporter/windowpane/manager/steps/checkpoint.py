@@ -1,0 +1,231 @@
+"""Checkpoints of a session: saving them as the window fills, and resuming a task from the newest one.
+
+On resume the environment is probed again; what changed since the checkpoint is reported to the model and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windowpane.core.events import CheckpointLoaded, CheckpointRejected, CheckpointSaved
+from windowpane.effects.commands import (
+    ArchiveCheckpoint,
+    Effect,
+    LoadCheckpoint,
+    ProbeEnvironment,
+    SaveCheckpoint,
+)
+from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
+from windowpane.fidelity.facts import extract
+from windowpane.manager.engine import Engine
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.checkpoint import (
+    BOOTSTRAP_CHARACTERS,
+    CHECKPOINT_SCHEMA,
+    MAXIMUM_LINES,
+    Checkpoint,
+    Document,
+    Found,
+    bootstrap,
+    checksum,
+    to_markdown,
+)
+from windowpane.manager.plans.notes import as_data, from_data
+from windowpane.manager.plans.summary import Section, parse
+from windowpane.manager.plans.task_record import TaskRecord
+
+CHECKPOINT_TURNS: Final = 5
+"""Turns between checkpoints while the window stays above their level."""
+BOOTSTRAP_RATIO: Final = 0.15
+"""Of usable that a bootstrap may take; goal, constraints and success criteria are whole whatever that is."""
+CHARACTERS_A_TOKEN: Final = 3
+DIGEST_CHARACTERS: Final = 12
+"""Of a digest, as it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """What a session resumed from."""
+
+    version: int
+    window_id: int
+    age_seconds: float | None
+    drift: tuple[str, ...] = ()
+    """What surrounds the task and is no longer as the checkpoint has it, one line each."""
+
+
+def checkpoint_if_due(engine: Engine, levels: Levels, used_tokens: int) -> Effect[None]:
+    """Save a checkpoint when the window passes their level, and every few turns while it stays above."""
+    last = engine.checkpoint_turn
+    if used_tokens < levels.checkpoint:
+        return
+    if last is None or engine.tracker.turn - last >= CHECKPOINT_TURNS:
+        yield from save_checkpoint(engine, "pressure")
+
+
+def save_milestone(engine: Engine) -> Effect[None]:
+    """Save the checkpoint that something which happened is still waiting for."""
+    trigger, engine.milestone = engine.milestone, ""
+    if trigger:
+        yield from save_checkpoint(engine, trigger)
+
+
+def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = None) -> Effect[bool]:
+    """Save the session's state; False where another session has saved a newer one.
+
+    A checkpoint that cannot be saved is reported and does not stop the session.
+    """
+    if not engine.settings.checkpoint:
+        return True
+    engine.milestone = ""
+    engine.checkpoint_version += 1
+    engine.checkpoint_turn = engine.tracker.turn
+    if engine.settings.environment:
+        seen = yield ProbeEnvironment(tuple(engine.task.paths))
+        engine.environment = engine.environment if seen.failed or seen.value is None else seen.value
+    saved = checkpoint_of(engine, completed=completed)
+    answer = yield SaveCheckpoint(saved.document, saved.markdown)
+    if answer.failed:
+        reason = f"{type(answer.error).__name__}: {answer.error}"[:200]
+        engine.tracker.record(CheckpointRejected(saved.version, reason))
+        return not isinstance(answer.error, StaleCheckpointError)
+    engine.tracker.record(
+        CheckpointSaved(saved.version, trigger, saved.size_bytes, engine.digest(saved.markdown))
+    )
+    return True
+
+
+def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint:
+    """The session's state now: the task word for word, its record, and what the window says of it.
+
+    *completed* is the final summary of a task that is done.
+    """
+    tracker = engine.tracker
+    blocks = [block for block in tracker.window if block.text]
+    sections: dict[Section, list[str]] = {}
+    for block in blocks:
+        if block.content_type == "summary":
+            sections = parse(block.text or "")
+    for fact in reversed(extract([block for block in blocks if block.content_type != "system_prompt"])):
+        section: Section = {
+            "constraint": "constraints", "decision": "decisions", "error": "errors", "open_work": "state",
+            "goal": "state",
+        }.get(fact.kind, "artifacts")  # type: ignore[assignment]  # fmt: skip
+        lines = sections.setdefault(section, [])
+        if fact.text not in lines:
+            lines.append(fact.text)
+    status = engine.status()
+    document: Document = {
+        "schema": CHECKPOINT_SCHEMA,
+        "task_id": engine.task_id,
+        "session_id": tracker.info.session_id,
+        "status": "active" if completed is None else "completed",
+        "summary": completed or "",
+        "saved_at": engine.now(),
+        "agent": tracker.info.agent,
+        "model": tracker.info.model,
+        "window_id": engine.windows_before + tracker.window_id,
+        "version": engine.checkpoint_version,
+        "turn": tracker.turn,
+        "goal": engine.goal,
+        "constraints_given": list(engine.constraints),
+        "task": engine.task.to_document(),
+        "notes": as_data(engine.notes.notes),
+        "environment": dict(engine.environment),
+        "used_tokens": status.used_tokens,
+        "limit_tokens": status.limit_tokens,
+        "sections": {
+            name: lines[-MAXIMUM_LINES:]
+            for name, lines in sections.items()
+            if name not in ("goal", "progress", "lookup")
+        },
+        "handles": [block.handle for block in blocks if block.handle],
+    }
+    document["checksum"] = checksum(document)
+    return Checkpoint(document, to_markdown(document))
+
+
+def resume(engine: Engine) -> Effect[Resumption | None]:
+    """Take up the task's newest checkpoint; None on a cold start."""
+    answer = yield LoadCheckpoint(engine.task_id)
+    if answer.failed:
+        engine.tracker.record(CheckpointRejected(None, f"{type(answer.error).__name__}: {answer.error}"[:200]))
+        yield ArchiveCheckpoint(engine.task_id)
+        return None
+    found: Found = answer.value or Found(None)
+    for rejection in found.rejected:
+        engine.tracker.record(CheckpointRejected(rejection.version, rejection.reason[:200]))
+    document = found.document
+    if document is None:
+        return None
+    if document.get("status") == "completed":  # its process ended before it was put aside
+        yield ArchiveCheckpoint(engine.task_id)
+        return None
+    try:
+        task = TaskRecord.from_document(document.get("task", {}))
+    except CorruptCheckpointError as error:
+        engine.tracker.record(CheckpointRejected(int(document["version"]), str(error)[:200]))
+        yield ArchiveCheckpoint(engine.task_id)
+        return None
+    drift: tuple[str, ...] = ()
+    if engine.settings.environment and document.get("environment"):
+        seen = yield ProbeEnvironment(tuple(task.paths))
+        if not seen.failed and seen.value is not None:
+            engine.environment = seen.value
+            drift = _drift(document["environment"], seen.value)
+    return _take_up(engine, document, task, drift)
+
+
+def start_anew(engine: Engine) -> Effect[None]:
+    """A cold start whatever was saved: what there is of the task is put aside."""
+    yield ArchiveCheckpoint(engine.task_id)
+
+
+def _take_up(engine: Engine, document: Document, task: TaskRecord, drift: tuple[str, ...]) -> Resumption:
+    engine.goal = engine.goal or str(document["goal"])
+    engine.goal_is_given = bool(engine.goal)
+    engine.constraints = _merged(document.get("constraints_given", ()), engine.constraints)
+    task.success_criteria = _merged(task.success_criteria, engine.task.success_criteria)
+    task.watch(engine.task.paths)
+    engine.task = task
+    for note in from_data(document.get("notes") or ()):
+        engine.notes.write(note.category, note.text, importance=note.importance, turn=note.turn)
+    engine.windows_before = int(document["window_id"])
+    engine.checkpoint_version = int(document["version"])
+    stated = {
+        **document,
+        "goal": engine.goal,
+        "constraints_given": engine.constraints,
+        "task": task.to_document(),
+    }
+    engine.opening = bootstrap(stated, max_characters=_room(engine), drift=drift)
+    now, saved_at = engine.now(), document.get("saved_at")
+    age = max(0.0, now - saved_at) if now is not None and isinstance(saved_at, int | float) else None
+    engine.tracker.record(CheckpointLoaded(engine.checkpoint_version, age, len(drift)))
+    return Resumption(engine.checkpoint_version, engine.windows_before, age, drift)
+
+
+def _merged(older: Any, newer: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*map(str, older), *newer]))
+
+
+def _room(engine: Engine) -> int:
+    if engine.limits is None:
+        return BOOTSTRAP_CHARACTERS
+    return min(BOOTSTRAP_CHARACTERS, int(BOOTSTRAP_RATIO * engine.limits.usable_tokens * CHARACTERS_A_TOKEN))
+
+
+def _short(value: str) -> str:
+    """Digests and commits by their beginning: that they differ is all they say."""
+    return " ".join(f"{word[:DIGEST_CHARACTERS]}…" if len(word) >= 40 else word for word in value.split(" "))
+
+
+def _drift(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """The facts that no longer hold."""
+    return tuple(
+        f"{name}: was {_short(value)}, is {_short(now.get(name, 'unknown'))}"
+        for name, value in before.items()
+        if now.get(name) != value
+    )
