@@ -21,8 +21,8 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from generator.look import CALM, SERIES_COLOURS, SEVERITY_COLOURS, nothing_of, thresholds_of, unit_of
-from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
+from windowpane.metrics.labels import LABELS
 
 DATASOURCE: Final = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
 FLAT: Final = models.RangeMap(
@@ -196,7 +196,7 @@ def _coloured(panel: Any, drawn: tuple[Query, ...]) -> Any:
     """Give series their colour where a panel draws them by one label whose values have one."""
     for label in ("zone", "component", "severity", "state"):
         if any(one.legend == f"{{{{{label}}}}}" for one in drawn):
-            for name in catalog.LABELS[label].values:
+            for name in LABELS[label].values:
                 if name in SERIES_COLOURS:
                     fixed = {"mode": "fixed", "fixedColor": SERIES_COLOURS[name]}
                     panel.override_by_name(name, [models.DynamicConfigValue(id_val="color", value=fixed)])

@@ -16,6 +16,7 @@ from windowpane.alerts.prometheus import (
 )
 from windowpane.alerts.rules import RULES, Rule
 from windowpane.metrics import catalog
+from windowpane.metrics.labels import LABELS
 
 Document = dict[str, Any]
 
@@ -217,7 +218,7 @@ def _alerts() -> dict[str, Document]:
 
 def _recording_test(recording: Recording) -> Document:
     metric = recording.metric
-    own = {label: (*catalog.LABELS[label].values, "hybrid")[0] for label in metric.own_labels}
+    own = {label: (*LABELS[label].values, "hybrid")[0] for label in metric.own_labels}
     processes = [{**AGENT, **own}, {**AGENT, **own, "instance": "other:9464"}]
     kept = {"agent": AGENT["agent"], "model": AGENT["model"], **own}
     if recording.operation == "rate5m":

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
-from windowpane.serve.content_negotiation import OPEN_METRICS, PLAIN, exposition_for, gzip_wanted
+from windowpane.serve.content_negotiation import OPEN_METRICS, PLAIN, accepts_gzip, exposition_for
 from windowpane.serve.http_server import MetricsServer, Routes, start_http_server
 
 PROMETHEUS_2 = (
@@ -88,14 +88,14 @@ def test_preferences_are_read_as_the_standard_has_them(accept: str) -> None:
 )  # fmt: skip
 def test_gzip_is_given_where_it_is_wanted(header: str, wanted: bool) -> None:
     """By its name, or by a star; a quality of 0 is a refusal."""
-    assert gzip_wanted(header) is wanted
+    assert accepts_gzip(header) is wanted
 
 
 @given(st.text(max_size=200), st.text(max_size=100))
 def test_no_header_breaks_it(accept: str, encoding: str) -> None:
     """Whatever comes is one of the two formats."""
     assert exposition_for(accept) in (PLAIN, OPEN_METRICS)
-    assert gzip_wanted(encoding) in (True, False)
+    assert accepts_gzip(encoding) in (True, False)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.window.blocks import Block
 from windowpane.otlp.logs import BATCH_EVENTS, EventLogs, logs_exporter
-from windowpane.otlp.records import attributes_of, severity_of
+from windowpane.otlp.records import event_attributes, event_severity
 from windowpane.otlp.sink import OtlpSink, genai_provider, process_resource
 
 RESOURCE = process_resource()
@@ -107,19 +107,19 @@ def test_a_record_says_what_whose_and_how_bad(receiver: Receiver) -> None:
 
 def test_severities_follow_alerts_and_faults() -> None:
     """An alert is as bad as it says; what happens many times a turn is for debugging."""
-    assert [severity_of(fired(grade)).text for grade in ("info", "warning", "critical")] == [
+    assert [event_severity(fired(grade)).text for grade in ("info", "warning", "critical")] == [
         "INFO",
         "WARN",
         "ERROR",
     ]
-    assert severity_of(turns(1)[0]).text == "DEBUG"
-    assert severity_of(Event(context(), 0, None, ZoneChanged("green", "red", 1, 0.9))).text == "INFO"
+    assert event_severity(turns(1)[0]).text == "DEBUG"
+    assert event_severity(Event(context(), 0, None, ZoneChanged("green", "red", 1, 0.9))).text == "INFO"
 
 
 def test_usage_has_the_names_of_the_conventions() -> None:
     """The provider's report is under `gen_ai.usage`, its input total including the cache."""
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
-    found = attributes_of(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
+    found = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
 
     assert {name: value for name, value in found.items() if name.startswith("gen_ai.usage")} == {
         "gen_ai.usage.input_tokens": 137,
@@ -135,7 +135,7 @@ def test_what_bears_the_conventions_prefix_is_theirs() -> None:
     """No record has an attribute under `gen_ai.` that the installed conventions do not define."""
     known = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
-    found = attributes_of(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
+    found = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
 
     assert {name for name in found if name.startswith("gen_ai.")} <= known
 
@@ -173,7 +173,7 @@ def test_a_word_of_somebody_elses_stays_behind() -> None:
         "b1", "tool_result", 10, 3, "b0", 1, "digest-of-it", 40, "exact", None, "call-77", "payroll_lookup",
         handle="wp://b1",
     )  # fmt: skip
-    found = attributes_of(Event(context(), 0, 1.0, BlockAdded(block)))
+    found = event_attributes(Event(context(), 0, 1.0, BlockAdded(block)))
 
     assert found["context_window.content_type"] == "tool_result"
     assert not {"digest-of-it", "call-77", "payroll_lookup", "wp://b1", "b0", "b1"} & set(found.values())
@@ -186,7 +186,7 @@ def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -
     given_values: dict[str, Any] = {
         field.name: number if "float" in str(field.type) else text for field in fields(cls) if field.init
     }
-    found = attributes_of(Event(context(session_id=text, agent=text), 0, 1.0, cls(**given_values)))
+    found = event_attributes(Event(context(session_id=text, agent=text), 0, 1.0, cls(**given_values)))
 
     assert len(found) <= 64
     assert all(len(value) <= 200 for value in found.values() if isinstance(value, str))

@@ -1,7 +1,7 @@
-"""Every metric, once: name, unit, labels, buckets, help, how sessions aggregate, and what feeds it.
+"""The metric catalog: name, unit, labels, buckets, help, aggregate and source event of every metric.
 
-Names, units and meanings are part of the public interface: a change of one is a breaking change. Exporters, the
-README's table, dashboards and tests are all generated from or compared with this module.
+Names, units and meanings are part of the public interface: changing one is a breaking change. Exporters, the
+table in the documentation, dashboards and tests are all generated from or compared with this module.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-Kind = Literal["gauge", "counter", "histogram"]
+MetricKind = Literal["gauge", "counter", "histogram"]
 
 Aggregate = Literal["max", "min", "sum", "weighted_mean", "max_abs", "count"]
-"""How the live sessions behind one label set become one value. `weighted_mean` weighs by used tokens, `max_abs`
-keeps the sign of the value that is furthest from zero, `count` counts sessions."""
+"""Aggregate of the live sessions with the same labels. `weighted_mean` weights by used tokens, `max_abs` keeps
+the sign of the value furthest from zero, `count` counts sessions."""
 
 PREFIX: Final = "context_window_"
 OTEL_PREFIX: Final = "context_window."
 IDENTITY: Final = ("agent", "model")
-"""The labels every session metric begins with."""
+"""The first labels of every session metric."""
 TOKENS: Final = "{token}"
-TOKENS_A_TURN: Final = "{token}/{turn}"
+TOKENS_PER_TURN: Final = "{token}/{turn}"
 MEASURED: Final = "pressure.measured"
 
 
@@ -31,26 +31,26 @@ class Metric:
     name: str
     """The Prometheus name."""
     otel_name: str
-    """The instrument's name; OpenTelemetry's own rules lead from it and the unit to the Prometheus name."""
-    kind: Kind
+    """The instrument's name; OpenTelemetry's rules derive the Prometheus name from it and the unit."""
+    kind: MetricKind
     unit: str
-    """UCUM."""
+    """Unit in UCUM."""
     help: str
     source: str
-    """Name of the event that feeds it; empty for what the exporter measures about itself."""
+    """Type of the source event; empty for metrics about the exporter."""
     fields: tuple[str, ...] = ()
-    """Fields of that event's payload it is computed from."""
+    """Fields of the source event's payload from which it is computed."""
     labels: tuple[str, ...] = ()
-    """All labels, `agent` and `model` first."""
+    """All labels; those of a session metric start with `agent` and `model`."""
     aggregate: Aggregate | None = None
-    """For gauges of sessions."""
+    """Only for gauges of sessions."""
     buckets: tuple[float, ...] = ()
     """Upper bounds, without infinity."""
     buckets_reason: str = ""
     prometheus: bool = True
-    """False for what only OpenTelemetry's conventions define."""
+    """False for a metric of OpenTelemetry's conventions only."""
     opt_in: bool = False
-    """Whether it is exported only on request."""
+    """True if it is exported only on request."""
 
     @property
     def own_labels(self) -> tuple[str, ...]:
@@ -58,11 +58,11 @@ class Metric:
         return self.labels[len(IDENTITY) :] if self.labels[: len(IDENTITY)] == IDENTITY else self.labels
 
 
-def otel_name_of(name: str, kind: Kind, unit: str) -> str:
-    """The instrument name that OpenTelemetry's Prometheus rules turn back into *name*.
+def otel_instrument_name(name: str, kind: MetricKind, unit: str) -> str:
+    """Return the instrument name from which OpenTelemetry's Prometheus rules derive *name*.
 
-    They append `_ratio` to gauges of unit 1, the unit's word where it is no annotation in braces, and `_total`
-    to counters.
+    They append `_ratio` to gauges of unit 1, the name of a unit that is not an annotation in braces, and
+    `_total` to counters.
     """
     if kind == "counter":
         name = name.removesuffix("_total")
@@ -76,7 +76,7 @@ def otel_name_of(name: str, kind: Kind, unit: str) -> str:
 
 def _metric(
     name: str,
-    kind: Kind,
+    kind: MetricKind,
     unit: str,
     text: str,
     *,
@@ -87,7 +87,7 @@ def _metric(
     **options: Any,
 ) -> Metric:
     full = f"{PREFIX}{name}"
-    otel_name = otel_name or otel_name_of(full, kind, unit)
+    otel_name = otel_name or otel_instrument_name(full, kind, unit)
     return Metric(full, otel_name, kind, unit, text, source, fields, (*IDENTITY, *by), **options)
 
 
@@ -105,7 +105,7 @@ LIMIT_TOKENS: Final = _gauge(
     "limit_tokens", TOKENS, "sum", "Size of the context windows of the live sessions.", "limit_tokens"
 )
 USED_TOKENS: Final = _gauge(
-    "used_tokens", TOKENS, "sum", "What the next calls would send, by component.",
+    "used_tokens", TOKENS, "sum", "Tokens that the next calls would send, by component.",
     "used_by_component", by=("component",),
 )  # fmt: skip
 UTILIZATION: Final = _gauge("utilization_ratio", "1", "max", "Used over limit, 0 to 1.", "utilization")
@@ -115,20 +115,24 @@ USABLE_UTILIZATION: Final = _gauge(
 )  # fmt: skip
 SESSIONS: Final = _gauge("sessions", "{session}", "count", "Live sessions by zone.", "zone", by=("zone",))
 VELOCITY: Final = _gauge(
-    "velocity_tokens_per_turn", TOKENS_A_TURN, "max", "Tokens added a turn, mean of the last 5 turns.", "velocity"
+    "velocity_tokens_per_turn",
+    TOKENS_PER_TURN,
+    "max",
+    "Tokens added per turn, mean of the last 5 turns.",
+    "velocity",
 )
 TURNS_UNTIL_RED: Final = _gauge(
     "turns_until_red", "{turn}", "min",
-    "Forecast of the turns until red begins; 0 in red, +Inf when flat, absent when unknown.",
+    "Forecast of the turns until the red zone; 0 in red, +Inf without growth, absent if unknown.",
     "turns_until_red_p10", "turns_until_red", "turns_until_red_p90", by=("bound",),
 )  # fmt: skip
 BURN_RATE: Final = _gauge(
-    "burn_rate_tokens_per_turn", TOKENS_A_TURN, "max", "Tokens added a turn, mean of the last 20 turns.",
+    "burn_rate_tokens_per_turn", TOKENS_PER_TURN, "max", "Tokens added per turn, mean of the last 20 turns.",
     "burn_rate",
 )  # fmt: skip
 TURNS_UNTIL_EXHAUSTED: Final = _gauge(
     "turns_until_exhausted", "{turn}", "min",
-    "Turns until used reaches the limit less the output reserve, at the burn rate; +Inf when flat.",
+    "Turns until used tokens reach the limit minus the output reserve, at the burn rate; +Inf without growth.",
     "turns_until_exhausted",
 )  # fmt: skip
 BUDGET_UTILIZATION: Final = _gauge(
@@ -136,7 +140,7 @@ BUDGET_UTILIZATION: Final = _gauge(
     "budget_utilization", by=("component",),
 )  # fmt: skip
 TOOL_RESULT: Final = _gauge(
-    "tool_result_ratio", "1", "max", "Share of the used tokens that is tool results, 0 to 1.",
+    "tool_result_ratio", "1", "max", "Share of tool results in the used tokens, 0 to 1.",
     "tool_result_ratio",
 )  # fmt: skip
 DUPLICATE: Final = _gauge(
@@ -145,11 +149,12 @@ DUPLICATE: Final = _gauge(
 )  # fmt: skip
 STALE: Final = _gauge(
     "stale_ratio", "1", "max",
-    "Share of the used tokens not referenced for its type's lifetime and no duplicate, 0 to 1.", "stale_ratio",
+    "Share of the used tokens unreferenced for the lifetime of their type, without duplicates, 0 to 1.",
+    "stale_ratio",
 )  # fmt: skip
 EVICTION_RATE: Final = _gauge(
-    "eviction_rate_blocks_per_turn", "{block}/{turn}", "max", "Blocks evicted a turn, mean of the last 5 turns.",
-    "eviction_rate",
+    "eviction_rate_blocks_per_turn", "{block}/{turn}", "max",
+    "Blocks evicted per turn, mean of the last 5 turns.", "eviction_rate",
 )  # fmt: skip
 COMPRESSION_RATIO: Final = _gauge(
     "compression_ratio", "1", "min",
@@ -175,25 +180,25 @@ ALERTS_FIRING: Final = _gauge(
     "alert", "severity", by=("alert", "severity"), source="alert.fired",
 )  # fmt: skip
 
-TURNS: Final = _counter("turns", "{turn}", "Model calls that came back.", "turn.ended")
+TURNS: Final = _counter("turns", "{turn}", "Completed model calls.", "turn.ended")
 ADDED_TOKENS: Final = _counter(
     "added_tokens", TOKENS, "Tokens that entered the window, before any reduction.",
     MEASURED, "added_by_component", by=("component",),
 )  # fmt: skip
 CARRIED_TOKENS: Final = _counter(
-    "carried_tokens", TOKENS, "Tokens sent again with each call, by what they are still worth.",
+    "carried_tokens", TOKENS, "Tokens sent again with each call, by state: fresh, stale or duplicate.",
     MEASURED, "used_tokens", "stale_tokens", "duplicate_tokens", by=("state",),
 )  # fmt: skip
 EVICTED_BLOCKS: Final = _counter(
-    "evicted_blocks", "{block}", "Blocks taken out of the window.", "blocks.evicted", "blocks",
+    "evicted_blocks", "{block}", "Blocks evicted from the window.", "blocks.evicted", "blocks",
     by=("policy", "content_type"),
 )  # fmt: skip
 EVICTED_TOKENS: Final = _counter(
-    "evicted_tokens", TOKENS, "Tokens of the blocks taken out of the window, placeholders not subtracted.",
+    "evicted_tokens", TOKENS, "Tokens of the blocks evicted from the window, placeholders not subtracted.",
     "blocks.evicted", "blocks", by=("policy", "content_type"),
 )  # fmt: skip
 COMPRESSIONS: Final = _counter(
-    "compressions", "{compression}", "Attempts to replace content by less content.",
+    "compressions", "{compression}", "Attempted compressions, by strategy and outcome.",
     "content.compressed", "strategy", "outcome", by=("strategy", "outcome"),
 )  # fmt: skip
 COMPRESSION_INPUT: Final = _counter(
@@ -201,11 +206,11 @@ COMPRESSION_INPUT: Final = _counter(
     "content.compressed", "tokens_before",
 )  # fmt: skip
 COMPRESSION_OUTPUT: Final = _counter(
-    "compression_output_tokens", TOKENS, "Tokens of the content that accepted compressions put in its place.",
+    "compression_output_tokens", TOKENS, "Tokens of the content that replaced it in accepted compressions.",
     "content.compressed", "tokens_after",
 )  # fmt: skip
 REGRETS: Final = _counter(
-    "regrets", "{block}", "Blocks that had left and were needed again within 20 turns.",
+    "regrets", "{block}", "Removed blocks that were needed again within 20 turns.",
     "content.regretted", "cause", by=("cause",),
 )  # fmt: skip
 ZONE_TRANSITIONS: Final = _counter(
@@ -218,14 +223,15 @@ ZONE_TRANSITIONS: Final = _counter(
     by=("from", "to"),
 )
 VELOCITY_SPIKES: Final = _counter(
-    "velocity_spikes", "{turn}", "Turns that added far more than the turns before them.", "velocity.spiked"
+    "velocity_spikes", "{turn}", "Turns that added far more tokens than the turns before them.", "velocity.spiked"
 )
 BUDGET_EVENTS: Final = _counter(
-    "budget_events", "{event}", "A component passed its soft limit, or was kept from passing its hard limit.",
+    "budget_events", "{event}",
+    "Components that passed their soft limit (warned) or were held at their hard limit (blocked).",
     "budget.warned", "component", by=("component", "outcome"),
 )  # fmt: skip
 OVERFLOWS: Final = _counter(
-    "overflows", "{overflow}", "Windows that did not fit, or would not have, by what was done.",
+    "overflows", "{overflow}", "Windows that exceeded their limit, or would have, by outcome.",
     "overflow.detected", "outcome", by=("outcome",),
 )  # fmt: skip
 CHECKPOINTS: Final = _counter(
@@ -241,7 +247,7 @@ COST: Final = _counter(
     "turn.ended", "cost_dollars",
 )  # fmt: skip
 ALERT_TRANSITIONS: Final = _counter(
-    "alert_transitions", "{transition}", "Alerts that began or ceased to fire.",
+    "alert_transitions", "{transition}", "Alerts that started or stopped firing.",
     "alert.fired", "alert", "severity", by=("alert", "severity", "state"),
 )  # fmt: skip
 
@@ -255,7 +261,7 @@ BLOCK_TOKENS: Final = _metric(
     "block_tokens", "histogram", TOKENS, "Size of the blocks that entered the window.",
     source="block.added", fields=("block",), by=("content_type",),
     buckets=(10, 50, 200, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000),
-    buckets_reason="a placeholder is at most 50, results are summarised above 500 and cut at 2,500 or 25,000",
+    buckets_reason="a placeholder is at most 50, results are summarized above 500 and cut at 2,500 or 25,000",
 )  # fmt: skip
 COMPRESSION_SECONDS: Final = _metric(
     "compression_seconds", "histogram", "s", "Duration of a compression.",
@@ -269,7 +275,7 @@ SESSION_UTILIZATION: Final = _metric(
     source=MEASURED, fields=("utilization",), by=("session",), aggregate="max", opt_in=True,
 )  # fmt: skip
 SESSION_USED_TOKENS: Final = _metric(
-    "session_used_tokens", "gauge", TOKENS, "What the next call of one session would send.",
+    "session_used_tokens", "gauge", TOKENS, "Tokens that the next call of one session would send.",
     source=MEASURED, fields=("used_tokens",), by=("session",), aggregate="max", opt_in=True,
 )  # fmt: skip
 
@@ -285,32 +291,32 @@ TOKEN_USAGE: Final = Metric(
 
 
 def _own(
-    name: str, kind: Kind, unit: str, text: str, labels: tuple[str, ...] = (), *,
-    buckets: tuple[float, ...] = (), reason: str = "",
-) -> Metric:  # fmt: skip
+    name: str, kind: MetricKind, unit: str, text: str, labels: tuple[str, ...] = (), **options: Any
+) -> Metric:
     full = f"windowpane_{name}"
-    return Metric(
-        full, otel_name_of(full, kind, unit), kind, unit, text, "", (), labels, buckets=buckets,
-        buckets_reason=reason,
-    )  # fmt: skip
+    return Metric(full, otel_instrument_name(full, kind, unit), kind, unit, text, "", (), labels, **options)
 
 
 HOOK_SECONDS: Final = _own(
     "hook_seconds", "histogram", "s", "Time a hook of the window manager kept the agent waiting.", ("hook",),
     buckets=(0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1, 10),
-    reason="a hook that only observes takes tens of microseconds, one that compresses seconds",
+    buckets_reason="a hook that only observes takes tens of microseconds, one that compresses seconds",
 )  # fmt: skip
 STORE_WRITE_SECONDS: Final = _own(
     "store_write_seconds", "histogram", "s", "Time the store took for one batch of events.",
     buckets=(0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5),
-    reason="a batch takes milliseconds; past half a second the queue begins to fill",
+    buckets_reason="a batch takes milliseconds; above half a second the queue starts to fill",
 )  # fmt: skip
 DROPPED_EVENTS: Final = _own(
-    "dropped_events_total", "counter", "{event}", "Events that a sink did not take.", ("sink", "reason")
+    "dropped_events_total",
+    "counter",
+    "{event}",
+    "Events that did not reach a sink, by reason.",
+    ("sink", "reason"),
 )
-QUEUE_EVENTS: Final = _own("queue_events", "gauge", "{event}", "Events that wait for the pipeline's worker.")
+QUEUE_EVENTS: Final = _own("queue_events", "gauge", "{event}", "Events in the pipeline's queue.")
 NOTIFICATIONS: Final = _own(
-    "notifications_total", "counter", "{notification}", "Messages about alerts, by what became of them.",
+    "notifications_total", "counter", "{notification}", "Notifications about alerts, by channel and outcome.",
     ("channel", "outcome"),
 )  # fmt: skip
 LAST_EVENT_AGE: Final = _own(
@@ -329,12 +335,12 @@ SESSION_METRICS: Final = (
     COMPRESSION_OUTPUT, REGRETS, ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS,
     MODEL_TOKENS, COST, ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
 )  # fmt: skip
-"""What is known about sessions; all of it a fold over events."""
+"""Metrics of sessions, all folded from events."""
 
 OWN_METRICS: Final = (
     HOOK_SECONDS, STORE_WRITE_SECONDS, DROPPED_EVENTS, QUEUE_EVENTS, NOTIFICATIONS, LAST_EVENT_AGE, BUILD_INFO,
 )  # fmt: skip
-"""What the exporter knows about itself."""
+"""Metrics about the exporter."""
 
 ALL_METRICS: Final = (*SESSION_METRICS, *OWN_METRICS)
 BY_NAME: Final = {metric.name: metric for metric in ALL_METRICS}
@@ -344,7 +350,7 @@ _HEADER = "| metric | kind | unit | labels | over sessions | meaning |\n| --- | 
 
 
 def markdown_table() -> str:
-    """One row for each metric that Prometheus gets; ends without a line break."""
+    """Return a Markdown table with one row for each metric that Prometheus gets, without a final line break."""
     return "\n".join([_HEADER, *(_row(metric) for metric in ALL_METRICS if metric.prometheus)])
 
 

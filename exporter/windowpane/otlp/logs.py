@@ -28,7 +28,7 @@ from windowpane.core.events import Event, EventContext
 from windowpane.core.protocols import Clock
 from windowpane.core.version import PACKAGE, package_version
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.otlp.records import attributes_of, body_of, name_of, severity_of
+from windowpane.otlp.records import event_attributes, event_body, event_name, event_severity
 
 QUEUE_EVENTS: Final = 20_000
 BATCH_EVENTS: Final = 500
@@ -129,7 +129,7 @@ class EventLogs:
         return records
 
     def _record(self, event: Event) -> LogRecord:
-        severity = severity_of(event)
+        severity = event_severity(event)
         observed = int(self._clock() * 1e9)
         return LogRecord(
             timestamp=observed if event.at is None else max(0, int(event.at * 1e9)),
@@ -137,9 +137,9 @@ class EventLogs:
             context=_span_of(event.context),
             severity_text=severity.text,
             severity_number=SeverityNumber(severity.number),
-            body=body_of(event),
-            attributes=attributes_of(event),
-            event_name=name_of(event),
+            body=event_body(event),
+            attributes=event_attributes(event),
+            event_name=event_name(event),
         )
 
 

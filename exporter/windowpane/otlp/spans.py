@@ -1,8 +1,8 @@
-"""The window on the agent's own OpenTelemetry spans: the GenAI conventions' attributes, and ours.
+"""Attributes of the context window on the agent's OpenTelemetry spans.
 
-The API is never imported here. Where the agent traces, it has imported it; where it has not, there is no span.
-Sources: the GenAI conventions for `gen_ai.conversation.*` (`compacted` is set to true or not at all); they have
-no attributes for the window yet, so its size and use have the names Sentry gave them.
+The API is never imported here: an agent that traces has imported it, and without it there is no span. Sources:
+the GenAI conventions for `gen_ai.conversation.*` (`compacted` is set to true or not at all). They have no
+attributes for the window yet, so its size and utilization have Sentry's names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from windowpane.manager.spans import SpanIds, WindowOnSpan
-from windowpane.otlp.records import plain
+from windowpane.otlp.records import attribute_text
 
 Attributes = dict[str, str | int | float | bool]
 
@@ -24,14 +24,14 @@ _INFERENCE: Final = frozenset({"chat", "generate_content", "text_completion"})
 _COMPACTED: Final = "gen_ai.conversation.compacted"
 
 _latest: ContextVar[WindowOnSpan | None] = ContextVar("windowpane_window", default=None)
-"""The window of the call that this thread or task is about to make, for spans that begin later."""
+"""The window of the next call of this thread or task, for spans that start later."""
 
 
-def attributes_of(window: WindowOnSpan) -> Attributes:
-    """What a span says about the window of its call; what is unknown is left out."""
+def span_attributes(window: WindowOnSpan) -> Attributes:
+    """Return the attributes of the call's window, without unknown values."""
     status = window.status
     attributes: Attributes = {
-        "gen_ai.conversation.id": plain(window.session_id),
+        "gen_ai.conversation.id": attribute_text(window.session_id),
         "context_window.used_tokens": status.used_tokens,
         "context_window.turn": status.turn,
         "context_window.window.id": status.window_id,
@@ -50,10 +50,10 @@ def attributes_of(window: WindowOnSpan) -> Attributes:
 
 
 class CurrentSpan:
-    """A `SpanLink` to whatever span OpenTelemetry's context holds."""
+    """A `SpanLink` to the current span of OpenTelemetry's context."""
 
     def current(self) -> SpanIds | None:
-        """Ids of the current span; None where nothing is traced."""
+        """Return the ids of the current span; None without one."""
         span = _current()
         if span is None:
             return None
@@ -61,57 +61,57 @@ class CurrentSpan:
         return SpanIds(f"{context.trace_id:032x}", f"{context.span_id:016x}") if context.is_valid else None
 
     def describe(self, window: Callable[[], WindowOnSpan]) -> None:
-        """Set the attributes on the current span, and keep them for the inference span that begins next."""
+        """Set the attributes on the current span, and store them for the next inference span."""
         span = _current()
         if span is None:
             return
-        found = window()
-        _latest.set(found)
+        described = window()
+        _latest.set(described)
         if span.is_recording():
-            _set(span, found)
+            _set(span, described)
 
 
 class WindowSpanProcessor:
-    """Tells inference spans that an instrumentation of the client begins by itself about the window.
+    """Adds the window's attributes to inference spans that an instrumentation of the client starts.
 
-    Add it to the tracer provider: `provider.add_span_processor(WindowSpanProcessor())`. It has the shape of the
-    SDK's `SpanProcessor`, and works for calls made on the thread or task that called `on_turn_start`.
+    Add it to the tracer provider: `provider.add_span_processor(WindowSpanProcessor())`. It has the interface of
+    the SDK's `SpanProcessor`, and works for calls on the thread or task that called `on_turn_start`.
     """
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002  # the SDK's signature
-        """A span begins."""
+        """Set the attributes on a started inference span."""
         window = _latest.get()
         if window is not None and _operation(span) in _INFERENCE:
             _set(span, window)
 
     def on_end(self, span: Any) -> None:
-        """A span has ended; there is nothing to add."""
+        """Do nothing: the span has its attributes."""
 
     def _on_ending(self, span: Any) -> None:
-        """A span is about to end; there is nothing to add."""
+        """Do nothing: the span has its attributes."""
 
     def shutdown(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to release."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the SDK's signature
-        """Nothing waits."""
+        """Return True: nothing is pending."""
         return True
 
 
 def _current() -> Any | None:
-    """The span of the context, maybe one that records nothing; None where OpenTelemetry is not in use."""
+    """Return the current span, which may not record; None if OpenTelemetry is not in use."""
     api = sys.modules.get(_API)
     return None if api is None else api.get_current_span()
 
 
 def _operation(span: Any) -> str | None:
-    """The GenAI operation a span says it is; only spans of the SDK can be read."""
+    """Return the GenAI operation of a span; only spans of the SDK can be read."""
     value = (getattr(span, "attributes", None) or {}).get(_OPERATION)
     return value if isinstance(value, str) else None
 
 
 def _set(span: Any, window: WindowOnSpan) -> None:
-    attributes = attributes_of(window)
+    attributes = span_attributes(window)
     if _operation(span) not in (None, *_INFERENCE):
-        attributes.pop(_COMPACTED, None)  # the conventions have it on inference spans only
+        attributes.pop(_COMPACTED, None)  # the conventions define it for inference spans only
     span.set_attributes(attributes)

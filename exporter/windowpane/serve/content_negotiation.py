@@ -1,7 +1,7 @@
-"""Which format a scraper gets: its `Accept` and `Accept-Encoding` headers, preferences and refusals included.
+"""Content negotiation: format and compression by the headers `Accept` and `Accept-Encoding`.
 
-Names and labels here are plain ASCII, so every escaping scheme that Prometheus may ask for gives the same bytes.
-What cannot be parsed counts as not said: a scrape must never fail over a header.
+Metric and label names are plain ASCII, so every escaping scheme that Prometheus may request gives the same bytes.
+A part of a header that cannot be parsed is ignored: a scrape must never fail because of a header.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prometheus_client.registry import CollectorRegistry
 
 
 class Exposition(NamedTuple):
-    """A format: how to write it, and what to call it."""
+    """An exposition format: its encoder and its content type."""
 
     encode: Callable[[CollectorRegistry], bytes]
     content_type: str
@@ -34,15 +34,15 @@ _FORMATS: Final = {
     "*/*": PLAIN,
     "application/openmetrics-text": OPEN_METRICS,
 }
-"""Media ranges to formats; a client that takes anything gets the format that everything reads."""
+"""Media ranges to formats; a client that accepts anything gets the plain text format."""
 _VERSIONS: Final = {
     "text/plain": frozenset({"", "0.0.4", "1.0.0"}),
     "application/openmetrics-text": frozenset({"", "1.0.0"}),
 }
 
 
-class _Choice(NamedTuple):
-    """One element of a header: what it names, its parameters, how much it is wanted."""
+class _Preference(NamedTuple):
+    """One element of a header: its name, its parameters and its quality."""
 
     name: str
     parameters: dict[str, str]
@@ -50,36 +50,36 @@ class _Choice(NamedTuple):
 
 
 def exposition_for(accept: str) -> Exposition:
-    """The format that *accept* wants most, of two it wants alike the first; text where it wants none of ours."""
-    wanted = [
-        choice
-        for choice in _choices(accept)
-        if choice.name in _FORMATS
-        and choice.parameters.get("version", "") in _VERSIONS.get(choice.name, frozenset({""}))
+    """Return the format that *accept* prefers, the first of equal ones; plain text if it accepts neither."""
+    acceptable = [
+        preference
+        for preference in _preferences(accept)
+        if preference.name in _FORMATS
+        and preference.parameters.get("version", "") in _VERSIONS.get(preference.name, frozenset({""}))
     ]
-    best = max(wanted, key=lambda choice: choice.quality, default=None)
+    best = max(acceptable, key=lambda preference: preference.quality, default=None)
     return PLAIN if best is None or best.quality <= 0 else _FORMATS[best.name]
 
 
-def gzip_wanted(accept_encoding: str) -> bool:
-    """Whether the client takes gzip: by its name, else by `*`, and not with a quality of 0."""
-    quality = {choice.name: choice.quality for choice in _choices(accept_encoding)}
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Return whether the client accepts gzip: by name, else by `*`, with a quality above 0."""
+    quality = {preference.name: preference.quality for preference in _preferences(accept_encoding)}
     return quality.get("gzip", quality.get("x-gzip", quality.get("*", 0.0))) > 0
 
 
-def _choices(header: str) -> Iterator[_Choice]:
+def _preferences(header: str) -> Iterator[_Preference]:
     for element in header.split(","):
         name, *rest = (part.strip() for part in element.split(";"))
         pairs = (part.partition("=") for part in rest)
         parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
         if name:
-            yield _Choice(name.lower(), parameters, _quality(parameters.get("q")))
+            yield _Preference(name.lower(), parameters, _quality(parameters.get("q")))
 
 
 def _quality(given: str | None) -> float:
-    """Between 0 and 1; 1 where none is given or it is no number."""
+    """Return a quality between 0 and 1; 1 for a missing or invalid one."""
     try:
         quality = 1.0 if given is None else float(given)
     except ValueError:
         return 1.0
-    return min(1.0, max(0.0, quality)) if quality == quality else 1.0  # noqa: PLR0124  # NaN is unlike itself
+    return min(1.0, max(0.0, quality)) if quality == quality else 1.0  # noqa: PLR0124  # only NaN differs from itself

@@ -31,7 +31,7 @@ from windowpane.serve.authentication import (
     is_loopback,
     server_context,
 )
-from windowpane.serve.content_negotiation import exposition_for, gzip_wanted
+from windowpane.serve.content_negotiation import accepts_gzip, exposition_for
 
 logger = logging.getLogger(__name__)
 
@@ -265,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
         exposition = exposition_for(self._header("Accept"))
         body = exposition.encode(self.server.routes.registry)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
-        if gzip_wanted(self._header("Accept-Encoding")):
+        if accepts_gzip(self._header("Accept-Encoding")):
             body = gzip.compress(body, compresslevel=GZIP_LEVEL, mtime=0)
             headers += (("Content-Encoding", "gzip"),)
         return _Response(200, body, exposition.content_type, headers)
