@@ -112,8 +112,8 @@ class TestImport:
 
         output = run("import", recording.parent).output
 
-        assert "empty.jsonl: left out: the file is empty" in output
-        assert "noise.jsonl: left out: binary data" in output
+        assert "empty.jsonl: skipped: the file is empty" in output
+        assert "noise.jsonl: skipped: binary data" in output
 
     def test_a_path_that_does_not_exist_is_a_usage_error(self, run: Run, tmp_path: Path) -> None:
         """A wrong path is reported before anything is opened."""

@@ -79,14 +79,14 @@ def test_install_keeps_what_others_wrote(home: Path) -> None:
     assert commands == ["theirs", "windowpane hook import"]
     [backup] = path.parent.glob("settings.json.*.bak")
     assert json.loads(backup.read_text(encoding="utf-8")) == theirs
-    assert "kept the status line" in result.output
+    assert "status line was kept" in result.output
 
 
 def test_install_twice_changes_nothing(home: Path) -> None:
     """A second installation adds nothing and makes no backup."""
     hook("install", "--write")
     before = (home / ".claude" / "settings.json").read_bytes()
-    assert "already" in hook("install", "--write").output
+    assert "is up to date" in hook("install", "--write").output
 
     assert (home / ".claude" / "settings.json").read_bytes() == before
     assert list((home / ".claude").iterdir()) == [home / ".claude" / "settings.json"]

@@ -113,7 +113,7 @@ def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(
 
     first, second = run("sessions"), run("sessions")
 
-    assert first.stderr == f"brought {store} up to this release\n"
+    assert first.stderr == f"migrated {store} to this release\n"
     assert second.stderr == ""
     assert first.stdout == second.stdout
 

@@ -155,11 +155,11 @@ class TestReplay:
         """Whatever looks like a digit and is none is named in the message."""
         result = run("replay", recording, "--keep", keep, code=EXIT_USAGE)
 
-        assert f"{keep!r} is no number of groups" in result.output
+        assert f"{keep!r} is not a number of groups" in result.output
 
     def test_no_window_is_an_error_and_not_an_empty_result(self, run: Run, recording: Path) -> None:
         """An empty variable in a script does not pass for a replay."""
-        assert "names no size" in run("replay", recording, "--window", "", code=EXIT_USAGE).output
+        assert "no size given" in run("replay", recording, "--window", "", code=EXIT_USAGE).output
 
 
 class TestServe:
@@ -167,7 +167,7 @@ class TestServe:
         """Asked to check clients, it never serves everybody in clear instead."""
         result = run("serve", "--tls-client-ca", recording, code=EXIT_USAGE)
 
-        assert "--tls-client-ca goes with --tls-certificate" in result.output
+        assert "--tls-client-ca requires --tls-certificate" in result.output
 
     def test_a_bad_certificate_is_named(self, run: Run, recording: Path) -> None:
         """The message names the file to look at, not only what the library says."""
@@ -218,7 +218,7 @@ class TestDoctor:
         with start_http_server(Routes(registry_of()), port=0) as server:
             configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
 
-            assert metrics_finding(run)["said"] == f"answers on port {server.port}"
+            assert metrics_finding(run)["detail"] == f"responds on port {server.port}"
 
     def test_a_server_of_ours_that_fails_is_told_from_a_stranger(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -227,11 +227,9 @@ class TestDoctor:
         with start_http_server(Routes(registry_of(), health=lambda: Health(ok=False)), port=0) as server:
             configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
 
-            said = metrics_finding(run, code=EXIT_FAILED)["said"]
+            detail = metrics_finding(run, code=EXIT_FAILED)["detail"]
 
-        assert (
-            said == f"answers on port {server.port} that it is failing; http://{server.address}/healthz says why"
-        )
+        assert detail == f"port {server.port} reports a failure; see http://{server.address}/healthz"
 
     @pytest.mark.parametrize("words", [b"-ERR unknown command\r\n", b"", b"HTTP/1.0 404 No\r\n\r\n"])
     def test_a_port_that_somebody_else_has_is_a_problem(
@@ -244,7 +242,7 @@ class TestDoctor:
             found = metrics_finding(run, code=EXIT_FAILED)
 
         assert found["verdict"] == "problem"
-        assert f"port {port} is taken by something that does not answer /healthz" in found["said"]
+        assert f"port {port} is in use by another program (/healthz" in found["detail"]
 
     def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

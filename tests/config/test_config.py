@@ -256,7 +256,7 @@ def test_a_mistake_is_told_once_by_its_key(write: Write) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(file)
 
-    assert str(caught.value).startswith(f"{file}:2: eviction.policy: 'newest' is no policy; expected one of fifo")
+    assert str(caught.value).startswith(f"{file}:2: eviction.policy: 'newest' is unknown; expected one of fifo")
 
 
 def test_a_section_of_which_every_line_is_commented_out_says_nothing(write: Write) -> None:

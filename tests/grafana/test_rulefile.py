@@ -198,7 +198,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     assert missing.exit_code == 1
     assert "cannot write" in missing.output
     assert alone.exit_code == 2
-    assert "--namespace goes with --kubernetes" in alone.output
+    assert "--namespace requires --kubernetes" in alone.output
 
 
 def test_the_runbook_has_a_section_for_every_alert() -> None:

@@ -259,7 +259,7 @@ def test_top_lists_what_is_live(scene: Scene, tmp_path: Path) -> None:
     scene.look()
     arguments = ["top", "--once", "--store", str(tmp_path / "windowpane.db")]
 
-    assert "None is live" in CliRunner().invoke(main, arguments).output
+    assert "No session is live" in CliRunner().invoke(main, arguments).output
     assert "claude-code" in CliRunner().invoke(main, [*arguments, "--all"]).output
 
 

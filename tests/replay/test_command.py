@@ -75,7 +75,7 @@ def test_a_stored_session_is_named_by_the_beginning_of_its_id(write_loop: WriteL
         ("--preset", "none", "is no preset; expected"),
         ("--window", "large", "is no size; expected"),
         ("--threshold", "2", "is no threshold; expected"),
-        ("--keep", "0", "is no number of groups"),
+        ("--keep", "0", "is not a number of groups"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(

@@ -6,7 +6,7 @@ import click
 
 from windowpane.alerts.delivery.notifier import send_test
 from windowpane.alerts.rules import RULES
-from windowpane.cli.options import EXIT_FAILED, plain_errors
+from windowpane.cli.options import EXIT_FAILED, report_errors
 
 
 @click.group("alerts")
@@ -18,7 +18,7 @@ def command() -> None:
 @click.argument("url")
 @click.option("--public-url", help="Address of the dashboard, for the link in the message.")
 @click.pass_context
-@plain_errors
+@report_errors
 def test(ctx: click.Context, url: str, public_url: str | None) -> None:
     """Send a test message to URL, and report whether it was accepted.
 

@@ -14,10 +14,10 @@ from windowpane.cli.options import (
     open_existing,
     open_to_read,
     pick_session,
-    plain_errors,
-    print_json,
+    report_errors,
     store_option,
 )
+from windowpane.cli.output import print_json
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def command() -> None:
 @json_option
 @store_option
 @click.pass_context
-@plain_errors
+@report_errors
 def verify(
     ctx: click.Context, session: str | None, heads: Path | None, *, as_json: bool, store_path: Path | None
 ) -> None:
@@ -76,7 +76,7 @@ def verify(
 )
 @json_option
 @store_option
-@plain_errors
+@report_errors
 def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> None:
     """Print the store-wide chain of session heads and tombstones; keep a copy outside the store.
 
@@ -101,7 +101,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> Non
 @click.option("--format", "kind", type=click.Choice(["jsonl", "parquet"]), default="jsonl", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), required=True)
 @store_option
-@plain_errors
+@report_errors
 def export(session: str | None, kind: ExportFormat, output: Path, store_path: Path | None) -> None:
     """Write the stored events of SESSION, or of all sessions, with sequence numbers and hashes.
 

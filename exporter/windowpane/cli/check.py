@@ -12,10 +12,10 @@ from windowpane.cli.options import (
     json_option,
     open_to_read,
     pick_session,
-    plain_errors,
-    print_json,
+    report_errors,
     store_option,
 )
+from windowpane.cli.output import print_json
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.text import formats
 
@@ -32,7 +32,7 @@ from windowpane.text import formats
 @json_option
 @store_option
 @click.pass_context
-@plain_errors
+@report_errors
 def command(
     ctx: click.Context, session: str, fail_on: Severity, *, as_json: bool, store_path: Path | None
 ) -> None:

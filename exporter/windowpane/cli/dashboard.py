@@ -1,4 +1,4 @@
-"""`windowpane dashboard`: the browser application on the store."""
+"""`windowpane dashboard`: the browser application."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from windowpane.cli.options import plain_errors, store_option
+from windowpane.cli.options import report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.store.chain import KEY_FILE_VARIABLE
 
@@ -16,9 +16,9 @@ from windowpane.store.chain import KEY_FILE_VARIABLE
 @click.option("--port", type=click.IntRange(1, 65_535), default=8501, show_default=True)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @store_option
-@plain_errors
+@report_errors
 def command(port: int, address: str, *, store_path: Path | None) -> None:
-    """Open the dashboard on the store; Ctrl-C stops it.
+    """Serve the dashboard for the store; Ctrl-C stops it.
 
     \b
     Example:
@@ -28,9 +28,9 @@ def command(port: int, address: str, *, store_path: Path | None) -> None:
         from windowpane_dashboard.server.launch import run  # streamlit is an extra
     except ImportError as error:
         raise click.ClickException(
-            f"the dashboard needs Streamlit ({error.name} is missing); install windowpane[dashboard]"
+            f"the dashboard requires Streamlit ({error.name} is missing); install windowpane[dashboard]"
         ) from error
     configured = load_config().store
     if configured.audit_key_file is not None:
-        os.environ[KEY_FILE_VARIABLE] = str(configured.audit_key_file)  # the pages know the environment only
+        os.environ[KEY_FILE_VARIABLE] = str(configured.audit_key_file)  # the pages read only the environment
     run(store_path or configured.path, port=port, address=address)

@@ -1,4 +1,4 @@
-"""`windowpane demo`: recorded sessions, the dashboard and /metrics, in one command."""
+"""`windowpane demo`: recorded sessions, the dashboard and /metrics in one command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowpane.cli.options import open_to_write, plain_errors, print_table
+from windowpane.cli.options import open_to_write, report_errors
+from windowpane.cli.output import print_table
 from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
 from windowpane.config.loading import load_config
@@ -33,23 +34,28 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.store.sqlite import SqliteStore
 
-ALERTS_SHOWN = 12
-READY_SECONDS = 30.0
+MAXIMUM_ALERTS = 12
+DASHBOARD_START_SECONDS = 30.0
 
 
 @click.command("demo")
-@click.option("--once", is_flag=True, help="Do the work, print the report and exit; for scripts.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8501, show_default=True, help="Of the dashboard.")
+@click.option("--once", is_flag=True, help="Print the report and exit; for scripts.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=8501, show_default=True, help="Port of the dashboard."
+)
 @click.option("--metrics-port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
 @click.option(
-    "--store", "store_path", type=click.Path(path_type=Path, dir_okay=False), help="Where to put the demo."
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Store to create; by default a new one in your data folder.",
 )
-@plain_errors
+@report_errors
 def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool) -> None:
-    """Play recorded agent sessions into a fresh store and show them.
+    """Import recorded agent sessions into a new store and show them.
 
-    Four packaged recordings are played with times of today; the longest one again through the manager in an 8K
-    and a 32K window. Then the dashboard and /metrics are served until Ctrl-C.
+    Four packaged recordings are imported with today's times; the longest one is also replayed by the manager in
+    an 8K and a 32K window. Then the dashboard and /metrics are served until Ctrl-C.
 
     \b
     Example:
@@ -57,8 +63,8 @@ def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool
     """
     started, config = time.perf_counter(), load_config()
     with _fresh_store(store_path, once=once) as store:
-        loaded = load(store, now=time.time(), progress=_tell, config=config)
-        events = sum(one.events for one in loaded)
+        loaded = load(store, now=time.time(), progress=_print_progress, config=config)
+        events = sum(session.events for session in loaded)
         took = time.perf_counter() - started
         click.echo(f"{len(loaded)} sessions, {events:,} events in {took:.1f} s, stored in {store.path}")
         _report(store)
@@ -66,16 +72,16 @@ def command(port: int, metrics_port: int, store_path: Path | None, *, once: bool
             _serve(store, config=config, port=port, metrics_port=metrics_port)
 
 
-def _tell(what: str) -> None:
-    click.echo(f"  {what}", err=True)
+def _print_progress(step: str) -> None:
+    click.echo(f"  {step}", err=True)
 
 
 @contextmanager
 def _fresh_store(path: Path | None, *, once: bool) -> Iterator[SqliteStore]:
-    """An empty store: a named one must be new, the demo's own is made again, a script's is temporary."""
+    """Open an empty store: at *path*, else a temporary one where *once*, else the demo's, which is recreated."""
     if path is not None:
         if path.exists():
-            raise click.ClickException(f"{path} exists; the demo wants a store of its own")
+            raise click.ClickException(f"{path} exists; the demo needs a new store")
         with open_to_write(path, capture=True) as store:
             yield store
         return
@@ -97,10 +103,10 @@ def _report(store: SqliteStore) -> None:
     alerts = [alert for alert in store.alerts(limit=10_000) if alert.severity != "info"]
     alerts.sort(key=lambda alert: alert.severity != "critical")
     click.echo(f"\n{len(alerts)} warnings and critical alerts fired, the critical ones first:")
-    for alert in alerts[:ALERTS_SHOWN]:
+    for alert in alerts[:MAXIMUM_ALERTS]:
         click.echo(f"  {alert.severity:<8} {alert.agent:<14} turn {alert.fired_turn:>4}  {alert.summary}"[:100])
-    if len(alerts) > ALERTS_SHOWN:
-        click.echo(f"  and {len(alerts) - ALERTS_SHOWN} more")
+    if len(alerts) > MAXIMUM_ALERTS:
+        click.echo(f"  and {len(alerts) - MAXIMUM_ALERTS} more")
 
 
 def _serve(store: SqliteStore, *, config: Config, port: int, metrics_port: int) -> None:
@@ -120,14 +126,14 @@ def _serve(store: SqliteStore, *, config: Config, port: int, metrics_port: int) 
 
 @contextmanager
 def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
-    """The dashboard in a process of its own, stopped with us; says so where it cannot run."""
+    """Run the dashboard in a separate process and yield its address, or the reason why it did not start."""
     if find_spec("streamlit") is None:
         yield "not started: Streamlit is missing; install windowpane[dashboard]"
         return
     chosen = _free_port(port)
     arguments = ["dashboard", "--store", str(store_path), "--port", str(chosen)]
-    signal.signal(signal.SIGTERM, _leave)  # else it would end us here and not the process beside us
-    process = subprocess.Popen([sys.executable, "-m", "windowpane", *arguments])  # noqa: S603  # ourselves
+    signal.signal(signal.SIGTERM, _exit)  # else the dashboard would outlive this process
+    process = subprocess.Popen([sys.executable, "-m", "windowpane", *arguments])  # noqa: S603  # this program
     try:
         yield _wait_until_ready(f"http://{LOOPBACK}:{chosen}", process)
     finally:
@@ -138,29 +144,29 @@ def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
             process.kill()
 
 
-def _leave(number: int, _frame: object) -> None:
-    """End by way of what has to be stopped."""
+def _exit(number: int, _frame: object) -> None:
+    """Exit so that context managers run."""
     raise SystemExit(128 + number)
 
 
-def _free_port(wanted: int) -> int:
-    """*wanted*, or any free port where it is busy."""
-    for port in (wanted, 0):
+def _free_port(preferred: int) -> int:
+    """Return *preferred*, or any free port if it is in use."""
+    for port in (preferred, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with suppress(OSError):  # busy: the next choice is any free port
+            with suppress(OSError):  # in use: try any free port
                 probe.bind((LOOPBACK, port))
                 return int(probe.getsockname()[1])
     raise click.ClickException("no free port on loopback")
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
-    """*url*, once the dashboard answers there; an explanation where it does not."""
-    deadline = time.monotonic() + READY_SECONDS
+    """Return *url* when the dashboard responds there, else a text with the reason."""
+    deadline = time.monotonic() + DASHBOARD_START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             return f"not started: it exited with {process.returncode}"
         if http_status(f"{url}/_stcore/health", timeout_seconds=1) == HTTPStatus.OK:
             return url
         time.sleep(0.1)
-    return f"{url} (not answering yet)"
+    return f"{url} (no response yet)"

@@ -1,4 +1,4 @@
-"""`windowpane doctor`: what is installed, reachable and misconfigured."""
+"""`windowpane doctor`: check the installation, the endpoints and the configuration."""
 
 from __future__ import annotations
 
@@ -16,14 +16,8 @@ from typing import Final, Literal, NamedTuple
 import click
 
 import windowpane
-from windowpane.cli.options import (
-    EXIT_FAILED,
-    json_option,
-    open_to_read,
-    plain_errors,
-    print_json,
-    store_option,
-)
+from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, report_errors, store_option
+from windowpane.cli.output import print_json
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Config, ServerConfig
 from windowpane.exceptions import WindowpaneError
@@ -43,45 +37,42 @@ EXTRAS: Final = {
     "parquet": ("pyarrow",),
 }
 DASHBOARD_PORT: Final = 8501
-EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # asked on loopback
+ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # checked on loopback
 MINIMUM_FREE_BYTES: Final = 200 * 2**20
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     verdict: Verdict
     subject: str
-    said: str
+    detail: str
 
 
 @click.command("doctor")
 @json_option
 @store_option
 @click.pass_context
-@plain_errors
+@report_errors
 def command(ctx: click.Context, *, as_json: bool, store_path: Path | None) -> None:
-    """Say what is installed, reachable and misconfigured; exits with 1 when something is wrong.
+    """Check what is installed, reachable and configured; exits with 1 when there is a problem.
 
     \b
     Example:
       windowpane doctor
     """
-    found = list(examine(store_path))
+    findings = list(run_checks(store_path))
     if as_json:
-        print_json([finding._asdict() for finding in found])
+        print_json([finding._asdict() for finding in findings])
     else:
-        for finding in found:
-            click.echo(f"{finding.verdict:<8} {finding.subject:<14} {finding.said}")
-    if any(finding.verdict == "problem" for finding in found):
+        for finding in findings:
+            click.echo(f"{finding.verdict:<8} {finding.subject:<14} {finding.detail}")
+    if any(finding.verdict == "problem" for finding in findings):
         ctx.exit(EXIT_FAILED)
 
 
-def examine(store: Path | None) -> Iterator[Finding]:
-    """Every finding, in the order in which a person would ask.
-
-    Where the configuration cannot be used, which is a finding, the defaults are looked at.
-    """
+def run_checks(store: Path | None) -> Iterator[Finding]:
+    """Run all checks; those after an invalid configuration use the defaults."""
     try:
         config, configuration = load_config(), _configured()
     except WindowpaneError as error:
@@ -113,10 +104,10 @@ def _extras() -> Iterator[Finding]:
 
 def _vocabulary() -> Finding:
     try:
-        counted = counter_for("gpt-4o", wait=True).count("Windowpane counts tokens")
+        tokens = counter_for("gpt-4o", wait=True).count("Windowpane counts tokens")
     except WindowpaneError as error:
         return Finding("problem", "tokenizer", str(error))
-    return Finding("ok", "tokenizer", f"packaged vocabularies load ({counted} tokens in a test sentence)")
+    return Finding("ok", "tokenizer", f"packaged vocabularies load ({tokens} tokens in a test sentence)")
 
 
 def _catalog() -> Finding:
@@ -128,7 +119,7 @@ def _catalog() -> Finding:
 
 def _store(path: Path) -> Iterator[Finding]:
     if not path.exists():
-        yield Finding("note", "store", f"none yet at {path}; `windowpane import` makes it")
+        yield Finding("note", "store", f"none yet at {path}; `windowpane import` creates it")
         return
     try:
         with open_to_read(path) as store:
@@ -141,7 +132,7 @@ def _store(path: Path) -> Iterator[Finding]:
         "ok", "store", f"{path}: {size.sessions:,} sessions, {size.events:,} events, {megabytes:,.1f} MB"
     )
     if path.stat().st_mode & 0o077:
-        yield Finding("problem", "store", f"{path} can be read by others; chmod 600 it")
+        yield Finding("problem", "store", f"{path} can be read by other users; run chmod 600")
     if not os.access(path, os.W_OK):
         yield Finding("problem", "store", f"{path} cannot be written")
     free = shutil.disk_usage(path.parent).free
@@ -150,41 +141,40 @@ def _store(path: Path) -> Iterator[Finding]:
 
 
 def _configured() -> Finding:
-    named = os.environ.get("WINDOWPANE_CONFIG")
-    return Finding("ok", "configuration", f"{named} is valid" if named else "defaults and environment are valid")
+    file = os.environ.get("WINDOWPANE_CONFIG")
+    return Finding("ok", "configuration", f"{file} is valid" if file else "defaults and environment are valid")
 
 
 def _metrics(server: ServerConfig) -> Finding:
-    """The endpoint of the metrics, where the configuration has it."""
+    """Check the configured endpoint of the metrics."""
     if server.port == 0:
-        return Finding("note", "metrics", "on any free port, as configured; `windowpane serve` prints which")
-    host = LOOPBACK if server.address in EVERYWHERE else server.address
+        return Finding("note", "metrics", "on any free port, as configured; `windowpane serve` prints it")
+    host = LOOPBACK if server.address in ALL_INTERFACES else server.address
     return _endpoint(
         "metrics", host_and_port(host, server.port), "/healthz", "windowpane serve", tls=server.tls is not None
     )
 
 
-def _endpoint(subject: str, address: str, path: str, how: str, *, tls: bool = False) -> Finding:
-    """Whether something of ours answers at *address*, something else does, or nothing."""
+def _endpoint(subject: str, address: str, path: str, start: str, *, tls: bool = False) -> Finding:
+    """Check whether Windowpane, another program, or nothing responds at *address*."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=0.5).close()
     except OSError:
-        return Finding("note", subject, f"nothing on port {port}; start it with `{how}`")
+        return Finding("note", subject, f"nothing on port {port}; start it with `{start}`")
     if tls:
-        return Finding("ok", subject, f"something listens on port {port}; what TLS protects was not asked")
+        return Finding("ok", subject, f"port {port} is in use; it was not checked further because of TLS")
     status = http_status(f"http://{address}{path}", timeout_seconds=2)
     if status == HTTPStatus.OK:
-        return Finding("ok", subject, f"answers on port {port}")
+        return Finding("ok", subject, f"responds on port {port}")
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        why = f"http://{address}{path} says why"
-        return Finding("problem", subject, f"answers on port {port} that it is failing; {why}")
-    said = "no HTTP" if status is None else f"HTTP status {status}"
-    return Finding("problem", subject, f"port {port} is taken by something that does not answer {path}: {said}")
+        return Finding("problem", subject, f"port {port} reports a failure; see http://{address}{path}")
+    response = "no HTTP" if status is None else f"HTTP status {status}"
+    return Finding("problem", subject, f"port {port} is in use by another program ({path}: {response})")
 
 
 def _audit_key(config: Config) -> Finding:
-    """Whether the commands and agents of this configuration have a key, and can use it."""
+    """Check whether the configuration has a valid audit key."""
     try:
         if given := os.environ.get(KEY_VARIABLE):
             checked_key(given.encode(), KEY_VARIABLE)

@@ -1,4 +1,4 @@
-"""`windowpane fidelity`: whether a compaction prompt keeps what matters, with an exit code for CI."""
+"""`windowpane fidelity`: an acceptance check of a compaction prompt, with an exit code for CI."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from windowpane.cli.options import EXIT_FAILED, Refused, json_option, print_json
+from windowpane.cli.options import EXIT_FAILED, InvalidOption, json_option
+from windowpane.cli.output import print_json
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import JudgeSettings
 from windowpane.fidelity.suite.document import load_suite
@@ -24,19 +25,23 @@ _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--judge",
     "judge_name",
     metavar="MODULE:FUNCTION",
-    help=f"The judge, a callable (system, user) -> text; by default {STRING_MATCH}.",
+    help=f"Judge, a callable (system, user) -> text; by default {STRING_MATCH}.",
 )
 @click.option(
     "--compressor",
     "compressor_name",
     metavar="MODULE:FUNCTION",
-    help="The model that compresses, likewise; by default the extractive summarizer, which needs none.",
+    help="Model that compresses, likewise; by default the extractive summarizer, which needs no model.",
 )
 @click.option("--prompt", "prompt_file", type=_EXISTING, help="System prompt for the compressor.")
 @click.option(
-    "--replicates", type=click.IntRange(min=3), default=3, show_default=True, help="Askings a question."
+    "--replicates",
+    type=click.IntRange(min=3),
+    default=3,
+    show_default=True,
+    help="Times each question is put to the judge.",
 )
-@click.option("--min-score", type=click.FloatRange(0, 1), help="The gate, instead of the suite's.")
+@click.option("--min-score", type=click.FloatRange(0, 1), help="Minimum score, instead of the suite's.")
 @json_option
 @click.pass_context
 def command(  # noqa: PLR0917  # click passes by name
@@ -50,17 +55,18 @@ def command(  # noqa: PLR0917  # click passes by name
     *,
     as_json: bool,
 ) -> None:
-    """Compress the texts of SUITE, ask a judge what is still known, and exit with 1 below the gate.
+    """Compress the texts of SUITE, let a judge answer questions about them, and exit with 1 below the minimum
+    score.
 
-    Without --judge answers are found by matching strings: that shows that a suite works, not what a model
-    would recall. A function may also be named as file.py:function.
+    Without --judge, answers are found by matching strings: that shows that the suite works, not what a model
+    would recall. A function may also be given as file.py:function.
 
     \b
     Example:
       windowpane fidelity examples/fidelity/suite.yaml --min-score 0.85
     """
     if prompt_file is not None and compressor_name is None:
-        raise click.UsageError("--prompt needs a --compressor: the extractive summarizer takes no prompt")
+        raise click.UsageError("--prompt requires --compressor: the extractive summarizer has no prompt")
     try:
         loaded = load_suite(suite)
         setup = SuiteSetup(
@@ -74,7 +80,7 @@ def command(  # noqa: PLR0917  # click passes by name
             minimum_score=min_score,
         )
     except ConfigurationError as error:
-        raise Refused(str(error)) from error
+        raise InvalidOption(str(error)) from error
     report = run_suite(loaded, suite.parent, setup, progress=lambda name: click.echo(f"… {name}", err=True))
     _show(report, as_json=as_json)
     if report.failures:

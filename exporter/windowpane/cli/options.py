@@ -1,15 +1,13 @@
-"""What the commands share: the store option, opening the store, and turning our errors into plain messages."""
+"""Options, exit codes and error messages that commands share, and access to the store that they name."""
 
 from __future__ import annotations
 
 import errno
 import functools
-import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
@@ -21,8 +19,6 @@ from windowpane.store.sqlite import SqliteStore
 from windowpane.text import formats
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from windowpane.config.schema import StoreConfig
     from windowpane.store.interface import EventReader
     from windowpane.store.records import SessionRow
@@ -30,18 +26,16 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-WIDEST = 1_000
-"""Columns of a table, at most."""
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_PARTIAL = 3
-"""Something was read, something was not."""
+"""Some of the input was read, some could not be."""
 EXIT_ALERTS = 4
-"""`check` found an alert of the given severity."""
+"""`check` found an alert of the given severity or worse."""
 
 
-class Refused(click.ClickException):
-    """An option or what it names is wrong: told apart from work that failed."""
+class InvalidOption(click.ClickException):
+    """The value of an option, or the file it names, is invalid; the exit code differs from work that failed."""
 
     exit_code = EXIT_USAGE
 
@@ -51,13 +45,19 @@ store_option = click.option(
     "store_path",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
-    help="The event store; by default what the configuration names, else windowpane.db in your data folder.",
+    help="Event store; by default the configured one, else windowpane.db in your data folder.",
+)
+capture_option = click.option(
+    "--capture", is_flag=True, help="Store texts too, with secrets redacted, for diffs and time travel."
+)
+limit_option = click.option(
+    "--limit", "limit_tokens", type=click.IntRange(1), help="Size of the context window, in tokens."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
-def plain_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Report our own errors as one line on standard error, without a traceback."""
+def report_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Report expected errors as one line on standard error, without a traceback."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,69 +67,69 @@ def plain_errors(function: Callable[P, R]) -> Callable[P, R]:
             raise click.ClickException(str(error)) from error
         except OSError as error:
             if error.errno == errno.EPIPE:
-                raise  # the reader of our output has seen enough; click ends quietly
-            where = "" if error.filename is None else f"{error.filename}: "
-            raise click.ClickException(f"{where}{error.strerror or error}") from error
+                raise  # the reader of our output has closed it; click ends quietly
+            file = "" if error.filename is None else f"{error.filename}: "
+            raise click.ClickException(f"{file}{error.strerror or error}") from error
 
     return wrapped
 
 
-def chosen_store(path: Path | None) -> Path:
-    """The store that is meant: *path*, else what the configuration names, else the default."""
-    return path or _stored_by().path
+def store_path_or_default(path: Path | None) -> Path:
+    """Return *path*, else the configured store, else the default one."""
+    return path or _store_config().path
 
 
-def _stored_by() -> StoreConfig:
-    from windowpane.config.loading import load_config  # a command that is told everything need not pay for it
+def _store_config() -> StoreConfig:
+    from windowpane.config.loading import load_config  # slow, and not needed where --store is given
 
     return load_config().store
 
 
 @contextmanager
 def open_to_read(path: Path | None) -> Iterator[SqliteReader]:
-    """The store, read only; one of an older release is brought up to this one first.
+    """Open the store for reading; one of an older release is migrated first.
 
-    Raises a message that says what to do when there is none.
+    Raises `click.ClickException` with the next step when there is none.
     """
-    chosen = _existing(path)
+    existing = _existing(path)
     try:
-        reader = SqliteReader(chosen)
+        reader = SqliteReader(existing)
     except OlderStoreError:
-        with open_to_write(chosen):
-            click.echo(f"brought {chosen} up to this release", err=True)
-        reader = SqliteReader(chosen)
+        with open_to_write(existing):
+            click.echo(f"migrated {existing} to this release", err=True)
+        reader = SqliteReader(existing)
     with closing(reader):
         yield reader
 
 
 @contextmanager
 def open_existing(path: Path | None) -> Iterator[SqliteStore]:
-    """As `open_to_write`, but a store that is not there is an error: nothing was ever recorded in it."""
+    """Open the store for writing; a missing one is an error, because nothing was recorded in it."""
     with open_to_write(_existing(path)) as store:
         yield store
 
 
 def _existing(path: Path | None) -> Path:
-    chosen = chosen_store(path)
-    if not chosen.exists():
+    store = store_path_or_default(path)
+    if not store.exists():
         raise click.ClickException(
-            f"no store at {chosen}; make one with `windowpane import PATH` or look around with `windowpane demo`"
+            f"no store at {store}; create one with `windowpane import PATH` or try `windowpane demo`"
         )
-    return chosen
+    return store
 
 
 @contextmanager
 def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[SqliteStore]:
-    """The store, made when there is none. Secrets are redacted before anything is stored.
+    """Open the store for writing, and create it when there is none. Texts are redacted before they are stored.
 
-    The audit key is the configuration's: without it a keyed chain would not verify, nor go on keyed.
+    The audit key is the configured one: without it a keyed chain would neither verify nor continue.
     """
-    configured = _stored_by()
+    configured = _store_config()
     chosen = path or configured.path
     try:
         chosen.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise click.ClickException(f"cannot make the folder of the store {chosen}: {error.strerror}") from error
+        raise click.ClickException(f"cannot create the folder of the store {chosen}: {error.strerror}") from error
     key = key_in(configured.audit_key_file, "store.audit_key_file")
     with closing(SqliteStore(chosen, capture=capture, redact=_without_secrets, audit_key=key)) as store:
         yield store
@@ -140,38 +140,17 @@ def _without_secrets(text: str) -> str:
 
 
 def pick_session(store: EventReader, prefix: str) -> SessionRow:
-    """The one session whose id begins with *prefix*. Raises an error that lists the choices otherwise."""
-    found = store.find_sessions(prefix)
-    if not found:
+    """Return the one session whose id starts with *prefix*. Raises `click.ClickException` with the choices."""
+    rows = store.find_sessions(prefix)
+    if not rows:
         sources = store.facets().get("sources", ())
-        found = [row for source in sources for row in store.find_sessions(f"{source}:{prefix}")]
-    exact = [row for row in found if row.session_id == prefix]
+        rows = [row for source in sources for row in store.find_sessions(f"{source}:{prefix}")]
+    exact = [row for row in rows if row.session_id == prefix]
     if exact:
         return exact[0]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise click.ClickException(f"no session begins with {prefix!r}; `windowpane sessions` lists them")
-    names = "\n".join(f"  {formats.plain(row.session_id)}" for row in found)
-    raise click.ClickException(f"{prefix!r} could be any of:\n{names}")
-
-
-def print_json(value: Any) -> None:
-    """Write one JSON document to standard output."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=not can_draw(), default=str)
-    sys.stdout.write("\n")
-
-
-def print_table(table: RenderableType) -> None:
-    """Write a table as wide as it is: a narrow terminal wraps its lines, and no figure loses its end."""
-    from rich.console import Console  # slow to load, and few commands draw a table
-
-    console = Console()
-    wide = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
-    Console(width=max(console.width, wide)).print(table)
-
-
-def can_draw() -> bool:
-    """Whether standard output takes the shapes of the zones and not only ASCII."""
-    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
-    return encoding.replace("-", "") in {"utf8", "utf16", "utf32"}
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
+        raise click.ClickException(f"no session starts with {prefix!r}; `windowpane sessions` lists them")
+    names = "\n".join(f"  {formats.plain(row.session_id)}" for row in rows)
+    raise click.ClickException(f"{prefix!r} is ambiguous; it could be any of:\n{names}")

@@ -1,4 +1,4 @@
-"""`windowpane prune`: delete old sessions, keep a tombstone of each."""
+"""`windowpane prune`: delete old sessions; a tombstone of each remains."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from windowpane.cli.options import open_existing, plain_errors, store_option
+from windowpane.cli.options import open_existing, report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.serve.maintenance import StoreMaintenance
+from windowpane.text import formats
 
 
 @click.command("prune")
@@ -18,12 +19,12 @@ from windowpane.serve.maintenance import StoreMaintenance
 @click.option(
     "--max-bytes",
     type=click.IntRange(1),
-    help="Also delete the oldest until it fits.  [default: the configured retention]",
+    help="Also delete the oldest until the store fits.  [default: the configured retention]",
 )
 @store_option
-@plain_errors
+@report_errors
 def command(older_than: int | None, max_bytes: int | None, *, store_path: Path | None) -> None:
-    """Delete whole sessions, oldest first. Counters and the audit chain go on.
+    """Delete whole sessions, oldest first. Counters and the audit chain continue.
 
     \b
     Example:
@@ -35,4 +36,4 @@ def command(older_than: int | None, max_bytes: int | None, *, store_path: Path |
             days=older_than or config.store.retention_days,
             max_bytes=max_bytes or config.store.retention_bytes,
         )
-    click.echo(f"deleted {deleted} session{'' if deleted == 1 else 's'}")
+    click.echo(f"deleted {formats.count(deleted, 'session')}")

@@ -1,4 +1,4 @@
-"""`windowpane replay`: recorded sessions again, under other policies, presets, windows and thresholds."""
+"""`windowpane replay`: run recorded sessions under other policies, presets, windows and thresholds."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 
 from windowpane.cli.options import (
     EXIT_FAILED,
     EXIT_PARTIAL,
-    Refused,
+    InvalidOption,
     json_option,
     open_to_read,
     open_to_write,
     pick_session,
-    plain_errors,
-    print_json,
-    print_table,
+    report_errors,
     store_option,
 )
+from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.exceptions import ConfigurationError, SourceError
 from windowpane.replay import (
     ReplayFailure,
@@ -45,18 +41,20 @@ from windowpane.replay.setups import DEFAULT_KEEP_GROUPS, format_window
 from windowpane.text import formats
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from windowpane.replay import SetupSummary
     from windowpane.store.replays import StoredReplay
 
 DEFAULT_POLICY = "hybrid"
-NOTES_SHOWN = 10
+MAXIMUM_NOTES = 10
 COLUMNS = {
     "window": 6, "over": 4, "sent": 6, "cost": 6, "dollars": 7, "evict": 5, "cmp": 3, "fid": 4, "regr": 4, "of": 5
 }  # fmt: skip
-"""Of the table, with their least widths."""
+"""The columns of numbers, with their minimum widths."""
 LEGEND = """\
 over: calls that do not fit; sent: tokens; cost: tokens at the price of fresh input, with the prompt cache;
-fid: mean probe fidelity of what left; regr: content needed again; of: its share of all content"""
+fid: mean probe fidelity of removed content; regr: regret, content needed again; of: its share of all content"""
 
 
 @click.command("replay")
@@ -68,16 +66,20 @@ fid: mean probe fidelity of what left; regr: content needed again; of: its share
     "--threshold",
     "thresholds",
     multiple=True,
-    help="Where eviction begins, such as 0.7, or yellow/orange/red as 0.5/0.7/0.9; comma-separated.",
+    help="Where eviction starts, such as 0.7, or yellow/orange/red as 0.5/0.7/0.9; comma-separated.",
 )
-@click.option("--baselines", is_flag=True, help="Also: truncation at the limit, and keeping the last groups.")
-@click.option("--keep", multiple=True, help=f"Groups the second baseline keeps [default: {DEFAULT_KEEP_GROUPS}].")
-@click.option("--name", help="What to call the result.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; one a processor by default.")
+@click.option(
+    "--baselines", is_flag=True, help="Add baselines: truncation at the limit, and keeping the last groups."
+)
+@click.option(
+    "--keep", multiple=True, help=f"Groups kept by the second baseline [default: {DEFAULT_KEEP_GROUPS}]."
+)
+@click.option("--name", help="Name of the result.")
+@click.option("--workers", type=click.IntRange(1), help="Number of processes; by default one per processor.")
 @json_option
 @store_option
 @click.pass_context
-@plain_errors
+@report_errors
 def command(
     ctx: click.Context,
     sessions: tuple[str, ...],
@@ -93,19 +95,19 @@ def command(
     baselines: bool,
     as_json: bool,
 ) -> None:
-    """Simulate recorded sessions again and compare.
+    """Replay recorded sessions under other settings and compare.
 
-    Each SESSION of the store, or of each FILE or folder, is managed again under every combination of what is
-    named. What people, tools and the model said is taken from the recording; what the window does is simulated.
-    A session of the store needs its content captured, else only policies that read none can be replayed. The
-    result is printed and stored, apart from all sessions. Exits with 3 when something could not be replayed.
+    Each SESSION of the store, or of each FILE or folder, is managed under every combination of the given options.
+    Messages and tool results come from the recording; the window is simulated. A session of the store needs
+    captured content, else only policies that read no content can be replayed. The result is printed, and stored
+    separately from all sessions. Exits with 3 when some sessions could not be replayed.
 
     \b
     Example:
       windowpane replay session.jsonl --policy hybrid,fifo --window 8k,32k --baselines
     """
     if not _split(windows):
-        raise click.BadParameter("names no size", param_hint="--window")
+        raise click.BadParameter("no size given", param_hint="--window")
     chosen = _split(policies) or ([] if presets else [DEFAULT_POLICY])
     try:
         setups = combine_setups(
@@ -117,7 +119,7 @@ def command(
             keep_groups=[_groups(text) for text in _split(keep)] or [DEFAULT_KEEP_GROUPS],
         )
     except ConfigurationError as error:
-        raise Refused(str(error)) from error
+        raise InvalidOption(str(error)) from error
     sources, unread = _sources(sessions, store_path)
     matrix = _run(sources, setups, workers=workers, quiet=as_json)
     matrix = replace(matrix, failures=(*unread, *matrix.failures))
@@ -140,32 +142,32 @@ def _split(given: Sequence[str]) -> list[str]:
 
 def _groups(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise click.BadParameter(f"{text!r} is no number of groups", param_hint="--keep")
+        raise click.BadParameter(f"{text!r} is not a number of groups", param_hint="--keep")
     return int(text)
 
 
 def _sources(
     sessions: Sequence[str], store_path: Path | None
 ) -> tuple[list[RecordingSource], list[ReplayFailure]]:
-    """Files and folders as they are, anything else as the beginning of a stored session's id.
+    """Find the recordings of files, folders and stored sessions, which are given by the start of their id.
 
-    A file that cannot be read stops the others only where there are none.
+    An unreadable file is an error only where nothing else can be read.
     """
-    found: list[RecordingSource] = []
+    recordings: list[RecordingSource] = []
     unread: list[ReplayFailure] = []
     for session in sessions:
         if Path(session).exists():
             try:
-                found += find_recordings([Path(session)])
+                recordings += find_recordings([Path(session)])
             except SourceError as error:
                 unread.append(ReplayFailure(session, "", error.problem))
             continue
         with open_to_read(store_path) as store:
-            found.append(StoreSource(store.path, pick_session(store, session).session_id))
-    if not found:
-        told = "\n".join(formats.plain(f"{one.session}: {one.reason}") for one in unread)
-        raise click.ClickException(told or "no recorded session in what was named")
-    return list(dict.fromkeys(found)), unread
+            recordings.append(StoreSource(store.path, pick_session(store, session).session_id))
+    if not recordings:
+        reasons = "\n".join(formats.plain(f"{failure.session}: {failure.reason}") for failure in unread)
+        raise click.ClickException(reasons or "the given paths hold no recorded session")
+    return list(dict.fromkeys(recordings)), unread
 
 
 def _name(sources: Sequence[RecordingSource]) -> str:
@@ -176,14 +178,13 @@ def _name(sources: Sequence[RecordingSource]) -> str:
 def _run(
     sources: Sequence[RecordingSource], setups: Sequence[ReplaySetup], *, workers: int | None, quiet: bool
 ) -> ReplayMatrix:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bar:
+    with progress_bar(quiet=quiet) as bar:
         task = bar.add_task("replaying", total=None)
 
-        def tell(session: str, done: int, total: int) -> None:
+        def show(session: str, done: int, total: int) -> None:
             bar.update(task, description=session[:40], completed=done, total=total)
 
-        return run_matrix(sources, setups, workers=workers, progress=tell)
+        return run_matrix(sources, setups, workers=workers, progress=show)
 
 
 def _document(stored: StoredReplay) -> dict[str, Any]:
@@ -191,35 +192,32 @@ def _document(stored: StoredReplay) -> dict[str, Any]:
 
 
 def _print(matrix: ReplayMatrix, stored: StoredReplay) -> None:
-    found = summarize_runs(matrix.runs)
-    if found:
-        print_table(replay_table(found))
+    summaries = summarize_runs(matrix.runs)
+    if summaries:
+        print_table(replay_table(summaries))
         click.echo(f"\n{LEGEND}")
         sessions = formats.count(stored.row.sessions, "session")
         click.echo(f"{sessions}, stored as replay {stored.row.id}")
     if any(run.note for run in matrix.runs):
         note = next(run.note for run in matrix.runs if run.note)
         click.echo(f"some sessions: {note}")
-    for line in stored.row.notes[:NOTES_SHOWN]:
+    for line in stored.row.notes[:MAXIMUM_NOTES]:
         click.echo(formats.plain(f"not replayed: {line}"), err=True)
-    if len(stored.row.notes) > NOTES_SHOWN:
-        click.echo(f"and {len(stored.row.notes) - NOTES_SHOWN} more; --json lists them all", err=True)
+    if len(stored.row.notes) > MAXIMUM_NOTES:
+        click.echo(f"and {len(stored.row.notes) - MAXIMUM_NOTES} more; --json lists them all", err=True)
 
 
-def replay_table(found: Sequence[SetupSummary]) -> Table:
-    """One row a setup, within 100 columns."""
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("under", no_wrap=True, overflow="ellipsis", min_width=14, max_width=24)
-    for column, width in COLUMNS.items():
-        table.add_column(column, justify="right", no_wrap=True, min_width=width)
-    for one in found:
-        setup = one.setup
+def replay_table(summaries: Sequence[SetupSummary]) -> Table:
+    """Return the setups as a table of at most 100 columns, one row each."""
+    table = frameless_table({"under": (14, 24)}, COLUMNS)
+    for summary in summaries:
+        setup = summary.setup
         zones = "" if setup.thresholds is None else f" {setup.thresholds.orange:g}"
         table.add_row(
-            f"{setup.name}{zones}", format_window(setup.limit_tokens), f"{one.overflows:,}",
-            formats.tokens_short(one.tokens_sent), formats.tokens_short(one.cost_tokens),
-            formats.dollars(one.cost_dollars), f"{one.evicted_blocks:,}", f"{one.compressions:,}",
-            formats.ratio(one.fidelity), f"{one.regrets:,}", _percent(one.regret_ratio),
+            f"{setup.name}{zones}", format_window(setup.limit_tokens), f"{summary.overflows:,}",
+            formats.tokens_short(summary.tokens_sent), formats.tokens_short(summary.cost_tokens),
+            formats.dollars(summary.cost_dollars), f"{summary.evicted_blocks:,}", f"{summary.compressions:,}",
+            formats.ratio(summary.fidelity), f"{summary.regrets:,}", _percent(summary.regret_ratio),
         )  # fmt: skip
     return table
 

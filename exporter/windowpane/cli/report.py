@@ -1,4 +1,4 @@
-"""`windowpane report`: one session, as text, JSON or one HTML file."""
+"""`windowpane report`: one session as text, JSON or one HTML file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,8 @@ from pathlib import Path
 
 import click
 
-from windowpane.cli.options import (
-    can_draw,
-    json_option,
-    open_to_read,
-    pick_session,
-    plain_errors,
-    print_json,
-    store_option,
-)
+from windowpane.cli.options import json_option, open_to_read, pick_session, report_errors, store_option
+from windowpane.cli.output import print_json, supports_unicode
 
 
 @click.command("report")
@@ -22,9 +15,9 @@ from windowpane.cli.options import (
 @click.option("--html", "html_path", type=click.Path(path_type=Path, dir_okay=False), help="Write one HTML file.")
 @json_option
 @store_option
-@plain_errors
+@report_errors
 def command(session: str, html_path: Path | None, *, as_json: bool, store_path: Path | None) -> None:
-    """Print what happened to the window of SESSION: composition, zones, evictions, compressions, cost, alerts.
+    """Print the history of a session's window: composition, zones, evictions, compressions, cost, alerts.
 
     SESSION is a session id or its first characters.
 
@@ -32,7 +25,7 @@ def command(session: str, html_path: Path | None, *, as_json: bool, store_path: 
     Example:
       windowpane report 198393f2 --html report.html
     """
-    from windowpane.report import gather, to_html, to_json, to_text  # only this command needs it
+    from windowpane.report import gather, to_html, to_json, to_text  # slow to load
 
     with open_to_read(store_path) as store:
         report = gather(store, pick_session(store, session))
@@ -43,4 +36,4 @@ def command(session: str, html_path: Path | None, *, as_json: bool, store_path: 
     if as_json:
         print_json(to_json(report))
     else:
-        click.echo(to_text(report, unicode=can_draw()), nl=False)
+        click.echo(to_text(report, unicode=supports_unicode()), nl=False)

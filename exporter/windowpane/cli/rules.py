@@ -1,4 +1,4 @@
-"""`windowpane rules`: the alerts for Prometheus and Kubernetes."""
+"""`windowpane rules`: rules for Prometheus and Kubernetes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,25 @@ def command() -> None:
 
 
 @command.command("export")
-@click.option("--kubernetes", is_flag=True, help="A PodMonitor and a PrometheusRule for the Prometheus operator.")
+@click.option(
+    "--kubernetes", is_flag=True, help="Write a PodMonitor and a PrometheusRule for the Prometheus operator."
+)
 @click.option("--namespace", help="Namespace of the Kubernetes objects.")
 @click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of printing."
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of printing."
 )
 @click.option(
     "--runbook-url",
     default=DEFAULT_RUNBOOK,
     show_default=True,
-    help="Where alerts find the runbook, less its anchor.",
+    help="Address of the runbook, without an anchor.",
 )
-@click.option("--dashboard-url", default=DEFAULT_DASHBOARD, show_default=True, help="Where alerts link to.")
+@click.option(
+    "--dashboard-url",
+    default=DEFAULT_DASHBOARD,
+    show_default=True,
+    help="Address of the dashboard that alerts link to.",
+)
 def export(
     *, kubernetes: bool, namespace: str | None, output: Path | None, runbook_url: str, dashboard_url: str
 ) -> None:
@@ -44,7 +51,7 @@ def export(
       windowpane rules export --output rules/windowpane.yml
     """
     if namespace is not None and not kubernetes:
-        raise click.UsageError("--namespace goes with --kubernetes")
+        raise click.UsageError("--namespace requires --kubernetes")
     options = RuleOptions(runbook_url=runbook_url, dashboard_url=dashboard_url)
     documents = kubernetes_objects(options, namespace=namespace) if kubernetes else [prometheus_rules(options)]
     text = to_yaml(documents)
@@ -55,4 +62,4 @@ def export(
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write {output}: {error.strerror}") from error
-    click.echo(f"written to {output}", err=True)
+    click.echo(f"wrote {output}", err=True)

@@ -1,4 +1,4 @@
-"""`windowpane serve`: metrics of everything in the store."""
+"""`windowpane serve`: metrics of all sessions in the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowpane.cli.options import open_to_write, plain_errors, store_option
+from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.authentication import TlsOptions
@@ -33,16 +33,16 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
     type=click.Choice(["now", "last"]),
     default="now",
     show_default=True,
-    help="When sessions count as live: by the clock, or each as of its last event.",
+    help="Time at which sessions count as live: now, or each at its last event.",
 )
-@click.option("--session-label", type=click.IntRange(0, 1_000), help="Label the N fullest sessions too.")
-@click.option("--otlp-endpoint", help="Push metrics and new events to this OTLP receiver too.")
-@click.option("--bearer-token-file", type=_file, help="Require this token of every client.")
+@click.option("--session-label", type=click.IntRange(0, 1_000), help="Also label the N fullest sessions.")
+@click.option("--otlp-endpoint", help="Also push metrics and new events to this OTLP receiver.")
+@click.option("--bearer-token-file", type=_file, help="Require the token in this file from every client.")
 @click.option("--tls-certificate", type=_file, help="Serve HTTPS with this certificate chain.")
-@click.option("--tls-key", type=_file, help="Its private key.")
+@click.option("--tls-key", type=_file, help="Private key of the certificate.")
 @click.option("--tls-client-ca", type=_file, help="Require client certificates signed by this authority.")
 @store_option
-@plain_errors
+@report_errors
 def command(
     *,
     port: int | None,
@@ -56,19 +56,19 @@ def command(
     tls_client_ca: Path | None,
     store_path: Path | None,
 ) -> None:
-    """Expose /metrics, /healthz and /sd for what is in the store, and keep up with it. Ctrl-C stops.
+    """Serve /metrics, /healthz and /sd for the store, including new events. Ctrl-C stops.
 
-    What no option says is taken from the configuration, except that it pushes only with --otlp-endpoint: an
-    endpoint that is configured is where the agents push to, and everything would be counted twice.
+    Defaults come from the configuration, except that metrics are pushed only with --otlp-endpoint: the agents
+    already push to a configured endpoint, and everything would be counted twice.
 
     \b
     Example:
       windowpane serve --port 9464
     """
     if (tls_certificate is None) != (tls_key is None):
-        raise click.UsageError("--tls-certificate and --tls-key go together")
+        raise click.UsageError("--tls-certificate and --tls-key require each other")
     if tls_client_ca is not None and tls_certificate is None:
-        raise click.UsageError("--tls-client-ca goes with --tls-certificate and --tls-key")
+        raise click.UsageError("--tls-client-ca requires --tls-certificate and --tls-key")
     config = load_config()
     tls = configured_tls(config.server)
     if tls_certificate is not None and tls_key is not None:
@@ -89,7 +89,7 @@ def command(
             host=address or config.server.address,
             port=config.server.port if port is None else port,
             tls=tls,
-            move=not port,  # who names a port is scraped there and nowhere else
+            move=not port,  # a port that was requested is where Prometheus scrapes
         ) as server:
             serving.start()
             serving.notifier.start()
@@ -101,27 +101,27 @@ def command(
 
 
 def listen(routes: Routes, *, host: str, port: int, tls: TlsOptions | None, move: bool = True) -> MetricsServer:
-    """The endpoint; with *move* a busy port gives way to a free one. Raises a plain message otherwise."""
+    """Start the endpoint; with *move*, on a free port if *port* is in use. Raises `click.ClickException`."""
     try:
         return start_http_server(routes, host=host, port=port, tls=tls, free_port_if_busy=move)
     except OSError as error:
-        hint = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        hint = "; --port 0 selects a free one" if error.errno == errno.EADDRINUSE else ""
         raise click.ClickException(f"cannot serve on {host}:{port}: {error.strerror or error}{hint}") from error
 
 
 def configured_tls(server: ServerConfig) -> TlsOptions | None:
-    """The certificate that is configured."""
+    """Return the configured certificate."""
     tls = server.tls
     return None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
 
 
 def configured_token(server: ServerConfig) -> str | None:
-    """The bearer token that is configured."""
+    """Return the configured bearer token."""
     return None if server.bearer_token is None else server.bearer_token.get_secret_value()
 
 
 def _token_in(file: Path) -> str:
-    """The bearer token that *file* holds; an empty one would let everybody in."""
+    """Return the bearer token in *file*; an empty one would admit every client."""
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -132,7 +132,7 @@ def _token_in(file: Path) -> str:
 
 
 def wait_for_stop() -> None:
-    """Return on Ctrl-C or a request to terminate."""
+    """Block until Ctrl-C or a request to terminate."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

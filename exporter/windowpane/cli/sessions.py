@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 from rich.text import Text
 
-from windowpane.cli.options import json_option, open_to_read, plain_errors, print_json, print_table, store_option
+from windowpane.cli.options import json_option, open_to_read, report_errors, store_option
+from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
 from windowpane.text.labels import zone_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.table import Table
 
     from windowpane.store.records import SessionRow
 
@@ -28,9 +30,9 @@ ID_CHARACTERS = 13
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @json_option
 @store_option
-@plain_errors
+@report_errors
 def command(order: str, limit: int, *, as_json: bool, store_path: Path | None) -> None:
-    """List the sessions in the store, those in trouble first.
+    """List the sessions in the store, by default those under the highest pressure first.
 
     \b
     Example:
@@ -48,13 +50,10 @@ def command(order: str, limit: int, *, as_json: bool, store_path: Path | None) -
 
 
 def session_table(rows: Sequence[SessionRow]) -> Table:
-    """The sessions as a table of at most 80 columns, one row each; the ids are long enough to name them."""
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("zone", no_wrap=True, min_width=10)
-    table.add_column("session", no_wrap=True, min_width=ID_CHARACTERS)
-    table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=12)
-    for name, width in {"turns": 5, "now": 4, "peak": 4, "evt": 4, "cmp": 3, "regr": 4, "cost": 7}.items():
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    """Return the sessions as a table of at most 80 columns, one row each; ids are long enough to select by."""
+    texts = {"zone": (10, None), "session": (ID_CHARACTERS, None), "agent": (None, 12)}
+    numbers = {"turns": 5, "now": 4, "peak": 4, "evt": 4, "cmp": 3, "regr": 4, "cost": 7}
+    table = frameless_table(texts, numbers)
     for row in rows:
         share = formats.percent(row.utilization, estimated=row.is_estimated)
         table.add_row(
@@ -66,5 +65,5 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
 
 
 def short_id(row: SessionRow) -> Text:
-    """The first characters of a session's id, without the format it may begin with."""
+    """Return the first characters of a session's id, without a leading name of its format."""
     return Text(formats.plain(row.session_id.removeprefix(f"{row.source}:")[:ID_CHARACTERS]))

@@ -1,4 +1,4 @@
-"""`windowpane top`: the sessions in the store by pressure, kept up to date on the terminal."""
+"""`windowpane top`: the sessions in the store by pressure, updated on the terminal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from windowpane.cli.options import can_draw, open_to_read, plain_errors, print_table, store_option
+from windowpane.cli.options import open_to_read, report_errors, store_option
+from windowpane.cli.output import frameless_table, print_table, supports_unicode
 from windowpane.cli.sessions import short_id
 from windowpane.core.liveness import live_since
 from windowpane.store.interface import SessionFilter
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from windowpane.store.records import SessionRow
 
 REFRESH_SECONDS: Final = 1.0
-KEYS_READ: Final = 1_024
-"""Pressed since the last look and taken at once."""
+MAXIMUM_KEYS: Final = 1_024
+"""Key presses that are read at once."""
 
 
 @click.command("top")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True)
-@click.option("--all", "everything", is_flag=True, help="Sessions that are no longer live as well.")
+@click.option("--all", "everything", is_flag=True, help="Include sessions that are no longer live.")
 @click.option("--once", is_flag=True, help="Print the table once and exit, for scripts.")
 @store_option
-@plain_errors
+@report_errors
 def command(limit: int, *, everything: bool, once: bool, store_path: Path | None) -> None:
     """Show live sessions by pressure, refreshed every second; q or Ctrl-C stops.
 
@@ -46,7 +46,7 @@ def command(limit: int, *, everything: bool, once: bool, store_path: Path | None
       windowpane top --all --once
     """
     console = Console()
-    unicode = can_draw()
+    unicode = supports_unicode()
     with open_to_read(store_path) as store:
 
         def table() -> Group:
@@ -65,17 +65,14 @@ def command(limit: int, *, everything: bool, once: bool, store_path: Path | None
 
 
 def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -> Group:
-    """The sessions as a table of at most 80 columns, the fullest first."""
+    """Return the sessions as a table of at most 80 columns, the fullest first."""
     head = Text(f"{formats.count(len(rows), 'session')} by pressure, {formats.local(now)}")
     if not rows:
-        hint = "None is live. `windowpane watch` follows transcripts; --all lists what is stored."
+        hint = "No session is live. `windowpane watch` follows transcripts; --all lists all stored sessions."
         return Group(head, Text(hint))
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("window", no_wrap=True, min_width=27)
-    table.add_column("session", no_wrap=True, min_width=8)
-    table.add_column("agent", no_wrap=True, overflow="ellipsis", max_width=11)
-    for name, width in {"red in": 6, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}.items():
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    texts = {"window": (27, None), "session": (8, None), "agent": (None, 11)}
+    numbers = {"red in": 6, "Δ/turn" if unicode else "d/turn": 6, "cost": 5, "last": 6}
+    table = frameless_table(texts, numbers)
     for row in rows:
         share = formats.percent(row.utilization, estimated=row.is_estimated)
         level = f"{gauge(row.utilization)} {share} {zone_mark(row.zone, unicode=unicode)}"
@@ -94,17 +91,17 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
 
 @contextmanager
 def _single_keys() -> Iterator[None]:
-    """Keys arrive without Return, where standard input is a terminal that can do that."""
+    """Read keys without Return, where standard input is a terminal that supports it."""
     try:
         import termios
         import tty
-    except ImportError:  # no terminal like that on this system: Ctrl-C still stops
+    except ImportError:  # not supported on this system; Ctrl-C still stops
         yield
         return
     try:
         file = sys.stdin.fileno()
         before = termios.tcgetattr(file)
-    except (termios.error, OSError, ValueError):  # standard input is no terminal
+    except (termios.error, OSError, ValueError):  # standard input is not a terminal
         yield
         return
     tty.setcbreak(file)
@@ -115,13 +112,13 @@ def _single_keys() -> Iterator[None]:
 
 
 def _pressed(key: str, *, within_seconds: float) -> bool:
-    """Whether *key* was pressed before the time was over; where nothing can be pressed the time passes."""
+    """Wait, and return True as soon as *key* is pressed; without a keyboard, wait the whole time."""
     try:
-        if not sys.stdin.isatty():  # a file or a pipe that has ended is ready at once, for ever
+        if not sys.stdin.isatty():  # a closed file or pipe is always ready
             time.sleep(within_seconds)
             return False
         ready, _, _ = select.select([sys.stdin], [], [], within_seconds)
-        return bool(ready) and key.encode() in os.read(sys.stdin.fileno(), KEYS_READ)
+        return bool(ready) and key.encode() in os.read(sys.stdin.fileno(), MAXIMUM_KEYS)
     except (OSError, ValueError):  # standard input cannot be waited for
         time.sleep(within_seconds)
         return False

@@ -1,4 +1,4 @@
-"""`windowpane watch`: follow the transcripts of coding agents while they are written."""
+"""`windowpane watch`: follow transcripts of coding agents while they are written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from windowpane.cli.options import can_draw, open_to_write, plain_errors, store_option
+from windowpane.cli.options import capture_option, limit_option, open_to_write, report_errors, store_option
+from windowpane.cli.output import supports_unicode
 from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config.loading import load_config
 from windowpane.ingest.pipeline import playback_settings
@@ -28,7 +29,7 @@ from windowpane.sources.discovery import all_readers, default_places
 from windowpane.text import formats
 from windowpane.text.status_line import gauge_line
 
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 LINES: Final = 20
 NAME_CHARACTERS: Final = 24
 HOUR: Final = 3_600.0
@@ -43,13 +44,13 @@ HOUR: Final = 3_600.0
     type=click.FloatRange(0),
     default=24.0,
     show_default=True,
-    help="Hours back: files that have not changed since are left alone until they do.",
+    help="Hours; files without a change since then are skipped until they change.",
 )
-@click.option("--limit", "limit_tokens", type=click.IntRange(1), help="Size of the context window, in tokens.")
-@click.option("--capture", is_flag=True, help="Keep the texts as well, secrets redacted.")
-@click.option("--once", is_flag=True, help="Take in what is there, print it, and exit.")
+@limit_option
+@capture_option
+@click.option("--once", is_flag=True, help="Import what is there, print it, and exit.")
 @store_option
-@plain_errors
+@report_errors
 def command(
     paths: tuple[Path, ...],
     *,
@@ -62,8 +63,8 @@ def command(
 ) -> None:
     """Follow transcripts in PATHS (files or folders) as they are written; Ctrl-C stops.
 
-    Without PATHS the places where Claude Code, Codex and the other known tools keep theirs. Sessions go to the
-    store, alerts to your channels, metrics to /metrics.
+    Without PATHS the default folders of Claude Code, Codex and the other supported tools. Sessions are written to
+    the store, alerts are sent to your channels, and metrics are served at /metrics.
 
     \b
     Example:
@@ -72,7 +73,7 @@ def command(
     config = load_config()
     chosen = paths or default_places(all_readers())
     if not chosen:
-        raise click.ClickException("no transcripts in the usual places; name a file or folder")
+        raise click.ClickException("no transcripts in the default folders; name a file or folder")
     with open_to_write(store_path, capture=capture) as store:
         watcher = Watcher(
             chosen,
@@ -84,7 +85,7 @@ def command(
             rules=config.alert_rules(),
         )
         if once:
-            _take_in(watcher, chosen, since_hours)
+            _import_once(watcher, chosen, since_hours)
             return
         serving = StoreExporter(store, config=config, top_sessions=config.session_label)
         notifier = configured_notifier(
@@ -113,59 +114,59 @@ def command(
 
 
 def follow(watcher: Watcher, stop: threading.Event) -> None:
-    """Look until told to stop: one line a live session on a terminal, one line a change elsewhere."""
+    """Poll until *stop* is set: one line per live session on a terminal, else one line per change."""
     if not sys.stdout.isatty():
         while not stop.is_set():
             show_lines(watcher.look())
-            stop.wait(LOOK_SECONDS)
+            stop.wait(POLL_SECONDS)
         return
-    unicode = can_draw()
+    unicode = supports_unicode()
     with Live(console=Console(), auto_refresh=False) as live:
         while not stop.is_set():
             watcher.look()
             live.update(_screen(_live(watcher), unicode=unicode), refresh=True)
-            stop.wait(LOOK_SECONDS)
+            stop.wait(POLL_SECONDS)
 
 
-def _take_in(watcher: Watcher, paths: Sequence[Path], since_hours: float) -> None:
-    """Look once, and say so where there was nothing to see."""
+def _import_once(watcher: Watcher, paths: Sequence[Path], since_hours: float) -> None:
+    """Poll once, and report it when there is no session."""
     if not show_lines(watcher.look()):
-        where = ", ".join(str(path) for path in paths)
-        said = f"no session in what changed in {where} within {since_hours:g} h; --since looks further back"
-        click.echo(said, err=True)
+        searched = ", ".join(map(str, paths))
+        hint = "--since searches further back"
+        click.echo(f"no session in {searched} that changed within {since_hours:g} h; {hint}", err=True)
 
 
-def show_lines(seen: Sequence[WatchedSession]) -> int:
-    """One line a session; how many there were."""
-    unicode = can_draw()
-    for one in seen:
-        click.echo(_line(one, unicode=unicode))
-    return len(seen)
+def show_lines(sessions: Sequence[WatchedSession]) -> int:
+    """Print one line per session; return the number of sessions."""
+    unicode = supports_unicode()
+    for session in sessions:
+        click.echo(_line(session, unicode=unicode))
+    return len(sessions)
 
 
 def _live(watcher: Watcher) -> list[WatchedSession]:
     import time
 
     now = time.time()
-    live = [seen for seen in watcher.sessions.values() if seen.is_live(now)]
-    return sorted(live, key=lambda seen: -(seen.pressure.utilization or 0.0))
+    live = [session for session in watcher.sessions.values() if session.is_live(now)]
+    return sorted(live, key=lambda session: -(session.pressure.utilization or 0.0))
 
 
 def _screen(live: Sequence[WatchedSession], *, unicode: bool) -> Group:
-    lines = [Text(_line(seen, unicode=unicode), no_wrap=True, overflow="ellipsis") for seen in live[:LINES]]
+    lines = [Text(_line(session, unicode=unicode), no_wrap=True, overflow="ellipsis") for session in live[:LINES]]
     if len(live) > LINES:
         lines.append(Text(f"and {len(live) - LINES} more"))
     return Group(*lines) if lines else Group(Text("no live session yet; waiting for a transcript to change"))
 
 
-def _line(seen: WatchedSession, *, unicode: bool) -> str:
-    name = formats.plain(f"{seen.agent} {seen.session_id}")
-    return f"{name[:NAME_CHARACTERS]:<{NAME_CHARACTERS}} {gauge_line(seen.pressure, unicode=unicode)}"
+def _line(session: WatchedSession, *, unicode: bool) -> str:
+    name = formats.plain(f"{session.agent} {session.session_id}")
+    return f"{name[:NAME_CHARACTERS]:<{NAME_CHARACTERS}} {gauge_line(session.pressure, unicode=unicode)}"
 
 
 @contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or a request to terminate sets."""
+    """Yield an event that Ctrl-C or a request to terminate sets."""
     stop = threading.Event()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

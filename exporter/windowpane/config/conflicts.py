@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane.config.schema import is_set
+from windowpane.config.section import is_set
 from windowpane.manager.levels import EVICT_RATIO
 from windowpane.manager.plans.policies import policy_named
 

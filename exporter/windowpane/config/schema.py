@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from windowpane.alerts.delivery.quiet_hours import QuietHours
 from windowpane.alerts.rules import Rule, configured
 from windowpane.config.paths import default_store
+from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
 from windowpane.core.vocabulary import Component, ContentType, Severity
 from windowpane.fidelity.judge.judge import MINIMUM_REPLICATES
@@ -42,40 +43,6 @@ CascadeStrategy = Literal[
     "tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"
 ]
 """Compression strategies in the order of their cost."""
-
-
-def _no_boolean(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError(f"{str(value).lower()} is not a number")  # noqa: TRY004 (Pydantic reports only ValueErrors)
-    return value
-
-
-NUMBER: Final = BeforeValidator(_no_boolean)
-"""Rejects booleans: YAML reads `yes` and `on` as true, which would count as 1."""
-Ratio = Annotated[float, NUMBER, Field(ge=0, le=1)]
-Share = Annotated[float, NUMBER, Field(gt=0, le=1)]
-Turns = Annotated[int, NUMBER, Field(ge=1)]
-Tokens = Annotated[int, NUMBER, Field(ge=1)]
-
-
-class Section(BaseModel):
-    """Base of all sections: unknown keys are errors, and values are immutable."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty(cls, given: object) -> object:
-        """A section in which every line is commented out has its defaults."""
-        return {} if given is None else given
-
-
-def is_set(section: BaseModel, key: str) -> bool:
-    """Return whether the dotted *key* was given by any layer, even with its default value."""
-    *above, last = key.split(".")
-    for part in above:
-        section = getattr(section, part)
-    return last in section.model_fields_set
 
 
 class ZoneThresholds(Section):

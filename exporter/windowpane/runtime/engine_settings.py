@@ -10,7 +10,8 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from windowpane.config.conflicts import COMPACT_RATIO, preset_conflicts
-from windowpane.config.schema import HYBRID, is_set
+from windowpane.config.schema import HYBRID
+from windowpane.config.section import is_set
 from windowpane.contrib.presets import preset_named
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.exceptions import ConfigurationError
