@@ -28,9 +28,8 @@ from policies_results import refresh_results
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.replay import JoinedSource, PreparedRecording, ReplayRun, ReplaySetup, find_recordings, simulate
-from windowpane.replay.catalog import preset_names
 from windowpane.replay.recordings import RecordingSource
-from windowpane.replay.setups import parse_thresholds
+from windowpane.replay.setups import parse_thresholds, preset_names
 
 TARGET = Path(__file__).with_name("POLICIES.md")
 LIMITS = (8_192, 32_768)

@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from windowpane.replay import ReplayRun
-from windowpane.replay.catalog import preset_names
-from windowpane.replay.setups import format_window
-from windowpane.replay.summary import summarize_runs
+from windowpane.replay.results import summarize_runs
+from windowpane.replay.setups import format_window, preset_names
 
 DEFAULT: Final = "hybrid"
 RESAMPLES: Final = 10_000

@@ -10,7 +10,7 @@ from test_rerun import RECORDED, digest, recorded
 
 from windowpane.contrib.presets import PRESETS
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
-from windowpane.replay.managed import RerunOptions, managed_events
+from windowpane.replay.rerun import RerunOptions, managed_events
 from windowpane.sources.playback import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
 
@@ -28,7 +28,7 @@ def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:
         settings=replace(chosen.settings(), background=False),
         tracking=chosen.tracking(),
     )
-    return list(managed_events(records, key=session_keys(records)[0], rerun=run))
+    return list(managed_events(records, key=session_keys(records)[0], options=run))
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -158,7 +158,7 @@ def test_panes_share_their_axes(palette: Any) -> None:
     ("wrong", "said"),
     [
         ({"sessions": ()}, "at least one session"),
-        ({"windows": ("huge",)}, "is no size"),
+        ({"windows": ("huge",)}, "is not a size"),
         ({"policies": ()}, "a policy, a preset or the baselines"),
         ({"thresholds": "nine"}, "threshold"),
         ({"windows": ()}, "a size such as 32k"),

@@ -73,8 +73,8 @@ def test_a_stored_session_is_named_by_the_beginning_of_its_id(write_loop: WriteL
     [
         ("--policy", "none", "is no policy; expected one of"),
         ("--preset", "none", "is no preset; expected"),
-        ("--window", "large", "is no size; expected"),
-        ("--threshold", "2", "is no threshold; expected"),
+        ("--window", "large", "is not a size; expected"),
+        ("--threshold", "2", "is not a threshold; expected"),
         ("--keep", "0", "is not a number of groups"),
     ],
 )

@@ -16,11 +16,18 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import MAXIMUM_HOLDERS
 from windowpane.replay import ReplayMatrix, ReplaySetup, simulate, summarize_runs, to_stored_replay
 from windowpane.replay import meter as metering
-from windowpane.replay.history import RecordedCall, RecordedHistory, WindowSpan
-from windowpane.replay.meter import REGRET_TURNS, Measures, Meter
-from windowpane.replay.needs import MINIMUM_TOKENS, CallNeeds, Need, needs_of
-from windowpane.replay.saving import MAXIMUM_POINTS
-from windowpane.replay.simulate import ReplayRun, _Tally
+from windowpane.replay.history import (
+    MINIMUM_TOKENS,
+    CallNeeds,
+    Need,
+    RecordedCall,
+    RecordedHistory,
+    WindowSpan,
+    find_needs,
+)
+from windowpane.replay.meter import REGRET_TURNS, Measures, Meter, WindowSizes
+from windowpane.replay.results import MAXIMUM_POINTS
+from windowpane.replay.simulate import ReplayRun, _EventCounts
 
 NOTHING = CallNeeds((), ())
 
@@ -50,8 +57,9 @@ def measured(
 ) -> Measures:
     """The measures of *sent*, where *needs* says by call, from 0, what the recorded agent needed."""
     wanted = [(needs or {}).get(number, NOTHING) for number in range(len(arrived))]
-    limits = {"limit_tokens": 1_000, "fitting_tokens": 900, "largest_tokens": 500, "probe": False, **options}
-    meter = Meter(history(*arrived), wanted, digest=keyed_digester(b"k" * 32), **limits)
+    sizes = WindowSizes(1_000, options.pop("fitting_tokens", 900), 500)
+    options = {"probe": False, **options}
+    meter = Meter(history(*arrived), wanted, sizes, digest=keyed_digester(b"k" * 32), **options)
     for blocks in sent:
         meter.sent(blocks)
     return meter.measures(evicted=0, compressions=0, compression_fidelity=None)
@@ -168,7 +176,7 @@ def test_content_that_comes_again_is_needed_from_a_size_on(tokens: int, needed: 
     """What is smaller comes again by chance."""
     one = block("one", tokens)
 
-    assert [len(need.returned) for need in needs_of(history([one], [replace(one, id="again")]))] == [0, needed]
+    assert [len(need.returned) for need in find_needs(history([one], [replace(one, id="again")]))] == [0, needed]
 
 
 def test_what_the_user_cleared_was_evicted_by_nobody() -> None:
@@ -176,8 +184,8 @@ def test_what_the_user_cleared_was_evicted_by_nobody() -> None:
     first, second = history([SYSTEM, block("a"), block("b"), block("c")]), history([SYSTEM, block("d")])
     calls = (*first.calls, replace(second.calls[0], number=2))
     meter = Meter(
-        RecordedHistory(calls), [NOTHING] * 2, 8_192, 8_000,
-        largest_tokens=500, digest=keyed_digester(b"k" * 32), probe=False,
+        RecordedHistory(calls), [NOTHING] * 2, WindowSizes(8_192, 8_000, 500),
+        digest=keyed_digester(b"k" * 32), probe=False,
     )  # fmt: skip
     prepared = SimpleNamespace(
         meter=lambda _setup: meter, recording=SimpleNamespace(name="cleared", has_content=True)
@@ -205,10 +213,10 @@ def test_a_sum_of_dollars_needs_the_price_of_every_session() -> None:
 
 def test_only_what_was_accepted_is_a_compression() -> None:
     """An attempt that was given up changed nothing."""
-    tally = _Tally()
+    tally = _EventCounts()
     context = EventContext("s", "a", "m", 1, 1, "replay", "stream")
     for number, outcome in enumerate(("accepted", "rejected", "failed", "accepted")):
-        tally.take(Event(context, number, None, ContentCompressed("compaction", "threshold", outcome, 900, 100)))
+        tally.add(Event(context, number, None, ContentCompressed("compaction", "threshold", outcome, 900, 100)))
 
     assert tally.compressions == 2
 
@@ -234,4 +242,4 @@ def test_a_name_that_many_hold_refers_to_none(holders: int, needed: int) -> None
     one = history(held, [said])
     first = replace(one.calls[0])
 
-    assert len(needs_of(RecordedHistory((first,)))[0].used) == needed
+    assert len(find_needs(RecordedHistory((first,)))[0].used) == needed

@@ -18,7 +18,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.plans.policies import POLICIES
 from windowpane.replay import FileSource, JoinedSource, PreparedRecording, ReplaySetup, find_recordings, simulate
-from windowpane.replay.catalog import preset_names
+from windowpane.replay.setups import preset_names
 
 pytestmark = pytest.mark.matrix
 

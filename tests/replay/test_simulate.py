@@ -20,8 +20,8 @@ from windowpane.replay import (
     parse_window,
     simulate,
 )
-from windowpane.replay.catalog import preset_names
-from windowpane.replay.needs import needs_of
+from windowpane.replay.history import find_needs
+from windowpane.replay.setups import preset_names
 
 WriteLoop = Any
 
@@ -95,7 +95,7 @@ def test_needs_come_from_the_recording_alone(write_loop: WriteLoop) -> None:
     source = write_loop(12, again=3)
     one, other = PreparedRecording(source.load()), PreparedRecording(source.load())
 
-    assert needs_of(one.history) == needs_of(other.history)
+    assert find_needs(one.history) == find_needs(other.history)
 
 
 def test_joined_sessions_are_one_conversation(write_loop: WriteLoop) -> None:

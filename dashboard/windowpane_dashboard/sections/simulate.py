@@ -8,7 +8,7 @@ import streamlit as st
 
 from windowpane.exceptions import ConfigurationError
 from windowpane.replay import combine_setups
-from windowpane.replay.catalog import preset_names
+from windowpane.replay.setups import preset_names
 from windowpane.store.interface import SessionFilter
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot

@@ -23,7 +23,7 @@ from windowpane.core.events import Event, EventContext, TurnEnded
 from windowpane.demo.play import LONG_SESSION, DemoRecording, recorded_sessions
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.models.tokens import counter_for
-from windowpane.replay.managed import RerunOptions, managed_events
+from windowpane.replay.rerun import RerunOptions, managed_events
 from windowpane.runtime.start import Runtime, start
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.serve.maintenance import StoreMaintenance
@@ -79,7 +79,7 @@ def _managed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Even
         agent=worker.agent,
         source="live",
     )
-    yield from managed_events(worker.recorded.records, key=worker.recorded.key, rerun=rerun)
+    yield from managed_events(worker.recorded.records, key=worker.recorded.key, options=rerun)
 
 
 def _observed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Event]:

@@ -15,7 +15,7 @@ from windowpane.core.events import Event, SessionEnded
 from windowpane.exceptions import SourceError
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.models.tokens import counter_for
-from windowpane.replay.managed import RerunOptions, managed_events
+from windowpane.replay.rerun import RerunOptions, managed_events
 from windowpane.sources.discovery import all_readers, reader_for
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.reader import FileStats, Problem
@@ -118,7 +118,7 @@ def rerun_events(recorded: DemoRecording, *, limit_tokens: int, digest: Digester
         digest=digest,
         agent=f"{recorded.source}-managed-{size}",
     )
-    for event in managed_events(recorded.records, key=recorded.key, rerun=rerun):
+    for event in managed_events(recorded.records, key=recorded.key, options=rerun):
         if not isinstance(event.data, SessionEnded):
             yield event
 

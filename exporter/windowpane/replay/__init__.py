@@ -7,15 +7,19 @@ are stored in tables of their own.
 
 from __future__ import annotations
 
-from windowpane.replay.baselines import keep_last, truncate
-from windowpane.replay.joining import JoinedSource
 from windowpane.replay.matrix import ReplayFailure, ReplayMatrix, run_matrix
 from windowpane.replay.meter import Measures
-from windowpane.replay.recordings import FileSource, Recording, StoreSource, find_recordings
-from windowpane.replay.saving import to_stored_replay
-from windowpane.replay.setups import ReplaySetup, combine_setups, parse_thresholds, parse_window
-from windowpane.replay.simulate import PreparedRecording, ReplayRun, simulate
-from windowpane.replay.summary import SetupSummary, summarize_runs
+from windowpane.replay.recordings import (
+    FileSource,
+    JoinedSource,
+    Recording,
+    RecordingSource,
+    StoreSource,
+    find_recordings,
+)
+from windowpane.replay.results import SetupSummary, summarize_runs, to_stored_replay
+from windowpane.replay.setups import ReplaySetup, combine_setups, parse_thresholds, parse_window, preset_names
+from windowpane.replay.simulate import PreparedRecording, ReplayRun, keep_last, simulate, truncate
 
 __all__ = [
     "FileSource",
@@ -23,6 +27,7 @@ __all__ = [
     "Measures",
     "PreparedRecording",
     "Recording",
+    "RecordingSource",
     "ReplayFailure",
     "ReplayMatrix",
     "ReplayRun",
@@ -34,6 +39,7 @@ __all__ = [
     "keep_last",
     "parse_thresholds",
     "parse_window",
+    "preset_names",
     "run_matrix",
     "simulate",
     "summarize_runs",

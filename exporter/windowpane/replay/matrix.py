@@ -1,7 +1,7 @@
-"""Many sessions under many setups: each session in a process of its own where there are several.
+"""Many sessions under many setups, shared out to several processes.
 
-A worker loads one session, replays it under every setup and sends back figures only, so memory is bounded by the
-sessions being worked on and not by how many there are. Results come in the order asked, whatever finished first.
+A worker loads one session, replays it under its setups and returns measures only, so memory is bounded by the
+sessions in work, not by their number. Results are in the order of the request, whatever finished first.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from windowpane.replay.setups import ReplaySetup
 from windowpane.replay.simulate import PreparedRecording, ReplayRun, simulate
 
 MAXIMUM_WORKERS: Final = 8
-SETUPS_A_TASK: Final = 12
-"""Setups that one task replays a session under; more are shared out."""
+SETUPS_PER_TASK: Final = 12
+"""Setups that one task replays a session under; more make further tasks."""
 
-Progress = Callable[[str, int, int], object]
-"""Told the session of a task that is done, how many are, and of how many."""
+OnProgress = Callable[[str, int, int], object]
+"""Receives the session of a finished task, the number of finished tasks and of all."""
 
 
 class ReplayFailure(NamedTuple):
@@ -31,13 +31,13 @@ class ReplayFailure(NamedTuple):
 
     session: str
     setup: str
-    """Label; empty for all."""
+    """Label of the setup; empty for all."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayMatrix:
-    """Every session under every setup, as far as that went."""
+    """The runs of every session under every setup, and those that failed."""
 
     runs: tuple[ReplayRun, ...]
     failures: tuple[ReplayFailure, ...] = ()
@@ -48,7 +48,7 @@ class _Task(NamedTuple):
     setups: tuple[ReplaySetup, ...]
 
 
-class _Done(NamedTuple):
+class _Result(NamedTuple):
     runs: tuple[ReplayRun, ...]
     failures: tuple[ReplayFailure, ...]
 
@@ -58,11 +58,11 @@ def run_matrix(
     setups: Sequence[ReplaySetup],
     *,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> ReplayMatrix:
     """Replay every session under every setup; one that fails never stops the rest.
 
-    *workers* is how many processes; None for one a processor, 1 for this process alone.
+    *workers* is the number of processes: None for one per processor, 1 for this process alone.
     """
     tasks = [_Task(source, part) for source in sources for part in _parts(setups)]
     count = min(len(tasks), MAXIMUM_WORKERS, (os.cpu_count() or 1) if workers is None else workers)
@@ -74,11 +74,11 @@ def run_matrix(
 
 
 def _parts(setups: Sequence[ReplaySetup]) -> Iterator[tuple[ReplaySetup, ...]]:
-    for start in range(0, len(setups), SETUPS_A_TASK):
-        yield tuple(setups[start : start + SETUPS_A_TASK])
+    for start in range(0, len(setups), SETUPS_PER_TASK):
+        yield tuple(setups[start : start + SETUPS_PER_TASK])
 
 
-def _alone(tasks: Sequence[_Task], progress: Progress | None) -> list[_Done]:
+def _alone(tasks: Sequence[_Task], progress: OnProgress | None) -> list[_Result]:
     done = []
     for number, task in enumerate(tasks, 1):
         done.append(_work(task))
@@ -87,12 +87,12 @@ def _alone(tasks: Sequence[_Task], progress: Progress | None) -> list[_Done]:
     return done
 
 
-def _shared(tasks: Sequence[_Task], workers: int, progress: Progress | None) -> list[_Done]:
-    # A fresh interpreter a worker: a fork would copy whatever threads the caller runs.
+def _shared(tasks: Sequence[_Task], workers: int, progress: OnProgress | None) -> list[_Result]:
+    # A new interpreter per worker: a fork would copy the caller's threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        waiting: dict[Future[_Done], int] = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
-        done: list[_Done | None] = [None] * len(tasks)
+        waiting: dict[Future[_Result], int] = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
+        done: list[_Result | None] = [None] * len(tasks)
         for number, future in enumerate(as_completed(waiting), 1):
             at = waiting[future]
             done[at] = future.result()
@@ -101,31 +101,31 @@ def _shared(tasks: Sequence[_Task], workers: int, progress: Progress | None) -> 
     return [part for part in done if part is not None]
 
 
-def _work(task: _Task) -> _Done:
+def _work(task: _Task) -> _Result:
     name = task.source.name
     try:
         prepared = PreparedRecording(task.source.load())
     except (WindowpaneError, OSError) as error:
-        return _Done((), (ReplayFailure(name, "", str(error)),))
-    except Exception as error:  # noqa: BLE001 (a fault of ours in one session must not cost all the others)
-        return _Done((), (ReplayFailure(name, "", f"internal error, please report it: {error!r:.200}"),))
+        return _Result((), (ReplayFailure(name, "", str(error)),))
+    except Exception as error:  # noqa: BLE001 (a bug in one session must not cost all the others)
+        return _Result((), (ReplayFailure(name, "", f"internal error, please report it: {error!r:.200}"),))
     if not prepared.history.calls:
-        return _Done((), (ReplayFailure(name, "", "the recording holds no model call"),))
+        return _Result((), (ReplayFailure(name, "", "the recording holds no model call"),))
     runs, failures = [], []
     for setup in task.setups:
-        impossible = _impossible(prepared, setup)
-        if impossible is not None:
-            failures.append(ReplayFailure(name, setup.label, impossible))
+        obstacle = _obstacle(prepared, setup)
+        if obstacle is not None:
+            failures.append(ReplayFailure(name, setup.label, obstacle))
             continue
         try:
             runs.append(simulate(prepared, setup))
         except Exception as error:  # noqa: BLE001 (as above)
             failures.append(ReplayFailure(name, setup.label, f"internal error, please report it: {error!r:.200}"))
-    return _Done(tuple(runs), tuple(failures))
+    return _Result(tuple(runs), tuple(failures))
 
 
-def _impossible(prepared: PreparedRecording, setup: ReplaySetup) -> str | None:
-    """Why a session cannot be replayed under a setup, or None."""
+def _obstacle(prepared: PreparedRecording, setup: ReplaySetup) -> str | None:
+    """Return why a session cannot be replayed under a setup, or None."""
     if setup.reads_content and not prepared.recording.has_content:
         return "it reads content, which was not captured; import with --capture, or name the recording's file"
     standing = prepared.standing_tokens

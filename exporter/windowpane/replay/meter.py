@@ -1,7 +1,7 @@
-"""Measures a replayed session call by call: what was sent, what had left, and what of that was needed.
+"""Measures of a replayed session, call by call: content sent, content removed, and removed content needed again.
 
-Works on the blocks that each call sends, whoever chose them, so a managed window and a baseline are measured by
-the same yardstick. Content is known by its digest: what was shortened, summarised, masked or dropped has left.
+The meter works on the blocks that each call sends, so a managed window and a baseline are measured alike. Content
+is identified by its digest: content that was shortened, summarized, masked or dropped counts as removed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import identifiers
 from windowpane.fidelity.probe import evaluate
 from windowpane.manager.levels import CACHE_READ_PRICE, CACHE_WRITE_PRICE
-from windowpane.replay.history import RecordedCall, RecordedHistory, identity
-from windowpane.replay.needs import CallNeeds, Need
+from windowpane.replay.history import CallNeeds, Need, RecordedCall, RecordedHistory, content_key
 
 REGRET_TURNS: Final = TrackerSettings().regret_turns
 PROBED_RATIO: Final = 0.25
-"""Fidelity is probed whenever content of this share of the limit has left."""
-UNSAYING: Final = frozenset({"tool_call", "placeholder"})
-"""A name in a call or a placeholder does not say what the removed content said of it."""
+"""Fidelity is probed whenever content of this share of the limit was removed."""
+NAMING_ONLY: Final = frozenset({"tool_call", "placeholder"})
+"""Types that mention a name without repeating what the removed content said about it."""
 
-SUMMARIZED: Final = UNSAYING | {"summary"}
-"""By the stricter reading a list of names in a summary says no more."""
+SUMMARIZED: Final = NAMING_ONLY | {"summary"}
+"""By the stricter reading, a summary only mentions a name as well."""
 
 Price = Callable[[Usage], float | None]
 """Dollars of one call; None when unknown."""
@@ -37,60 +36,60 @@ Price = Callable[[Usage], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What one replay came to; tokens, dollars, ratios 0 to 1."""
+    """The measures of one replay; tokens, dollars, ratios 0 to 1."""
 
     turns: int = 0
-    """Calls."""
+    """Number of calls."""
     overflows: int = 0
     """Calls that would have left no room for their output, so that a provider may refuse them."""
     tokens_sent: int = 0
     """Sum over the calls."""
     cached_tokens: int = 0
-    """Of these, in a prefix that the call before sent as well."""
+    """Tokens of these in a prefix that the call before sent as well."""
     cost_tokens: float = 0.0
-    """What was sent, in tokens at the price of fresh input: cached 0.10, all else 1.25 for its cache write."""
+    """Tokens sent at the price of fresh input: cached ones 0.10, all others 1.25 for their cache write."""
     cost_dollars: float | None = None
-    """Of what was sent by the model's list price; the replies are the recorded ones and cost the same."""
+    """List price of the tokens sent; the replies are the recorded ones and cost the same under every setup."""
     evicted_blocks: int = 0
-    """Blocks that a policy took out, or a baseline left out."""
+    """Blocks that a policy evicted or a baseline omitted."""
     compressions: int = 0
     removed_tokens: int = 0
-    """Of recorded content that a call no longer showed in full."""
+    """Tokens of recorded content that a call no longer sent in full."""
     fidelity: float | None = None
-    """Mean probe: share of the facts of what left that was still in sight; a handle counts nothing here."""
+    """Mean probe: share of the facts of removed content that were still visible; a handle does not count."""
     compression_fidelity: float | None = None
-    """Mean probe of the manager's own compressions; a handle counts half."""
+    """Mean probe of the manager's compressions; a handle counts half."""
     regrets: int = 0
-    """Pieces of content that were needed within 20 turns after they left."""
+    """Pieces of content that were needed again within 20 turns of their removal."""
     regretted_tokens: int = 0
     regret_ratio: float | None = None
-    """Regretted tokens of all content tokens of the session, so that it cannot fall by removing more."""
+    """Regretted tokens / all content tokens of the session, so removing more cannot lower it."""
     regret_ratio_unsummarized: float | None = None
-    """The same where a name in a summary counts for nothing either: only content itself says what it said."""
+    """The same if a name in a summary does not count as visible either."""
     regret_ratio_with_oversized: float | None = None
-    """The same with content counted that does not fit the window by itself, which no policy can keep in sight."""
+    """The same including content that is larger than the window, which no policy can keep."""
     regretted_share: float | None = None
-    """Regretted tokens of removed tokens."""
+    """Regretted tokens / removed tokens."""
     regrets_by_match: dict[str, int] = field(default_factory=dict)
     peak_tokens: int = 0
     peak_utilization: float = 0.0
 
 
 class _Regrets:
-    """What has left, and what of it was needed while nothing but *unsaying* content named it.
+    """Removed content, and the part of it that was needed while only *naming_only* content mentioned it.
 
-    Content larger than *largest_tokens* is left out.
+    Content larger than *largest_tokens* is not counted.
     """
 
-    def __init__(self, unsaying: frozenset[str], largest_tokens: float) -> None:
-        self._unsaying = unsaying
+    def __init__(self, naming_only: frozenset[str], largest_tokens: float) -> None:
+        self._naming_only = naming_only
         self._largest_tokens = largest_tokens
-        self.left: dict[str, int] = {}
-        """Content that has left, and the call before which it did."""
+        self.removed: dict[str, int] = {}
+        """Removed content, and the number of the call before which it was removed."""
         self.by_match: dict[str, int] = {}
         self.tokens = 0
 
-    def judge(
+    def count(
         self,
         needs: Sequence[Need],
         blocks: Sequence[Block],
@@ -99,42 +98,52 @@ class _Regrets:
         names_of: Callable[[Block], frozenset[str]],
         tokens_of: Callable[[str], int],
     ) -> None:
-        """Count what call *number* needs of what has left and *blocks* do not say."""
-        shown: frozenset[str] | None = None
+        """Count removed content that call *number* needs and *blocks* do not contain."""
+        visible: frozenset[str] | None = None
         for need in needs:
-            left = self.left.get(need.content)
-            if left is None or number - left > REGRET_TURNS or tokens_of(need.content) > self._largest_tokens:
+            removed_at = self.removed.get(need.content)
+            if removed_at is None or number - removed_at > REGRET_TURNS:
+                continue
+            if tokens_of(need.content) > self._largest_tokens:
                 continue
             if need.match == "identifier":
-                if shown is None:
-                    saying = (b for b in blocks if b.text and b.content_type not in self._unsaying)
-                    shown = frozenset().union(*map(names_of, saying))
-                if all(name in shown for name in need.names):
+                if visible is None:
+                    texts = (b for b in blocks if b.text and b.content_type not in self._naming_only)
+                    visible = frozenset().union(*map(names_of, texts))
+                if all(name in visible for name in need.names):
                     continue
-            del self.left[need.content]
+            del self.removed[need.content]
             self.by_match[need.match] = self.by_match.get(need.match, 0) + 1
             self.tokens += tokens_of(need.content)
 
 
+@dataclass(frozen=True, slots=True)
+class WindowSizes:
+    """Sizes of the window that a replay is measured against, in tokens."""
+
+    limit: int
+    fitting: int
+    """The most a call may send; more is an overflow."""
+    largest: int
+    """The largest content that a policy could keep; the need of larger content is no one's fault."""
+
+
 class Meter:
-    """Adds up one replay; told of each call in order."""
+    """Measures one replay; `sent` is called for each call in order."""
 
     def __init__(
         self,
         history: RecordedHistory,
         needs: Sequence[CallNeeds],
-        limit_tokens: int,
-        fitting_tokens: int,
+        sizes: WindowSizes,
         *,
-        largest_tokens: int,
         digest: Digester,
         price: Price | None = None,
         probe: bool = True,
     ) -> None:
         self._history = history
         self._needs = needs
-        self._limit_tokens = limit_tokens
-        self._fitting_tokens = fitting_tokens
+        self._sizes = sizes
         self._digest = digest
         self._price = price
         self._probe = probe
@@ -142,9 +151,9 @@ class Meter:
         self._originals: dict[str, Block] = {}
         self._visible: dict[str, None] = {}
         self._sent: list[str] = []
-        self._regrets = _Regrets(UNSAYING, largest_tokens)
-        self._stricter = _Regrets(SUMMARIZED, largest_tokens)
-        self._oversized = _Regrets(UNSAYING, math.inf)
+        self._regrets = _Regrets(NAMING_ONLY, sizes.largest)
+        self._stricter = _Regrets(SUMMARIZED, sizes.largest)
+        self._oversized = _Regrets(NAMING_ONLY, math.inf)
         self._readings = (self._regrets, self._stricter, self._oversized)
         self._unprobed: list[Block] = []
         self._unprobed_tokens = 0
@@ -158,26 +167,26 @@ class Meter:
 
     @property
     def next_call(self) -> RecordedCall | None:
-        """The recorded call that comes next; None after the last."""
+        """The recorded call that is measured next; None after the last."""
         number = len(self.timeline)
         return self._history.calls[number] if number < len(self._history.calls) else None
 
     def sent(self, blocks: Sequence[Block]) -> None:
-        """The next call sends *blocks*; then the recorded reply comes in."""
+        """Measure the next call, which sends *blocks* and is followed by its recorded reply."""
         number = len(self.timeline)
         call, needs = self._history.calls[number], self._needs[number]
-        keys = [identity(block) for block in blocks]
-        self._count(blocks, keys)
-        self._judge(needs.returned, blocks, number)
-        self._depart(call, keys, number)
+        keys = [content_key(block) for block in blocks]
+        self._count_tokens(blocks, keys)
+        self._count_regrets(needs.returned, blocks, number)
+        self._remove(call, keys, number)
         self._last = blocks
-        if self._unprobed_tokens >= PROBED_RATIO * self._limit_tokens:
-            self._probe_departed()
-        self._judge(needs.used, blocks, number)
+        if self._unprobed_tokens >= PROBED_RATIO * self._sizes.limit:
+            self._probe_removed()
+        self._count_regrets(needs.used, blocks, number)
 
     def measures(self, *, evicted: int, compressions: int, compression_fidelity: float | None) -> Measures:
-        """The sums, with what only the manager knows."""
-        self._probe_departed()
+        """Return the measures, with the counts that only the manager knows."""
+        self._probe_removed()
         weight = sum(tokens for _, tokens in self._scores)
         removed, regretted = self._totals.get("removed", 0), self._regrets.tokens
         everything = self._history.tokens
@@ -202,16 +211,16 @@ class Meter:
             regretted_share=regretted / removed if removed else None,
             regrets_by_match=dict(sorted(self._regrets.by_match.items())),
             peak_tokens=peak,
-            peak_utilization=peak / self._limit_tokens,
+            peak_utilization=peak / self._sizes.limit,
         )
 
-    def _add(self, what: str, number: int) -> None:
-        self._totals[what] = self._totals.get(what, 0) + number
+    def _add(self, name: str, number: int) -> None:
+        self._totals[name] = self._totals.get(name, 0) + number
 
-    def _count(self, blocks: Sequence[Block], keys: list[str]) -> None:
+    def _count_tokens(self, blocks: Sequence[Block], keys: list[str]) -> None:
         total = sum(block.tokens for block in blocks)
         self.timeline.append(total)
-        self._add("overflows", total > self._fitting_tokens)
+        self._add("overflows", total > self._sizes.fitting)
         cached = 0
         for before, now, block in zip(self._sent, keys, blocks, strict=False):
             if before != now:
@@ -225,17 +234,17 @@ class Meter:
             dollars = self._price(Usage(input_tokens=fresh, cache_read_tokens=cached))
             self._dollars = None if dollars is None else self._dollars + dollars
 
-    def _depart(self, call: RecordedCall, keys: Sequence[str], number: int) -> None:
-        """What stood in the call before or came in since, and is not sent in full, has left."""
+    def _remove(self, call: RecordedCall, keys: Sequence[str], number: int) -> None:
+        """Record content of the call before, or added since, that is not sent in full."""
         if call.start == 0 and number:
-            # A new window after a clear: what the user cleared was not removed by anyone else.
+            # A new window after a clear: content that the user cleared was not removed by a policy.
             self._visible, self._originals = {}, {}
             for regrets in self._readings:
-                regrets.left.clear()
+                regrets.removed.clear()
         visible = dict.fromkeys(keys)
         before = dict(self._visible)
         for block in call.arrived:
-            key = identity(block)
+            key = content_key(block)
             self._originals[key] = block
             before[key] = None
         for key in before:
@@ -243,31 +252,31 @@ class Meter:
             if key in visible or original is None or original.content_type in STANDING_TYPES:
                 continue
             for regrets in self._readings:
-                regrets.left[key] = number
+                regrets.removed[key] = number
             self._add("removed", original.tokens)
             self._unprobed.append(original)
             self._unprobed_tokens += original.tokens
         for key in visible:
             for regrets in self._readings:
-                regrets.left.pop(key, None)
+                regrets.removed.pop(key, None)
         self._visible = {key: None for key in visible if key in self._originals}
 
-    def _judge(self, needs: Sequence[Need], blocks: Sequence[Block], number: int) -> None:
+    def _count_regrets(self, needs: Sequence[Need], blocks: Sequence[Block], number: int) -> None:
         for regrets in self._readings:
-            regrets.judge(needs, blocks, number, names_of=self._names_of, tokens_of=self._tokens_of)
+            regrets.count(needs, blocks, number, names_of=self._names_of, tokens_of=self._tokens_of)
 
     def _tokens_of(self, content: str) -> int:
         return self._originals[content].tokens
 
     def _names_of(self, block: Block) -> frozenset[str]:
-        key = identity(block)
+        key = content_key(block)
         known = self._names.get(key)
         if known is None:
             known = self._names[key] = frozenset(identifiers(block.text or ""))
         return known
 
-    def _probe_departed(self) -> None:
-        """How much of what left is still in sight, by the facts it stated."""
+    def _probe_removed(self) -> None:
+        """Score how many of the facts of the removed content are still visible."""
         removed, self._unprobed, self._unprobed_tokens = self._unprobed, [], 0
         if not removed or not self._probe:
             return

@@ -1,6 +1,6 @@
-"""Where replayed sessions come from: files through the readers, or the store where content was captured.
+"""Recordings to replay: from files through the readers, from the store, or several joined end to end.
 
-A source is a small description that a worker process can be sent; the records are loaded where they are used.
+A source is a small description that can be sent to a worker process, which loads the records itself.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
 from windowpane.core.events import BlockAdded, Event, SessionEnded, TurnEnded, WindowRolled
 from windowpane.core.protocols import TokenCounter
-from windowpane.core.vocabulary import DERIVED_TYPES
+from windowpane.core.vocabulary import DERIVED_TYPES, STANDING_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
 from windowpane.models.tokens import counter_for
@@ -39,27 +39,27 @@ class Recording:
     key: str
     records: Sequence[Record]
     model: str
-    """That most of its calls went to; empty when the recording does not say."""
+    """The model of most of its calls; empty if the recording does not name one."""
     has_content: bool = True
-    """Whether its texts are known; without them only what does not read content can be replayed."""
-    stand_ins: dict[str, int] = field(default_factory=dict)
-    """Texts that stand for what was not captured, and the tokens that was."""
+    """Its texts are known; without them only setups that read no content can be replayed."""
+    replacements: dict[str, int] = field(default_factory=dict)
+    """Texts that replace content that was not captured, with the tokens of that content."""
 
     def counter(self) -> TokenCounter:
-        """The counter of its model, with its vocabulary loaded; remembers what it counted."""
-        return _RememberingCounter(counter_for(self.model, wait=True), self.stand_ins)
+        """Return the token counter of its model, with its vocabulary loaded and its counts cached."""
+        return _CachingCounter(counter_for(self.model, wait=True), self.replacements)
 
 
 class RecordingSource(Protocol):
-    """Something that gives a recording; can be sent to another process."""
+    """A description of a recording that can be sent to another process."""
 
     @property
     def name(self) -> str:
-        """The session's name in tables; tells it from all others of a replay."""
+        """The session's name in tables, unique within a replay."""
         ...
 
     def load(self) -> Recording:
-        """Read it. Raises `SourceError` or `StoreError`."""
+        """Return the recording. Raises `SourceError` or `StoreError`."""
         ...
 
 
@@ -72,7 +72,7 @@ class FileSource:
     name: str
 
     def load(self) -> Recording:
-        """Read the file and keep this session's records."""
+        """Return this session's records of the file."""
         reader = reader_for(self.path, all_readers())
         records = list(of_session(reader.read(self.path, stats=FileStats(), problems=[]), self.key))
         return Recording(self.name, self.key, records, model_of(records))
@@ -80,7 +80,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class StoreSource:
-    """A session of the event store, replayed from what it recorded at first hand."""
+    """A session of the event store, replayed from the content it added itself."""
 
     path: Path
     session_id: str
@@ -91,13 +91,28 @@ class StoreSource:
         return self.session_id
 
     def load(self) -> Recording:
-        """Read its events, with the captured texts; those that were not kept are stood in for by their size."""
+        """Return its content with the captured texts; other texts are replaced by ones of the same size."""
         with closing(SqliteReader(self.path)) as store:
             return _from_store(store, self.session_id)
 
 
+@dataclass(frozen=True, slots=True)
+class JoinedSource:
+    """Several sessions as one, in order: a long conversation where no single recording is long enough."""
+
+    name: str
+    parts: tuple[RecordingSource, ...]
+
+    def load(self) -> Recording:
+        """Return the sessions' records with the first one's system prompt and tools, and distinct call ids."""
+        records: list[Record] = []
+        for number, part in enumerate(self.parts):
+            records += _continued(part.load(), number, self.name)
+        return Recording(self.name, self.name, records, model_of(records))
+
+
 def find_recordings(paths: Iterable[Path]) -> Iterator[FileSource]:
-    """Every session of the files and of those below the folders. Raises `SourceError` for a file named itself."""
+    """Yield every session of the files and folders. Raises `SourceError` for an unreadable file named itself."""
     paths = list(paths)
     named = {path for path in paths if not path.is_dir()}
     for path in files_of(paths):
@@ -113,17 +128,17 @@ def find_recordings(paths: Iterable[Path]) -> Iterator[FileSource]:
 
 
 def of_session(records: Iterable[Record], key: str) -> Iterator[Record]:
-    """The records of one session of several."""
-    on = False
+    """Yield the records of one session of several."""
+    inside = False
     for record in records:
         if isinstance(record, SessionOpened):
-            on = record.session_key == key
-        if on:
+            inside = record.session_key == key
+        if inside:
             yield record
 
 
 def model_of(records: Iterable[Record]) -> str:
-    """The model most of the calls went to, else the one the session opens with."""
+    """Return the model of most calls, else the one the session opens with."""
     called: Counter[str] = Counter()
     opened = ""
     for record in records:
@@ -134,37 +149,53 @@ def model_of(records: Iterable[Record]) -> str:
     return called.most_common(1)[0][0] if called else opened
 
 
+def _continued(recording: Recording, number: int, key: str) -> Iterator[Record]:
+    for record in recording.records:
+        if isinstance(record, SessionOpened):
+            if number == 0:
+                yield SessionOpened(key, record.agent, record.model)
+        elif isinstance(record, ContentAdded):
+            if number and record.content_type in STANDING_TYPES:
+                continue
+            call_id = record.tool_call_id
+            yield replace(record, tool_call_id=None if call_id is None else f"{number}-{call_id}", at=None)
+        elif isinstance(record, ModelCalled):
+            yield replace(record, at=None)
+
+
 def _from_store(store: EventReader, session_id: str) -> Recording:
     row = store.session(session_id)
     if row is None:
         raise SourceError(session_id, "no such session in the store")
     records: list[Record] = [SessionOpened(session_id, row.agent, row.model)]
-    stand_ins: dict[str, int] = {}
+    replacements: dict[str, int] = {}
     for event in _events(store, session_id):
         data = event.data
         if isinstance(data, BlockAdded):
             if _is_first_hand(data.block):
-                records.append(_content(store, data.block, event.at, stand_ins))
+                records.append(_content(store, data.block, event.at, replacements))
         elif isinstance(data, TurnEnded):
             records.append(ModelCalled(data.usage, event.context.model, at=event.at))
         elif isinstance(data, WindowRolled) and data.reason == "clear":
             records.append(Cleared(event.at))
         elif isinstance(data, SessionEnded):
             records.append(SessionClosed(data.reason, event.at))
-    return Recording(session_id, session_id, records, row.model, has_content=not stand_ins, stand_ins=stand_ins)
+    return Recording(
+        session_id, session_id, records, row.model, has_content=not replacements, replacements=replacements
+    )
 
 
 def _is_first_hand(block: Block) -> bool:
-    """Not what stands for other content, nor what was carried into another window."""
+    """The block neither replaces other content nor was carried into another window."""
     return block.content_type not in DERIVED_TYPES and block.content_type != "unattributed" and not block.replaces
 
 
-def _content(store: EventReader, block: Block, at: float | None, stand_ins: dict[str, int]) -> ContentAdded:
+def _content(store: EventReader, block: Block, at: float | None, replacements: dict[str, int]) -> ContentAdded:
     text = store.content(block.digest) if block.digest else None
     media = int(block.content_type == "media")
     if text is None and not media:
-        text = NOT_CAPTURED.format(number=len(stand_ins) + 1)
-        stand_ins[text] = block.tokens
+        text = NOT_CAPTURED.format(number=len(replacements) + 1)
+        replacements[text] = block.tokens
     return ContentAdded(
         block.content_type, text, block.tool_call_id, block.tool_name, media=media, tokens=block.tokens, at=at
     )
@@ -177,20 +208,20 @@ def _events(store: EventReader, session_id: str) -> Iterator[Event]:
         yield from (stored.event for stored in batch)
 
 
-class _RememberingCounter:
-    """Counts each text once; one that stands for content that was not captured counts as that content did."""
+class _CachingCounter:
+    """Counts each text once; a replacement counts as the content that it replaces."""
 
-    def __init__(self, counter: TokenCounter, stand_ins: Mapping[str, int]) -> None:
+    def __init__(self, counter: TokenCounter, replacements: Mapping[str, int]) -> None:
         self._counter = counter
-        self._known = dict(stand_ins)
-        self._most = len(stand_ins) + REMEMBERED_COUNTS
+        self._counts = dict(replacements)
+        self._most = len(replacements) + REMEMBERED_COUNTS
         self.source = counter.source
 
     def count(self, text: str) -> int:
-        """Tokens of *text*, or of what it stands for."""
-        known = self._known.get(text)
+        """Return the tokens of *text*, or of the content that it replaces."""
+        known = self._counts.get(text)
         if known is None:
             known = self._counter.count(text)
-            if len(self._known) < self._most:
-                self._known[text] = known
+            if len(self._counts) < self._most:
+                self._counts[text] = known
         return known

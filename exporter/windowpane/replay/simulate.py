@@ -1,4 +1,4 @@
-"""One recorded session under one setup."""
+"""Simulation of one recorded session under one setup: a managed window, or a baseline without a manager."""
 
 from __future__ import annotations
 
@@ -14,45 +14,43 @@ from windowpane.core.vocabulary import STANDING_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.models.catalog import packaged_catalog
-from windowpane.replay.baselines import keep_last, truncate
-from windowpane.replay.history import RecordedHistory, history_of
-from windowpane.replay.managed import CallWatcher, RerunOptions, managed_events
-from windowpane.replay.meter import Measures, Meter, Price
-from windowpane.replay.needs import CallNeeds, needs_of
+from windowpane.replay.history import CallNeeds, RecordedHistory, find_needs, history_of
+from windowpane.replay.meter import Measures, Meter, Price, WindowSizes
 from windowpane.replay.recordings import Recording
+from windowpane.replay.rerun import CallWatcher, RerunOptions, managed_events
 from windowpane.replay.setups import ReplaySetup
 
 DIGEST: Final[Digester] = keyed_digester(b"replay")
-"""Never stored, so it needs no secret; the same in every process."""
+"""Digests of replays are never stored, so the key is not secret; it is the same in every process."""
 ANTHROPIC: Final = "anthropic"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRun:
-    """What came of one session under one setup."""
+    """The result of one session under one setup."""
 
     session: str
     setup: ReplaySetup
     measures: Measures
     timeline: tuple[int, ...]
-    """Tokens that each call sent."""
+    """Tokens of each call."""
     note: str = ""
-    """What limits the result."""
+    """Limits of the result, such as missing content."""
 
 
 class PreparedRecording:
-    """A recording with what all its replays share: the whole conversation and the agent's needs."""
+    """A recording with the parts that its replays share: the whole conversation and the agent's needs."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.counter = recording.counter()
         self.history: RecordedHistory = history_of(recording, self.counter, DIGEST)
-        self.needs: list[CallNeeds] = needs_of(self.history)
+        self.needs: list[CallNeeds] = find_needs(self.history)
         self.price = _price_of(recording.model)
 
     @property
     def standing_tokens(self) -> int:
-        """The most that system prompt and tool definitions take of a call; no policy can reduce it."""
+        """The most tokens of system prompt and tool definitions in a call; no policy can reduce them."""
         return max(
             (
                 sum(block.tokens for block in span.blocks if block.content_type in STANDING_TYPES)
@@ -62,24 +60,21 @@ class PreparedRecording:
         )
 
     def meter(self, setup: ReplaySetup) -> Meter:
-        """A meter for one replay."""
-        has_content = self.recording.has_content
+        """Return a meter for one replay."""
         return Meter(
             self.history,
             self.needs,
-            setup.limit_tokens,
-            setup.fitting_tokens,
-            largest_tokens=setup.limits.overflow_tokens,
+            WindowSizes(setup.limit_tokens, setup.fitting_tokens, setup.limits.overflow_tokens),
             digest=DIGEST,
             price=self.price,
-            probe=has_content,
+            probe=self.recording.has_content,
         )
 
 
 def simulate(prepared: PreparedRecording, setup: ReplaySetup, *, watch: CallWatcher | None = None) -> ReplayRun:
     """Replay the session; the same recording under the same setup always gives the same run.
 
-    *watch* is told of every call of a managed window, after it was measured.
+    *watch* receives the managed window at every call, after it was measured.
     """
     meter = prepared.meter(setup)
     managed = setup.kind == "managed"
@@ -91,90 +86,125 @@ def _managed(
     prepared: PreparedRecording, setup: ReplaySetup, meter: Meter, watch: CallWatcher | None
 ) -> Measures:
     recording = prepared.recording
-
     management = setup.management()
     recount = _Recount(prepared, management.counter)
 
-    def sent(manager: BlockingWindow) -> None:
+    def measure_call(manager: BlockingWindow) -> None:
         meter.sent(recount.blocks(manager))
         if watch is not None:
             watch(manager)
 
-    # Without texts nothing can be seen to refer to anything: the term is left out of every score.
-    control = replace(management.settings, references=recording.has_content)
-    rerun = RerunOptions(
+    # Without texts no reference can be found: the term is omitted from every score.
+    settings = replace(management.settings, references=recording.has_content)
+    options = RerunOptions(
         recording.key,
         setup.limit_tokens,
         management.counter or prepared.counter,
         DIGEST,
-        policy=control.policy,
+        policy=settings.policy,
         source="replay",
-        archive=_Forgetting(),
-        settings=control,
+        archive=_DiscardingArchive(),
+        settings=settings,
         tracking=management.tracking,
         thresholds=setup.thresholds,
-        watch=sent,
+        watch=measure_call,
     )
-    tally = _Tally()
-    for event in managed_events(recording.records, key=recording.key, rerun=rerun):
-        tally.take(event)
-    scores = tally.scores
+    counts = _EventCounts()
+    for event in managed_events(recording.records, key=recording.key, options=options):
+        counts.add(event)
+    scores = counts.scores
     return meter.measures(
-        evicted=tally.evicted,
-        compressions=tally.compressions,
+        evicted=counts.evicted,
+        compressions=counts.compressions,
         compression_fidelity=sum(scores) / len(scores) if scores else None,
     )
 
 
 def _baseline(setup: ReplaySetup, meter: Meter) -> Measures:
-    fits = int(setup.limits.overflow_tokens * setup.truncate_ratio)
+    max_tokens = int(setup.limits.overflow_tokens * setup.truncate_ratio)
     evicted = 0
-    shown: set[str] = set()
+    sent_before: set[str] = set()
     while (call := meter.next_call) is not None:
         history = call.history
         kept: Sequence[Block] = (
-            truncate(history, fits) if setup.kind == "truncate" else keep_last(history, setup.keep_groups)
+            truncate(history, max_tokens) if setup.kind == "truncate" else keep_last(history, setup.keep_groups)
         )
         ids = {block.id for block in kept}
-        came = {block.id for block in call.arrived}
-        evicted += len((came | (shown if call.start else set())) - ids)
-        shown = ids
+        arrived = {block.id for block in call.arrived}
+        evicted += len((arrived | (sent_before if call.start else set())) - ids)
+        sent_before = ids
         meter.sent(kept)
     return meter.measures(evicted=evicted, compressions=0, compression_fidelity=None)
 
 
+# -- baselines ------------------------------------------------------------------------------------------------
+# An agent without a manager and a full window. Both keep system prompt, tool definitions and whole groups, so the
+# calls they send are always valid, and add neither placeholders nor summaries.
+
+
+def truncate(blocks: Sequence[Block], max_tokens: int) -> list[Block]:
+    """Drop the oldest groups until the rest fits; the newest group is kept, whatever its size."""
+    sizes = _group_sizes(blocks)
+    total = sum(block.tokens for block in blocks)
+    dropped: set[str] = set()
+    for group in list(sizes)[:-1]:
+        if total <= max_tokens:
+            break
+        dropped.add(group)
+        total -= sizes[group]
+    return [block for block in blocks if block.content_type in STANDING_TYPES or block.group not in dropped]
+
+
+def keep_last(blocks: Sequence[Block], groups: int) -> list[Block]:
+    """Keep the last *groups* groups, whatever their size."""
+    kept = set(list(_group_sizes(blocks))[-groups:])
+    return [block for block in blocks if block.content_type in STANDING_TYPES or block.group in kept]
+
+
+def _group_sizes(blocks: Sequence[Block]) -> dict[str, int]:
+    """Return the tokens of each removable group, in the order of their first blocks."""
+    sizes: dict[str, int] = {}
+    for block in blocks:
+        if block.content_type not in STANDING_TYPES:
+            sizes[block.group] = sizes.get(block.group, 0) + block.tokens
+    return sizes
+
+
+# -- managed windows ------------------------------------------------------------------------------------------
+
+
 class _Recount:
-    """A window's blocks by the model's tokenizer, also where a preset counts in its own way."""
+    """Counts a window's blocks by the model's tokenizer, also if a preset has its own counter."""
 
     def __init__(self, prepared: PreparedRecording, own: TokenCounter | None) -> None:
         self._counter = prepared.counter
         self._needed = own is not None
-        self._counted: dict[str, Block] = {}
+        self._recounted: dict[str, Block] = {}
 
     def blocks(self, manager: BlockingWindow) -> Sequence[Block]:
-        """What the next call sends."""
+        """Return the blocks of the next call."""
         blocks = manager.blocks()
         return [self._block(block) for block in blocks] if self._needed else blocks
 
     def _block(self, block: Block) -> Block:
-        known = self._counted.get(block.id)
+        known = self._recounted.get(block.id)
         if known is None:
             tokens = block.tokens if block.text is None else self._counter.count(block.text)
             if block.content_type == "tool_call":
                 tokens += self._counter.count(block.tool_name or "")
-            known = self._counted[block.id] = replace(block, tokens=tokens)
+            known = self._recounted[block.id] = replace(block, tokens=tokens)
         return known
 
 
-class _Tally:
-    """What the manager's events say that its windows do not."""
+class _EventCounts:
+    """Counts and scores from the manager's events that its windows do not show."""
 
     def __init__(self) -> None:
         self.evicted = 0
         self.compressions = 0
         self.scores: list[float] = []
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         data = event.data
         if isinstance(data, BlocksEvicted):
             self.evicted += len(data.blocks)
@@ -184,21 +214,21 @@ class _Tally:
             self.scores.append(data.score)
 
 
-class _Forgetting:
-    """An archive for simulated windows: placeholders promise their originals as in a live one."""
+class _DiscardingArchive:
+    """An archive that keeps nothing: placeholders offer their originals as in a live window."""
 
     def put(self, session_id: str, handle: str, text: str) -> None:
-        """Keep nothing."""
+        """Discard the text."""
         del session_id, handle, text
 
     def get(self, session_id: str, handle: str) -> str | None:
-        """Nothing is kept."""
+        """Return None."""
         del session_id, handle
         return None
 
 
 def _price_of(model: str) -> Price | None:
-    """Dollars of a call; what is not read from the cache is written to it where the provider charges for that."""
+    """Return a model's price function; uncached tokens are cache writes if the provider charges for them."""
     info = packaged_catalog().lookup(model)
     if info is None or packaged_catalog().cost_dollars(model, Usage(input_tokens=1), None) is None:
         return None

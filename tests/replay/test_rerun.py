@@ -18,7 +18,7 @@ from windowpane.core.events import (
     TurnEnded,
 )
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.replay.managed import RerunOptions, managed_events
+from windowpane.replay.rerun import RerunOptions, managed_events
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback import session_keys
 from windowpane.sources.reader import FileStats
@@ -42,7 +42,7 @@ def rerun(limit: int, *, policy: str = "hybrid") -> RerunOptions:
 
 
 def played(records: Iterable[Record], *, limit: int, key: str = "k", policy: str = "hybrid") -> list[Event]:
-    return list(managed_events(records, key=key, rerun=rerun(limit, policy=policy)))
+    return list(managed_events(records, key=key, options=rerun(limit, policy=policy)))
 
 
 def loop(turns: int) -> list[Record]:

@@ -1,9 +1,9 @@
 """Managed reruns: a recorded session played through a manager in a window of another size.
 
-What people and tools said, and what the model replied, is taken from the recording; how large the window is and
-what happens in it is simulated. So token counts are estimates, the recorded usage is not used, and what the
-recording's provider counted beyond the visible content is left out. The model's replies do not change with what
-it would have seen: a rerun shows what a policy does to a window, not what an agent does under it.
+The messages of people, tools and the model are taken from the recording; the size of the window and everything
+that happens in it are simulated. So token counts are estimates, the recorded usage is not used, and tokens that
+the recording's provider counted beyond the visible content are omitted. The model's replies do not change with
+the simulated window: a rerun shows what a policy does to a window, not what an agent does under it.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from windowpane.sources.records import (
 )
 
 CallWatcher = Callable[[BlockingWindow], object]
-"""Told of every call when the manager has made room for it, before its reply comes in."""
+"""Receives the window at every call, after the manager has made room for it and before the reply is added."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerunOptions:
-    """How a recorded session is managed again."""
+    """Options of a managed rerun."""
 
     session_id: str
     limit_tokens: int
     counter: TokenCounter
-    """Of the recording's model, with its vocabulary loaded, so that a rerun always gives the same events."""
+    """Counter of the recording's model, with its vocabulary loaded, so a rerun always gives the same events."""
     digest: Digester
     agent: str | None = None
-    """Name instead of the recording's."""
+    """Agent name; None for the recording's."""
     policy: Policy | None = field(default=POLICIES["hybrid"])
     source: str = "demo"
     archive: Archive | None = None
-    """Without one, placeholders promise no original."""
+    """Without an archive, placeholders offer no original."""
     settings: EngineSettings = field(default_factory=EngineSettings)
-    """Of the manager; its policy gives way to *policy*."""
+    """Settings of the manager; *policy* replaces the policy in them."""
     tracking: TrackerSettings | None = None
     thresholds: Thresholds | None = None
-    """Where zones begin; None lets the window's size decide."""
+    """Zone thresholds; None for those that follow from the window's size."""
     watch: CallWatcher | None = None
 
     @property
@@ -68,21 +68,21 @@ class RerunOptions:
         return limits if self.thresholds is None else replace(limits, thresholds=self.thresholds)
 
 
-def managed_events(records: Iterable[Record], *, key: str, rerun: RerunOptions) -> Iterator[Event]:
-    """The events of the session *key* of a recording, managed as *rerun* says, a record at a time.
+def managed_events(records: Iterable[Record], *, key: str, options: RerunOptions) -> Iterator[Event]:
+    """Yield the events of the session *key* of a recording, managed again, record by record.
 
-    The agent's own evictions and compactions are left out. A call that could not have been made because what must
-    stay does not fit is reported by the manager's `overflow.detected` and played all the same.
+    The agent's own evictions and compactions are omitted. A call that could not have been made because pinned
+    content does not fit is reported by the manager's `overflow.detected` and played all the same.
     """
     emitted: list[Event] = []
     player: _Player | None = None
-    on = False
+    inside = False
     for record in records:
         if isinstance(record, SessionOpened):
-            on = record.session_key == key
-            if on and player is None:
-                player = _Player(record, rerun, emitted)
-        if player is None or not on:
+            inside = record.session_key == key
+            if inside and player is None:
+                player = _Player(record, options, emitted)
+        if player is None or not inside:
             continue
         player.play(record)
         if emitted:
@@ -94,9 +94,9 @@ def managed_events(records: Iterable[Record], *, key: str, rerun: RerunOptions) 
 
 
 class _Player:
-    """Turns records into calls of the manager's hooks."""
+    """Plays records as calls of the manager's hooks."""
 
-    def __init__(self, opened: SessionOpened, rerun: RerunOptions, emitted: list[Event]) -> None:
+    def __init__(self, opened: SessionOpened, options: RerunOptions, emitted: list[Event]) -> None:
         self._now = opened.at
         self._parts: list[ReplyPart] = []
         self._replying = False
@@ -106,32 +106,32 @@ class _Player:
         self.manager = BlockingWindow(
             ManagedSession(
                 SessionInfo(
-                    rerun.session_id,
-                    rerun.agent or opened.agent,
+                    options.session_id,
+                    options.agent or opened.agent,
                     opened.model,
-                    rerun.source,
-                    f"{rerun.source}:{rerun.session_id}",
+                    options.source,
+                    f"{options.source}:{options.session_id}",
                 ),
                 dependencies=Dependencies(
-                    counter=rerun.counter,
-                    digest=rerun.digest,
+                    counter=options.counter,
+                    digest=options.digest,
                     emit=emitted.extend,
                     clock=None if opened.at is None else self._clock,
-                    timer=_still,
-                    archive=rerun.archive,
-                    checkpoints=_Unwritten(),
+                    timer=_no_time,
+                    archive=options.archive,
+                    checkpoints=_DiscardedCheckpoints(),
                 ),
                 task=Task(),
-                limits=rerun.limits,
-                # What is done after a turn is done at once: the same events on every run.
-                settings=replace(rerun.settings, policy=rerun.policy, background=False),
-                tracking=rerun.tracking,
+                limits=options.limits,
+                # Work after a turn runs at once, so every run gives the same events.
+                settings=replace(options.settings, policy=options.policy, background=False),
+                tracking=options.tracking,
             )
         )
-        self._watch = rerun.watch
+        self._watch = options.watch
 
     def play(self, record: Record) -> None:
-        """What one record says happened."""
+        """Play one record."""
         at = None if isinstance(record, Broken) else record.at
         if at is not None:
             self._now = at
@@ -140,25 +140,25 @@ class _Player:
         elif isinstance(record, ModelCalled):
             self._called(record)
         elif isinstance(record, Cleared):
-            self._settle()
+            self._finish_reply()
             self.manager.clear()
         elif isinstance(record, SessionClosed):
             self.finish(record.reason)
 
     def finish(self, reason: str) -> None:
-        """No more records."""
+        """End the session, once."""
         if not self._ended:
             self._ended = True
-            self._settle()
+            self._finish_reply()
             self.manager.close(reason)
 
     def _content(self, record: ContentAdded) -> None:
         text = record.text or ""
         if record.content_type in REPLY_TYPES:
-            self._begin_reply()
+            self._start_reply()
             self._reply(record, text)
             return
-        self._settle()
+        self._finish_reply()
         if record.content_type == "tool_result":
             call_id = record.tool_call_id or (self._waiting.pop(0) if self._waiting else None)
             self.manager.on_tool_result(record.tool_name or "", text, call_id)
@@ -189,25 +189,25 @@ class _Player:
             self._parts.append(ReplyPart("thinking" if thinking else "assistant_response", text))
 
     def _called(self, record: ModelCalled) -> None:
-        self._begin_reply()
+        self._start_reply()
         reply = Reply(tuple(self._parts), stop_reason=record.stop_reason, latency_seconds=record.latency_seconds)
         self._parts, self._replying = [], False
         self.manager.on_turn_end(reply)
 
-    def _begin_reply(self) -> None:
-        """A call was made here: the manager acts before it."""
+    def _start_reply(self) -> None:
+        """Let the manager act before the call that this reply belongs to."""
         if self._replying:
             return
         self._replying = True
         self._waiting.clear()
-        # The recording goes on whatever the manager says; the event tells that the call did not fit.
+        # The recording continues in any case; `overflow.detected` reports that the call did not fit.
         with suppress(IrreducibleContextError):
             self.manager.on_turn_start()
         if self._watch is not None:
             self._watch(self.manager)
 
-    def _settle(self) -> None:
-        """A reply without the record of its call ends here."""
+    def _finish_reply(self) -> None:
+        """End a reply whose call was not recorded."""
         if self._replying:
             self._called(ModelCalled(None))
 
@@ -215,23 +215,23 @@ class _Player:
         return self._now or 0.0
 
 
-def _still() -> float:
-    """A rerun takes no time: durations would be this machine's, and differ from run to run."""
+def _no_time() -> float:
+    """A rerun takes no time: measured durations would differ from run to run."""
     return 0.0
 
 
-class _Unwritten:
-    """Checkpoints of a rerun are made, so that their events are there, and not kept."""
+class _DiscardedCheckpoints:
+    """A checkpoint store that keeps nothing: a rerun makes checkpoints only for their events."""
 
     def save(self, document: dict[str, object], markdown: str) -> None:
-        """Keep nothing."""
+        """Discard the checkpoint."""
         del document, markdown
 
     def load(self, task_id: str) -> Found:
-        """There is nothing to resume from."""
+        """Return no checkpoint."""
         del task_id
         return Found(None)
 
     def archive(self, task_id: str) -> None:
-        """There is nothing to put aside."""
+        """Do nothing."""
         del task_id
