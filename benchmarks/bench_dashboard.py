@@ -179,7 +179,7 @@ def slide(context: BrowserContext, floor_url: str, url: str, middle: int) -> Non
 def id_of(page: Page) -> str:
     """What the picture's own element is called: marked when first seen, gone when it is drawn again."""
     mark = "plot => plot.dataset.seen ||= String(Math.random())"
-    return str(page.locator(".st-key-picture .main-svg").first.evaluate(mark))
+    return str(page.locator(".st-key-window_chart .main-svg").first.evaluate(mark))
 
 
 def search(context: BrowserContext, url: str) -> None:

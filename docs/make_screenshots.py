@@ -122,7 +122,7 @@ def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
     tables = shot.path.startswith(("audit", "?")) or not shot.path
     drawn = "[data-testid=stDataFrame] canvas" if tables else ".js-plotly-plot .main-svg"
     page.locator(drawn).first.wait_for(timeout=60_000)
-    page.locator(".st-key-below_place").wait_for(state="detached", timeout=60_000)  # drawn after the chart
+    page.locator(".st-key-below_anchor").wait_for(state="detached", timeout=60_000)  # drawn after the chart
     if shot.scroll:
         page.evaluate(f"document.querySelector('[data-testid=stMain]').scrollTo(0, {shot.scroll})")
     page.wait_for_timeout(2_000)  # fonts, tables and the last chart settle without a visible mark

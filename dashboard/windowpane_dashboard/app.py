@@ -1,4 +1,4 @@
-"""Navigation, and nothing else: `windowpane dashboard` runs this file."""
+"""The navigation of the dashboard; `windowpane dashboard` runs this file."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_what_never_resolved_ends_with_its_session(alert_store: SqliteStore) -> 
     outcome = outcome_of(row, listed.sessions[row.session_id], later)
 
     assert not outcome.now
-    assert outcome.words == "until the recording stops"
+    assert outcome.text == "until the recording stops"
     assert alerts_headline(listed, later).startswith("Nothing fires now; ")
 
 
@@ -215,7 +215,7 @@ def test_the_page_explains_the_worst_firing(
     assert "firing now" in app.subheader[0].value
     words = said(app)
     assert "critical: Window in red" in words.replace("\\", "")
-    assert "did not arrive at json after 4 attempts" in words.replace("\\", "")
+    assert "not delivered to json after 4 attempts" in words.replace("\\", "")
     assert "What it means." in words
 
 

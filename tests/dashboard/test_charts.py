@@ -20,7 +20,7 @@ from windowpane.text.labels import COMPONENT_WORDS
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart
 from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
 from windowpane_dashboard.charts.facts import facts_bar
-from windowpane_dashboard.charts.layout import CONFIG, plain
+from windowpane_dashboard.charts.layout import CONFIG, escape_label
 from windowpane_dashboard.charts.window_chart import STACKING, natural_scale, window_chart
 from windowpane_dashboard.queries.compressions import facts_frame, read_compressions, sides
 from windowpane_dashboard.queries.filters import FleetFilters
@@ -220,7 +220,7 @@ def test_a_crowded_strip_joins_small_neighbours() -> None:
     blocks = pd.DataFrame(
         {
             "what": ["tool result"] * number, "tokens": np.tile([1, 3, 200, 4], number // 4), "from turn": 1,
-            "age": 1, "last used": "–", "pinned": False, "preview": "", "stands for": "", "block": "b",
+            "age": 1, "last used": "–", "pinned": False, "preview": "", "replaces": "", "block": "b",
             "component": np.repeat(["tool_results", "message_history"], number // 2), "count": "exact",
             "score": pd.NA,
         }
@@ -256,7 +256,7 @@ def test_facts_are_named_with_their_numbers() -> None:
 
 def test_agent_text_in_a_hover_box_is_not_markup() -> None:
     """Plotly's pseudo-HTML is escaped and nothing is sent to a cloud."""
-    assert plain("<a href='javascript:x'>x</a> & <b>") == (
+    assert escape_label("<a href='javascript:x'>x</a> & <b>") == (
         "&lt;a href=&#x27;javascript:x&#x27;&gt;x&lt;/a&gt; &amp; &lt;b&gt;"
     )
     assert CONFIG["showSendToCloud"] is False
@@ -277,10 +277,10 @@ def test_what_left_names_what_stands_for_it(small_store: SqliteStore) -> None:
     """A placeholder or a summary is named with its tokens, whether it is still in the window or has left too."""
     window = window_at(small_store, "refactor-api", 21)
 
-    left = removed_blocks(small_store, "refactor-api", 21, window).set_index("left")
+    left = removed_blocks(small_store, "refactor-api", 21, window).set_index("removed")
 
-    assert set(left.loc[17, "in its place"]) == {"placeholder, 20 tokens"}
-    assert set(left.loc[14, "in its place"]) == {"summary, 640 tokens"}
+    assert set(left.loc[17, "replaced by"]) == {"placeholder, 20 tokens"}
+    assert set(left.loc[14, "replaced by"]) == {"summary, 640 tokens"}
 
 
 def test_a_use_that_is_still_to_come_is_not_told_as_past(small_store: SqliteStore) -> None:

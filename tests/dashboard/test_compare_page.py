@@ -42,7 +42,7 @@ def test_a_session_differs_in_nothing_from_itself(small_store: SqliteStore) -> N
     frame = differences(both, both)
 
     assert set(frame["B against A"]) <= {"same", "–"}
-    assert compare_headline(frame, ["x", "y"]).endswith("alike.")
+    assert compare_headline(frame, ["x", "y"]).startswith("The two sessions are alike")
 
 
 def test_the_answer_counts_who_is_better(small_store: SqliteStore) -> None:
@@ -56,10 +56,10 @@ def test_the_answer_counts_who_is_better(small_store: SqliteStore) -> None:
 def test_both_pictures_have_the_same_axes(small_store: SqliteStore) -> None:
     """The frame holds the longer and the fuller of the two."""
     both = [read_timeline(small_store, name) for name in ("refactor-api", "unknown-limit")]
-    frame = SharedAxes.around(*(one.turns for one in both))
+    axes = SharedAxes.around(*(one.turns for one in both))
 
     drawn = [
-        window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, frame=frame).layout for one in both
+        window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, axes=axes).layout for one in both
     ]
 
     assert drawn[0].yaxis.range == drawn[1].yaxis.range

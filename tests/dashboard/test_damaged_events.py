@@ -91,7 +91,7 @@ def test_the_session_page_shows_the_others(
     assert not app.exception
     assert not app.error
     assert f"Turn {turn}: " in said(app)
-    assert "What it kept was not evaluated" in said(app)
+    assert "The fate of its facts was not evaluated" in said(app)
     happened = next(table.value for table in app.dataframe if "event" in table.value).set_index("seq")
     assert happened.loc[was.seq, "what"].startswith(PROBLEM)
     assert len(happened) == of_turn(small_store, turn)

@@ -25,7 +25,7 @@ def test_lines_are_the_same_gone_or_new() -> None:
         ["goal: migrate\nread file_1.py\n"], ["- goal:  migrate", "decided: keep retries"], {}
     )
 
-    assert [line.state for line in found.before.lines] == ["same", "gone"]
+    assert [line.state for line in found.before.lines] == ["same", "removed"]
     assert [line.state for line in found.after.lines] == ["same", "new"]
     assert found.before.changed == found.after.changed == 1
 
@@ -76,5 +76,5 @@ def test_endless_texts_cost_and_show_little() -> None:
     )
     many = text_difference([], [f"line {n}" for n in range(5_000)], {}).after
     assert len(many.lines) == LINES
-    assert many.left_out == 5_000 - LINES
+    assert many.omitted == 5_000 - LINES
     assert time.perf_counter() - begun < 30

@@ -150,7 +150,7 @@ def test_the_session_page_explains_the_session(
         "Utilization", "Zone", "Velocity", "Red in", "Burn", "Regret", "Fidelity", "Cost", "Cache",
     ]  # fmt: skip
     words = said(app)
-    for part in ("Turn 23", "Compressions", "Cost and cache", "What happened", "content capture is off"):
+    for part in ("Turn 23", "Compressions", "Cost and cache", "Events", "content capture is off"):
         assert part in words
 
 

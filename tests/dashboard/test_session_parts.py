@@ -36,7 +36,7 @@ def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None
     frame = regretted_blocks(small_store, "refactor-api", turns)
 
     row = frame.iloc[0]
-    assert (row["what"], row["left"], row["again"]) == ("tool result of read", 17, 20)
+    assert (row["what"], row["removed"], row["again"]) == ("tool result of read", 17, 20)
     assert row["why"] == "evicted: older than 8 turns, never referenced"
     call = turns[turns["turn"] == 20].iloc[0]
     assert row["dollars"] == pytest.approx(1_100 * call["cost_dollars"] / call["input_tokens"])
@@ -113,7 +113,7 @@ def test_parent_and_child_link_to_each_other(
     """The parent's page lists the children; a child's page leads back."""
     parent = open_page("session", session="boss")
     assert not parent.exception
-    assert "2 sub-agents worked in windows of their own" in said(parent)
+    assert "2 sub-agents worked in separate windows" in said(parent)
 
     child = open_page("session", session="helper-1")
     assert not child.exception

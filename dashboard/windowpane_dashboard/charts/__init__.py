@@ -1,1 +1,1 @@
-"""Plotly figures from data frames: pure functions, one chart per module, colors given by a palette."""
+"""Plotly charts from data frames: pure functions, one chart per module, colors given by a palette."""

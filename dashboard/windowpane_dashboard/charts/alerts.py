@@ -1,4 +1,4 @@
-"""Alerts as lanes: one lane a session, a bar from each firing to its end, the worst severity on top."""
+"""Alerts as bars from firing to end: one row per session, the worst severity on top."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ import plotly.graph_objects as go
 
 from windowpane.core.vocabulary import Severity
 from windowpane.text.labels import severity_label
-from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, plain
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
 from windowpane_dashboard.queries.filters import Along
 from windowpane_dashboard.style.theme import Palette
 
-LANE_PIXELS: Final = 40
+ROW_PIXELS: Final = 40
 _HEIGHTS: Final[dict[Severity, float]] = {"critical": 0.26, "warning": 0.0, "info": -0.26}
-"""Where each severity lies within its lane."""
+"""Vertical position of each severity within its row."""
 NAME_LENGTH: Final = 22
 READABLE_SPAN_SECONDS: Final = 3 * 86_400.0
 """Beyond, minutes of firing would be too thin to see on a time axis."""
 
 
 class _Ends(NamedTuple):
-    """Where bars begin and end: turns, or moments."""
+    """Starts and ends of bars: turns, or moments."""
 
     start: np.ndarray
     end: np.ndarray
 
 
-def natural_axis(lanes: pd.DataFrame) -> Along:
-    """Time where every firing has one and all are within some days, else turns."""
-    if lanes.empty or lanes["start"].isna().any():
+def natural_axis(bars: pd.DataFrame) -> Along:
+    """Return time where every firing has one and all are within some days, else turns."""
+    if bars.empty or bars["start"].isna().any():
         return "turn"
-    span = lanes["end"].max() - lanes["start"].min()
+    span = bars["end"].max() - bars["start"].min()
     return "time" if span <= READABLE_SPAN_SECONDS else "turn"
 
 
 def alert_chart(
-    lanes: pd.DataFrame,
+    bars: pd.DataFrame,
     palette: Palette,
     *,
     along: Along,
@@ -47,14 +47,14 @@ def alert_chart(
     zone: tzinfo = UTC,
     reader_zone_label: str = "UTC",
 ) -> go.Figure:
-    """The lanes of `alert_bars`; *chosen* is the place of the firing that is ringed, *zone* that of the times.
+    """Draw the bars of `alert_bars`; *chosen* is the index of the ringed firing, *zone* that of the times.
 
-    The customdata of each mark is its firing's place in the list.
+    The customdata of each mark is its firing's index in the list.
     """
-    sessions = list(dict.fromkeys(lanes["session"]))
+    sessions = list(dict.fromkeys(bars["session"]))
     figure = go.Figure()
     for severity in _HEIGHTS:
-        of_severity = lanes[lanes["severity"] == severity]
+        of_severity = bars[bars["severity"] == severity]
         if along == "time":
             of_severity = of_severity[of_severity["start"].notna()]
         if len(of_severity):
@@ -69,14 +69,14 @@ def alert_chart(
             )
     rows = len(sessions)
     apply_layout(
-        figure, palette, height=LANE_PIXELS * rows + 78, showlegend=True, hovermode="closest",
+        figure, palette, height=ROW_PIXELS * rows + 78, showlegend=True, hovermode="closest",
         margin={"l": 170, "r": 16, "t": 30, "b": 40}, clickmode="event+select",
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "font": {"size": 11}},
     )  # fmt: skip
-    words = "turn of the session" if along == "turn" else f"time ({reader_zone_label})"
+    title = "turn of the session" if along == "turn" else f"time ({reader_zone_label})"
     figure.update_layout(
         xaxis=axis(
-            palette, title=axis_title(words, palette), fixedrange=False,
+            palette, title=axis_title(title, palette), fixedrange=False,
             **({"type": "date"} if along == "time" else {"tickformat": ",d", "rangemode": "tozero"}),
         ),
         yaxis=axis(
@@ -88,7 +88,7 @@ def alert_chart(
 
 
 def _short(name: str) -> str:
-    return plain(name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…", width=80)
+    return escape_label(name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…", width=80)
 
 
 def _add_severity(
@@ -113,17 +113,18 @@ def _add_severity(
         x=between, y=heights, mode="lines", hoverinfo="skip", showlegend=False, legendgroup=severity,
         line={"width": 7, "color": color}, opacity=0.55,
     )  # fmt: skip
-    ringed = [place == chosen for place in of_severity["place"]]
+    ringed = [position == chosen for position in of_severity["index"]]
     figure.add_scatter(
         x=start, y=height, mode="markers", name=severity_label(severity), legendgroup=severity,
-        customdata=of_severity["place"].to_numpy(),
+        customdata=of_severity["index"].to_numpy(),
         marker={
             "size": [15 if ring else 10 for ring in ringed], "color": color,
             "line": {"color": [palette.text if ring else palette.background for ring in ringed],
                      "width": [2.2 if ring else 1 for ring in ringed]},
         },
         selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
-        hovertext=[plain(text) for text in of_severity["text"]], hovertemplate="%{hovertext}<extra></extra>",
+        hovertext=[escape_label(text) for text in of_severity["text"]],
+        hovertemplate="%{hovertext}<extra></extra>",
     )  # fmt: skip
     still = of_severity["open"].to_numpy(dtype=bool)
     if still.any():
@@ -142,7 +143,7 @@ def _ends(of_severity: pd.DataFrame, along: Along, zone: tzinfo) -> _Ends:
 
 
 def _clock(at: pd.Series, zone: tzinfo) -> np.ndarray:
-    """What the clocks of a zone show; the browser draws it as it is."""
-    known: pd.Series = pd.to_datetime(at.astype("float64"), unit="s", utc=True)
-    clock: np.ndarray = known.dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
+    """Return local times without a zone, which the browser draws as they are."""
+    moments: pd.Series = pd.to_datetime(at.astype("float64"), unit="s", utc=True)
+    clock: np.ndarray = moments.dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
     return clock

@@ -1,4 +1,4 @@
-"""What each call paid for: input by cache state, and money."""
+"""Input of each call by cache state, its cost, and the stale or duplicate content it sent again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from windowpane.text.formats import dollars, percent, tokens
 from windowpane_dashboard.charts.downsample import downsampled_rows
-from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, plain
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
 from windowpane_dashboard.style.theme import Palette, translucent
 
 _PARTS: Final = (
@@ -18,84 +18,89 @@ _PARTS: Final = (
     ("cache_write_tokens", "written to the cache", 0.55),
     ("fresh_tokens", "uncached", 0.95),
 )
-"""Column, word and opacity: the dearer, the stronger."""
+"""Column, label and opacity: the more expensive, the stronger."""
 
 
 SMALL_POINTS: Final = 600
-"""Points a trace: these figures are half as wide as the picture."""
+"""Points per trace: these charts are half as wide as the window's."""
 MAXIMUM_BARS: Final = 300
 """Turns drawn as bars; beyond, where a bar would be thinner than a pixel or two, as an area."""
 
 
 def cache_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
-    """Input tokens of each call by cache state; None where no call reported its usage."""
+    """Draw the input tokens of each call by cache state; None where no call reported its usage."""
     names = [name for name, _, _ in _PARTS]
-    known = turns[turns["input_tokens"].notna()]
-    if known.empty:
+    reported = turns[turns["input_tokens"].notna()]
+    if reported.empty:
         return None
-    shown = known.iloc[downsampled_rows(known[names].to_numpy(dtype=float), SMALL_POINTS)]
+    sampled = reported.iloc[downsampled_rows(reported[names].to_numpy(dtype=float), SMALL_POINTS)]
     figure = go.Figure()
-    for name, word, opacity in _PARTS:
-        values = np.nan_to_num(shown[name].to_numpy(dtype=float))
+    for name, label, opacity in _PARTS:
+        values = np.nan_to_num(sampled[name].to_numpy(dtype=float))
         if values.any():
-            _add_area(figure, shown["turn"], values, word, translucent(palette.accent, opacity), stacked=True)
-    total = shown[names].sum(axis=1)
+            _add_area(figure, sampled["turn"], values, label, translucent(palette.accent, opacity), stacked=True)
+    total = sampled[names].sum(axis=1)
     texts = [
-        plain(f"turn {turn}: {tokens(size)} tokens in\n{percent(read / size if size else None)} from the cache")
+        escape_label(
+            f"turn {turn}: {tokens(size)} tokens in\n{percent(read / size if size else None)} from the cache"
+        )
         for turn, size, read in zip(
-            shown["turn"], total, np.nan_to_num(shown["cache_read_tokens"].to_numpy(dtype=float)), strict=True
+            sampled["turn"], total, np.nan_to_num(sampled["cache_read_tokens"].to_numpy(dtype=float)), strict=True
         )
     ]
-    _add_touch(figure, shown["turn"], total, texts)
-    return _finished(figure, palette, "input tokens a call", legend=True)
+    _add_touch(figure, sampled["turn"], total, texts)
+    return _finished(figure, palette, "input tokens per call", legend=True)
 
 
 def cost_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
-    """Dollars of each call; None where no price is known."""
-    known = turns[turns["cost_dollars"].notna()]
-    if known.empty or not known["cost_dollars"].any():
+    """Draw the dollars of each call; None where no price is known."""
+    reported = turns[turns["cost_dollars"].notna()]
+    if reported.empty or not reported["cost_dollars"].any():
         return None
-    shown = known.iloc[downsampled_rows(known[["cost_dollars"]].to_numpy(dtype=float), SMALL_POINTS)]
+    sampled = reported.iloc[downsampled_rows(reported[["cost_dollars"]].to_numpy(dtype=float), SMALL_POINTS)]
     figure = go.Figure()
-    values = shown["cost_dollars"].to_numpy(dtype=float)
-    _add_area(figure, shown["turn"], values, "cost", translucent(palette.accent, 0.75), stacked=False)
-    texts = [plain(f"turn {turn}: {dollars(value)}") for turn, value in zip(shown["turn"], values, strict=True)]
-    _add_touch(figure, shown["turn"], shown["cost_dollars"], texts)
-    return _finished(figure, palette, "dollars a call", legend=False, tickprefix="$")
+    values = sampled["cost_dollars"].to_numpy(dtype=float)
+    _add_area(figure, sampled["turn"], values, "cost", translucent(palette.accent, 0.75), stacked=False)
+    texts = [
+        escape_label(f"turn {turn}: {dollars(value)}")
+        for turn, value in zip(sampled["turn"], values, strict=True)
+    ]
+    _add_touch(figure, sampled["turn"], sampled["cost_dollars"], texts)
+    return _finished(figure, palette, "dollars per call", legend=False, tickprefix="$")
 
 
 def resent_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
-    """What each call sent again that was stale or there twice; None where nothing was."""
+    """Draw the stale and duplicate tokens that each call sent again; None where there were none."""
     if not turns[["stale_tokens", "duplicate_tokens"]].to_numpy().any():
         return None
     columns = ["used", "stale_tokens", "duplicate_tokens"]
-    shown = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float), SMALL_POINTS)]
-    stale, twice = (shown[name].to_numpy(dtype=float) for name in columns[1:])
-    rest = np.clip(shown["used"].to_numpy(dtype=float) - stale - twice, 0, None)
+    sampled = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float), SMALL_POINTS)]
+    stale, twice = (sampled[name].to_numpy(dtype=float) for name in columns[1:])
+    rest = np.clip(sampled["used"].to_numpy(dtype=float) - stale - twice, 0, None)
     figure = go.Figure()
-    for word, values, color in (
+    for label, values, color in (
         ("duplicate", twice, palette.zones["orange"]),
         ("stale", stale, translucent(palette.zones["yellow"], 0.8)),
         ("fresh", rest, translucent(palette.accent, 0.25)),
     ):
         if values.any():
-            _add_area(figure, shown["turn"], values, word, color, stacked=True)
+            _add_area(figure, sampled["turn"], values, label, color, stacked=True)
     texts = [
-        plain(f"turn {turn}: {tokens(size)} tokens\n{tokens(old)} stale, {tokens(double)} duplicate")
-        for turn, size, old, double in zip(shown["turn"], shown["used"], stale, twice, strict=True)
+        escape_label(f"turn {turn}: {tokens(size)} tokens\n{tokens(old)} stale, {tokens(double)} duplicate")
+        for turn, size, old, double in zip(sampled["turn"], sampled["used"], stale, twice, strict=True)
     ]
-    _add_touch(figure, shown["turn"], shown["used"], texts)
-    return _finished(figure, palette, "tokens a call", legend=True)
+    _add_touch(figure, sampled["turn"], sampled["used"], texts)
+    return _finished(figure, palette, "tokens per call", legend=True)
 
 
 def _add_area(
-    figure: go.Figure, turn: pd.Series, values: np.ndarray, word: str, color: str, *, stacked: bool
+    figure: go.Figure, turn: pd.Series, values: np.ndarray, label: str, color: str, *, stacked: bool
 ) -> None:
     if turn.iloc[-1] - turn.iloc[0] < MAXIMUM_BARS:
-        figure.add_bar(x=turn.to_numpy(), y=values, name=word, hoverinfo="skip", marker={"color": color})
+        figure.add_bar(x=turn.to_numpy(), y=values, name=label, hoverinfo="skip", marker={"color": color})
         return
     figure.add_scatter(
-        x=turn.to_numpy(), y=values, name=word, hoverinfo="skip",
+        x=turn.to_numpy(), y=values, name=label, hoverinfo="skip",
         mode="lines", line={"width": 0, "color": color, "shape": "hvh"},
         fillcolor=color, **({"stackgroup": "one"} if stacked else {"fill": "tozeroy"}),
     )  # fmt: skip
@@ -129,6 +134,6 @@ def _finished(
 
 
 def _range(figure: go.Figure) -> tuple[float, float]:
-    """From half a turn before the first to half a turn after the last."""
+    """Return the range from half a turn before the first to half a turn after the last."""
     turns = figure.data[-1].x
     return float(turns[0]) - 0.5, float(turns[-1]) + 0.5

@@ -1,4 +1,4 @@
-"""What became of the facts in a compression, as one bar."""
+"""The facts of a compression by their fate, as one bar."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windowpane_dashboard.style.theme import Palette
 
 
 def facts_bar(counts: dict[Fate, int], palette: Palette) -> go.Figure:
-    """One bar of kept, recoverable, lost and contradicted facts, each named on it or in the legend."""
+    """Draw one bar of kept, recoverable, lost and contradicted facts with a legend."""
     figure = go.Figure()
     for outcome, number in counts.items():
         if number:

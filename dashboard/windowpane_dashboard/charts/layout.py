@@ -1,4 +1,4 @@
-"""What every figure shares: fonts, grid, margins, and text that cannot be markup."""
+"""The layout that all charts share: fonts, grid, margins, and labels without markup."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CONFIG: Final[dict[str, Any]] = {
     "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
     "doubleClick": "reset",
 }
-"""How Plotly's own buttons behave: nothing leaves the machine."""
+"""Settings of Plotly's own buttons: nothing is sent from this machine."""
 
 
-def plain(text: str, *, width: int = 90) -> str:
-    """Text for a label or a hover box: nothing in it is markup, long lines are wrapped."""
+def escape_label(text: str, *, width: int = 90) -> str:
+    """Return text for a label or a hover box: markup is escaped, long lines are wrapped."""
     return "<br>".join(
         html.escape(part) for line in sanitized(text).split("\n") for part in _wrapped(line, width)
     )
@@ -34,10 +34,10 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def apply_layout(figure: go.Figure, palette: Palette, *, height: int, **layout: Any) -> go.Figure:
-    """Give *figure* the look that all share.
+    """Apply the shared layout to *figure*.
 
-    Without Plotly's template: all that it would set is set here, it is half of a small figure's size, and its
-    automatic margins lay out every figure twice.
+    Without Plotly's template: it is half of a small figure's size, and its automatic margins lay out every figure
+    twice. All that it would set is set here.
     """
     figure.update_layout(
         template="none",
@@ -65,7 +65,7 @@ def apply_layout(figure: go.Figure, palette: Palette, *, height: int, **layout: 
 
 
 def axis(palette: Palette, **options: Any) -> dict[str, Any]:
-    """An axis in the shared look; *options* override."""
+    """Return an axis in the shared style; *options* override."""
     return {
         "gridcolor": palette.grid,
         "linecolor": palette.grid,
@@ -78,5 +78,5 @@ def axis(palette: Palette, **options: Any) -> dict[str, Any]:
 
 
 def axis_title(text: str, palette: Palette) -> dict[str, Any]:
-    """An axis title in the shared look."""
+    """Return an axis title in the shared style."""
     return {"text": text, "font": {"color": palette.muted, "size": 11}}

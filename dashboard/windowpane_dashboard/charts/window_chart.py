@@ -1,7 +1,7 @@
-"""The picture of a session: what filled the window turn by turn, against its limit, with what happened below.
+"""The window of a session turn by turn: components stacked against the limit, events below.
 
 Two panes share the turns as their horizontal axis. The upper one stacks the components under the limit, with the
-zones behind them and the forecast after the last turn; the lower one is the event lane. Only one trace of each
+zones behind them and the forecast after the last turn; the lower one is the event track. Only one trace of each
 pane can be hovered and selected, so that a click anywhere in a turn's column selects that turn.
 """
 
@@ -19,8 +19,8 @@ from windowpane.core.vocabulary import Component
 from windowpane.text.formats import percent, tokens
 from windowpane.text.labels import COMPONENT_WORDS, zone_label
 from windowpane_dashboard.charts.downsample import downsampled_rows
-from windowpane_dashboard.charts.event_track import LANE_PIXELS, add_event_track, event_kinds
-from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, plain
+from windowpane_dashboard.charts.event_track import TRACK_PIXELS, add_event_track, event_kinds
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
 from windowpane_dashboard.charts.zone_bands import add_forecast, add_limits, forecast_turns
 from windowpane_dashboard.queries.filters import Scale
 from windowpane_dashboard.queries.timeline import LimitSpan
@@ -29,19 +29,19 @@ from windowpane_dashboard.style.theme import Palette, translucent
 STACKING: Final[tuple[Component, ...]] = (
     "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
 )  # fmt: skip
-"""Components from the bottom up: what stands first in every call is the ground."""
+"""Components from the bottom up; those at the start of every call come first."""
 AREA_PIXELS: Final = 300
 GAP_PIXELS: Final = 10
 SMALL_SHARE: Final = 0.25
 """Below this share of the limit the content is too flat to read at the limit's scale."""
 MAXIMUM_DROPS: Final = 400
 TOUCH_POINTS: Final = 800
-"""Points that can be pointed at and clicked: about one a pixel of the picture."""
+"""Points that can be hovered and clicked: about one per pixel of the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedAxes:
-    """The axes that several pictures share: turns and tokens."""
+    """The axes that several charts share: turns and tokens."""
 
     first: int
     last: int
@@ -49,18 +49,18 @@ class SharedAxes:
 
     @classmethod
     def around(cls, *several: pd.DataFrame) -> SharedAxes:
-        """The frame in which all of the turns fit, at the scale of the one that is fullest."""
-        shown = [turns for turns in several if len(turns)]
-        content = any(natural_scale(turns) == "limit" for turns in shown)
+        """Return axes that fit all of the turns, at the scale of the fullest."""
+        sampled = [turns for turns in several if len(turns)]
+        content = any(natural_scale(turns) == "limit" for turns in sampled)
         return cls(
-            first=min(int(turns["turn"].iloc[0]) for turns in shown),
-            last=max(int(turns["turn"].iloc[-1]) for turns in shown),
-            top=max(_top(turns, "limit" if content else "content") for turns in shown),
+            first=min(int(turns["turn"].iloc[0]) for turns in sampled),
+            last=max(int(turns["turn"].iloc[-1]) for turns in sampled),
+            top=max(_top(turns, "limit" if content else "content") for turns in sampled),
         )
 
 
 def natural_scale(turns: pd.DataFrame) -> Scale:
-    """The scale at which the picture is readable: the limit's, unless the content is small beside it."""
+    """Return the scale at which the chart is readable: the limit's, unless the content is small beside it."""
     peak, limit = turns["used"].max(), _limit(turns)
     return "limit" if np.isnan(limit) or peak >= SMALL_SHARE * limit else "content"
 
@@ -73,42 +73,42 @@ def window_chart(
     *,
     selected: int | None,
     scale: Scale = "limit",
-    frame: SharedAxes | None = None,
+    axes: SharedAxes | None = None,
     regrets: pd.DataFrame | None = None,
 ) -> go.Figure:
-    """The picture of one session; *turns* has at least one row, *selected* is the turn marked by a line.
+    """Draw one session; *turns* has at least one row, *selected* is the turn marked by a line.
 
-    A *frame* gives several pictures the same axes.
+    *axes* gives several charts the same axes.
     """
     columns = ["used", "used_before", "limit_tokens", *STACKING]
-    shown = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float))]
+    sampled = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float))]
     last = int(turns["turn"].iloc[-1])
     ahead = forecast_turns(turns)
     x_range = (int(turns["turn"].iloc[0]) - 0.5, last + ahead + 0.5)
     top = _top(turns, scale)
-    if frame is not None:
-        x_range, top = (frame.first - 0.5, max(frame.last, x_range[1]) + 0.5), frame.top
+    if axes is not None:
+        x_range, top = (axes.first - 0.5, max(axes.last, x_range[1]) + 0.5), axes.top
     figure = go.Figure()
     add_limits(figure, spans, palette, first=x_range[0], end=x_range[1], top=top)
-    _add_components(figure, shown, palette)
+    _add_components(figure, sampled, palette)
     _add_drops(figure, turns, palette)
     add_forecast(figure, turns.iloc[-1], palette, turns_ahead=ahead)
-    _add_touch(figure, shown, palette)
-    lanes = event_kinds(marks)
-    if lanes:
-        add_event_track(figure, marks, lanes, palette, regrets)
+    _add_touch(figure, sampled, palette)
+    tracks = event_kinds(marks)
+    if tracks:
+        add_event_track(figure, marks, tracks, palette, regrets)
     if selected is not None:
-        _add_selected(figure, selected, palette, ground=_ground(len(lanes)))
-    return _arranged(figure, palette, lanes=len(lanes), x_range=x_range, top=top)
+        _add_selected(figure, selected, palette, ground=_ground(len(tracks)))
+    return _arranged(figure, palette, tracks=len(tracks), x_range=x_range, top=top)
 
 
-def _inner_pixels(lanes: int) -> int:
-    return AREA_PIXELS + (GAP_PIXELS + LANE_PIXELS * lanes if lanes else 0)
+def _inner_pixels(tracks: int) -> int:
+    return AREA_PIXELS + (GAP_PIXELS + TRACK_PIXELS * tracks if tracks else 0)
 
 
-def _ground(lanes: int) -> float:
-    """Where the upper pane begins, as a share of the height."""
-    return (LANE_PIXELS * lanes + GAP_PIXELS) / _inner_pixels(lanes) if lanes else 0.0
+def _ground(tracks: int) -> float:
+    """Return the start of the upper pane as a share of the height."""
+    return (TRACK_PIXELS * tracks + GAP_PIXELS) / _inner_pixels(tracks) if tracks else 0.0
 
 
 def _top(turns: pd.DataFrame, scale: Scale) -> float:
@@ -120,18 +120,18 @@ def _top(turns: pd.DataFrame, scale: Scale) -> float:
 
 
 def _limit(turns: pd.DataFrame) -> float:
-    """The limit that the picture has room for: the last, or that of most turns where higher; NaN if unknown.
+    """Return the limit that the chart has room for: the last, or the median where higher; NaN if unknown.
 
-    A few turns of a model with a larger window do not press down all the others.
+    So a few turns of a model with a larger window do not flatten all the others.
     """
-    known = turns["limit_tokens"].dropna()
-    return float(max(known.median(), known.iloc[-1])) if len(known) else float("nan")
+    limits = turns["limit_tokens"].dropna()
+    return float(max(limits.median(), limits.iloc[-1])) if len(limits) else float("nan")
 
 
-def _add_components(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
-    x = shown["turn"].to_numpy()
+def _add_components(figure: go.Figure, sampled: pd.DataFrame, palette: Palette) -> None:
+    x = sampled["turn"].to_numpy()
     for component in STACKING:
-        values = shown[component].to_numpy()
+        values = sampled[component].to_numpy()
         if not values.any():
             continue
         color = palette.components[component]
@@ -143,7 +143,7 @@ def _add_components(figure: go.Figure, shown: pd.DataFrame, palette: Palette) ->
 
 
 def _add_drops(figure: go.Figure, turns: pd.DataFrame, palette: Palette) -> None:
-    """A thin line down from what a call would have sent to what was left after a reduction."""
+    """Add a thin line from the size before a reduction down to the size after it."""
     reduced = turns[turns["used_after"].notna() & (turns["used_before"] > turns["used_after"])]
     if reduced.empty:
         return
@@ -154,28 +154,28 @@ def _add_drops(figure: go.Figure, turns: pd.DataFrame, palette: Palette) -> None
     figure.add_scatter(
         x=np.column_stack([turn, turn, gap]).ravel(),
         y=np.column_stack([reduced["used_before"], reduced["used_after"], gap]).ravel(),
-        name="taken out in the turn", mode="lines", hoverinfo="skip",
+        name="removed in the turn", mode="lines", hoverinfo="skip",
         line={"color": palette.text, "width": 1.2, "dash": "dot"},
     )  # fmt: skip
 
 
-def _add_touch(figure: go.Figure, shown: pd.DataFrame, palette: Palette) -> None:
-    """The points that carry the hover text and take the clicks of the upper pane; one alone is an element."""
+def _add_touch(figure: go.Figure, sampled: pd.DataFrame, palette: Palette) -> None:
+    """Add the points that carry the hover text and receive the clicks of the upper pane."""
     unseen = {"marker": {"opacity": 0}}
-    shown = shown.iloc[downsampled_rows(shown[["used"]].to_numpy(dtype=float), TOUCH_POINTS)]
+    sampled = sampled.iloc[downsampled_rows(sampled[["used"]].to_numpy(dtype=float), TOUCH_POINTS)]
     figure.add_scatter(
-        x=shown["turn"].to_numpy(), y=shown["used"].to_numpy(), mode="markers", name="turn", showlegend=False,
+        x=sampled["turn"].to_numpy(), y=sampled["used"].to_numpy(), mode="markers", name="turn", showlegend=False,
         marker={"size": 9, "opacity": 0, "color": palette.text, "maxdisplayed": 1},
         selected=unseen, unselected=unseen, hovertemplate="%{hovertext}<extra></extra>",
-        hovertext=[turn_text(turn) for turn in shown[_SAID].to_dict("records")],
+        hovertext=[turn_text(turn) for turn in sampled[_HOVER_COLUMNS].to_dict("records")],
     )  # fmt: skip
 
 
-_SAID: Final = ["turn", "used", "count_source", "utilization", "zone", "added_tokens", *STACKING]
+_HOVER_COLUMNS: Final = ["turn", "used", "count_source", "utilization", "zone", "added_tokens", *STACKING]
 
 
 def turn_text(turn: Mapping[Hashable, Any]) -> str:
-    """A turn in the lines of a hover box."""
+    """Return the lines of a turn's hover box."""
     size = tokens(turn["used"], estimated=turn["count_source"] == "estimate")
     lines = [f"turn {turn['turn']}: {size} tokens"]
     if not np.isnan(turn["utilization"]):
@@ -186,12 +186,12 @@ def turn_text(turn: Mapping[Hashable, Any]) -> str:
         if turn[component]
     ]
     if turn["added_tokens"]:
-        lines.append(f"came in: {tokens(turn['added_tokens'])}")
-    return plain("\n".join(lines))
+        lines.append(f"added: {tokens(turn['added_tokens'])}")
+    return escape_label("\n".join(lines))
 
 
 def _add_selected(figure: go.Figure, selected: int, palette: Palette, *, ground: float) -> None:
-    """The line through the selected turn, behind the marks of the event lane."""
+    """Add the line through the selected turn, behind the marks of the event track."""
     for low, high, layer in ((ground, 1, "above"), (0, ground, "below")):
         figure.add_shape(
             type="line", x0=selected, x1=selected, y0=low, y1=high, xref="x", yref="paper", layer=layer,
@@ -204,10 +204,10 @@ def _add_selected(figure: go.Figure, selected: int, palette: Palette, *, ground:
 
 
 def _arranged(
-    figure: go.Figure, palette: Palette, *, lanes: int, x_range: tuple[float, float], top: float
+    figure: go.Figure, palette: Palette, *, tracks: int, x_range: tuple[float, float], top: float
 ) -> go.Figure:
     margin_top, margin_bottom = 42, 36
-    inner, ground = _inner_pixels(lanes), _ground(lanes)
+    inner, ground = _inner_pixels(tracks), _ground(tracks)
     apply_layout(
         figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
         margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
@@ -217,7 +217,7 @@ def _arranged(
     figure.update_layout(
         xaxis=axis(
             palette, range=x_range, fixedrange=False, title=axis_title("turn", palette), showgrid=False,
-            anchor="y2" if lanes else "y", tickformat=",d", minallowed=x_range[0], maxallowed=x_range[1],
+            anchor="y2" if tracks else "y", tickformat=",d", minallowed=x_range[0], maxallowed=x_range[1],
         ),
         yaxis=axis(
             palette, range=(0, top), domain=(ground, 1.0), title=axis_title("tokens", palette), tickformat="~s"
@@ -225,8 +225,8 @@ def _arranged(
     )  # fmt: skip
     if x_range[1] - x_range[0] < 12:
         figure.update_xaxes(dtick=1)
-    if lanes:
+    if tracks:
         figure.update_layout(
-            yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, LANE_PIXELS * lanes / inner)}
+            yaxis2={**figure.layout.yaxis2.to_plotly_json(), "domain": (0, TRACK_PIXELS * tracks / inner)}
         )
     return figure

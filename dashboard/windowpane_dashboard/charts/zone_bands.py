@@ -1,4 +1,4 @@
-"""The limit, the zones behind the content, the room kept free, and the forecast."""
+"""The limit, the zone bands behind the content, the reserve, and the forecast."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from windowpane_dashboard.style.theme import Palette, translucent
 
 MAXIMUM_SPANS: Final = 100
 AHEAD_SHARE: Final = 0.25
-"""The forecast takes at most this share of the turns shown, and at least three turns."""
+"""The forecast extends over at most this share of the turns, and at least three turns."""
 LABEL_SHARE: Final = 0.045
-"""Labels beside the picture keep at least this share of its height apart."""
+"""Minimum distance between labels beside the chart, as a share of its height."""
 
 
-def thresholds(limits: WindowLimits) -> dict[Zone, int]:
-    """Where each zone but green begins, in tokens."""
+def zone_starts(limits: WindowLimits) -> dict[Zone, int]:
+    """Return the start of each zone except green, in tokens."""
     zones = limits.thresholds
     return {
         "yellow": limits.at(zones.yellow),
@@ -37,22 +37,22 @@ def thresholds(limits: WindowLimits) -> dict[Zone, int]:
 def add_limits(
     figure: go.Figure, spans: Sequence[LimitSpan], palette: Palette, *, first: float, end: float, top: float
 ) -> None:
-    """Zone bands, room kept free, red line and limit line, for as long as each limit held."""
-    shown = spans[-MAXIMUM_SPANS:]
-    for place, span in enumerate(shown):
-        start = max(first, span.first_turn - 0.5) if place else first
-        stop = shown[place + 1].first_turn - 0.5 if place + 1 < len(shown) else end
+    """Add zone bands, reserve, red line and limit line for the turns of each limit."""
+    drawn = spans[-MAXIMUM_SPANS:]
+    for index, span in enumerate(drawn):
+        start = max(first, span.first_turn - 0.5) if index else first
+        stop = drawn[index + 1].first_turn - 0.5 if index + 1 < len(drawn) else end
         if span.limits is not None and stop > start:
             _add_span(figure, span.limits, palette, start=start, stop=stop, top=top)
-    if shown and shown[-1].limits is not None:
-        _add_labels(figure, shown[-1].limits, palette, top=top)
+    if drawn and drawn[-1].limits is not None:
+        _add_labels(figure, drawn[-1].limits, palette, top=top)
 
 
 def _add_span(
     figure: go.Figure, limits: WindowLimits, palette: Palette, *, start: float, stop: float, top: float
 ) -> None:
-    begins = [*thresholds(limits).items()]
-    for (zone, low), high in zip(begins, [low for _, low in begins[1:]] + [limits.limit_tokens], strict=True):
+    starts = [*zone_starts(limits).items()]
+    for (zone, low), high in zip(starts, [low for _, low in starts[1:]] + [limits.limit_tokens], strict=True):
         if low < top:
             figure.add_shape(
                 type="rect", x0=start, x1=stop, y0=low, y1=min(high, top), layer="below", line_width=0,
@@ -60,7 +60,7 @@ def _add_span(
             )  # fmt: skip
     lines = (
         ("limit", limits.limit_tokens, palette.outline, "solid", 1.6),
-        ("red", thresholds(limits)["red"], palette.zones["red"], "dot", 1.4),
+        ("red", zone_starts(limits)["red"], palette.zones["red"], "dot", 1.4),
     )
     for name, height, color, dash, width in lines:
         if height <= top:
@@ -88,17 +88,17 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
 
 def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, top: float) -> None:
     """Names of the limit and the zones at the right edge, the more important where two would touch."""
-    begins = thresholds(limits)
+    starts = zone_starts(limits)
     wanted: list[tuple[float, str, str]] = [
         (limits.limit_tokens, f"limit {tokens_short(limits.limit_tokens)}", palette.text)
     ]
     for zone in ("red", "overflow", "orange", "yellow"):
-        text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(begins[zone])}"
-        wanted.append((begins[zone], text, palette.zone_text[zone]))
-    taken: list[float] = []
+        text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(starts[zone])}"
+        wanted.append((starts[zone], text, palette.zone_text[zone]))
+    heights: list[float] = []
     for height, text, color in wanted:
-        if height <= top and all(abs(height - other) >= LABEL_SHARE * top for other in taken):
-            taken.append(height)
+        if height <= top and all(abs(height - other) >= LABEL_SHARE * top for other in heights):
+            heights.append(height)
             figure.add_annotation(
                 x=1, y=height, xref="paper", yref="y", text=text, showarrow=False, xanchor="left", xshift=6,
                 font={"size": 11, "color": color},
@@ -106,7 +106,7 @@ def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, to
 
 
 def forecast_turns(turns: pd.DataFrame) -> int:
-    """How many turns after the last one the picture shows: 0 where there is no forecast to draw."""
+    """Return the number of forecast turns to draw after the last one: 0 without a forecast."""
     last = turns.iloc[-1]
     if np.isnan(last["red_tokens"]) or last["used"] >= last["red_tokens"]:
         return 0
@@ -118,7 +118,7 @@ def forecast_turns(turns: pd.DataFrame) -> int:
 
 
 def add_forecast(figure: go.Figure, last: pd.Series, palette: Palette, *, turns_ahead: int) -> None:
-    """The 10–90 fan from the last turn towards red, and its median."""
+    """Add the 10–90 fan from the last turn towards red, and its median."""
     if not turns_ahead:
         return
     here, size, red = float(last["turn"]), float(last["used"]), float(last["red_tokens"])
@@ -141,7 +141,7 @@ def add_forecast(figure: go.Figure, last: pd.Series, palette: Palette, *, turns_
 
 
 def _towards(size: float, red: float, turns: float, horizon: int) -> tuple[np.ndarray, np.ndarray]:
-    """The straight way from *size* to *red* in *turns*, and along red after that, as far as *horizon*."""
+    """Return the straight line from *size* to *red* in *turns*, then along red, as far as *horizon*."""
     if np.isinf(turns):
         return np.array([float(horizon)]), np.array([size])
     if turns >= horizon:

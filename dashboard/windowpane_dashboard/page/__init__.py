@@ -1,1 +1,1 @@
-"""Page."""
+"""The parts that all pages share: address, widgets, store, times, downloads, messages."""

@@ -44,7 +44,7 @@ _SPREADSHEET_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋
 
 
 class ExportFormat(NamedTuple):
-    """One kind of file."""
+    """One file format."""
 
     label: str
     media_type: str
@@ -52,18 +52,27 @@ class ExportFormat(NamedTuple):
 
 
 def json_lines(batches: Batches) -> Iterator[bytes]:
-    """One JSON object a line: `seq`, `revision`, `hash` and the exact `event`."""
+    """Write one JSON object per line: `seq`, `revision`, `hash` and the exact `event`."""
     for batch in batches:
         yield b"".join(map(json_line, batch))
 
 
 def csv_lines(batches: Batches) -> Iterator[bytes]:
-    """The rows of the audit page with their whole hash; no cell is anything that a spreadsheet would run."""
+    """Write the rows of the audit page with their whole hash; no cell is a formula to a spreadsheet."""
     yield _csv([CSV_COLUMNS])
     for batch in batches:
         at = utc_times([row.at for row in batch]).dt.strftime("%Y-%m-%dT%H:%M:%S.%fZ").fillna("")
         yield _csv(
-            [row.seq, when, _inert(row.session_id), row.revision, row.turn, row.type, _said(row), row.hash.hex()]
+            [
+                row.seq,
+                when,
+                _escape_cell(row.session_id),
+                row.revision,
+                row.turn,
+                row.type,
+                _description(row),
+                row.hash.hex(),
+            ]
             for row, when in zip(batch, at, strict=True)
         )
 
@@ -74,39 +83,39 @@ def _csv(rows: Iterator[list[object]] | list[tuple[str, ...]]) -> bytes:
     return text.getvalue().encode(errors="replace")
 
 
-def _said(row: ExportRow) -> str:
+def _description(row: ExportRow) -> str:
     try:
-        return _inert(describe(decode(row.body)))
+        return _escape_cell(describe(decode(row.body)))
     except EventFormatError as error:
-        return _inert(describe_damage(error))
+        return _escape_cell(describe_damage(error))
 
 
-def _inert(cell: str) -> str:
-    """A cell that a spreadsheet would take for a formula gets a leading quote."""
+def _escape_cell(cell: str) -> str:
+    """Return the cell with a leading quote where a spreadsheet would read a formula."""
     return f"'{cell}" if cell.startswith(_SPREADSHEET_FORMULA) else cell
 
 
 def parquet(batches: Batches) -> Iterator[bytes]:
-    """The record's columns and the body as text. Raises `StoreError` where pyarrow is missing."""
-    passed = _Passing()
-    with parquet_writer(passed) as write:
+    """Write the record's columns and the body as text. Raises `StoreError` where pyarrow is missing."""
+    buffer = _WriteBuffer()
+    with parquet_writer(buffer) as write:
         for batch in batches:
             write(batch)
-            yield passed.taken()
-    yield passed.taken()
+            yield buffer.take()
+    yield buffer.take()
 
 
-class _Passing(io.BytesIO):
-    """A file that is only written, and gives up what was written."""
+class _WriteBuffer(io.BytesIO):
+    """A file that is only written; `take` returns and clears its content."""
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         written = self.getvalue()
         self.seek(0)
         self.truncate()
         return written
 
     def close(self) -> None:
-        """Stays open: its last bytes are taken after the writer has closed."""
+        """Do nothing: the last bytes are taken after the writer has closed."""
 
 
 EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
@@ -120,12 +129,12 @@ EXPORT_FORMATS: Final[dict[str, ExportFormat]] = {
 
 
 def address(filters: AuditFilters, form: str) -> str:
-    """Where a page's visitor gets the events of *filters*, relative to the application; paging is left out."""
-    query = {**_whole(filters).to_query(), "form": form}
+    """Return the signed address of the events of *filters*, relative to the application; paging is ignored."""
+    query = {**_without_paging(filters).to_query(), "form": form}
     return f"{PATH}?{urlencode({**query, SIGNATURE: _signature(query)})}"
 
 
-def _whole(filters: AuditFilters) -> AuditFilters:
+def _without_paging(filters: AuditFilters) -> AuditFilters:
     return AuditFilters(filters.session, filters.types, filters.turn_from, filters.turn_to, filters.text)
 
 
@@ -134,7 +143,7 @@ def _signature(query: Query) -> str:
 
 
 def send(request: Request) -> Response:
-    """The file that a signed address names."""
+    """Answer a request for a signed address with its file."""
     query = dict(request.query_params)
     given = query.pop(SIGNATURE, "")
     form = EXPORT_FORMATS.get(query.get("form", ""))

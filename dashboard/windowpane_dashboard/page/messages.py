@@ -19,7 +19,7 @@ READ_ERRORS: Final = (WindowpaneError, sqlite3.Error, OSError)
 
 @contextmanager
 def report_read_errors(what: str, detail: str = "") -> Iterator[None]:
-    """Turn a failing read into a message: what failed, what still works, what to try. The page stops."""
+    """Replace a failing read by a message (what failed, what still works, what to try) and stop the page."""
     try:
         yield
     except READ_ERRORS as error:
@@ -28,7 +28,7 @@ def report_read_errors(what: str, detail: str = "") -> Iterator[None]:
 
 
 def show_failure(what: str, error: Exception, detail: str = "") -> None:
-    """Say what failed and stop the page."""
+    """Report the failed read and stop the page."""
     st.error(what + ".", icon=":material/error:")
     st.text(f"{type(error).__name__}: {error}")
     if detail:
@@ -44,7 +44,7 @@ def show_failure(what: str, error: Exception, detail: str = "") -> None:
 
 
 def show_empty(what: str) -> None:
-    """Say that there is nothing yet and what to do about it, and stop the page."""
+    """Show that the store holds nothing yet and the commands that fill it, and stop the page."""
     st.subheader("Nothing to show yet", anchor=False)
     st.text(what)
     st.text("Import the sessions that your coding agents have already recorded on this machine:")
@@ -57,7 +57,11 @@ def show_empty(what: str) -> None:
 
 
 def show_unforeseen(error: Exception) -> bool:
-    """Say what failed, what still works and what to try; True, so that nothing else is drawn for *error*."""
+    """Report an error that nothing handled; return True, so that nothing else is drawn for *error*.
+
+    Streamlit has already logged the traceback. The page shows only the kind of the error: its message may hold
+    text of an agent.
+    """
     with st.container(key="unforeseen"):
         st.error(
             "Something failed here that should not, so a part of this page is missing.", icon=":material/error:"

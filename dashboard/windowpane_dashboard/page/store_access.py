@@ -1,4 +1,4 @@
-"""The store behind the pages: one handle a path, reads cached by the store's version, failures contained."""
+"""The store behind the pages: one handle per path, reads cached by the store's version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Drawing = TypeVar("Drawing")
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """A store as it was when the page was drawn; path and version say whether two are the same."""
+    """A store at the version that the page shows; two are equal by path and version."""
 
     store: SqliteStore
     path: str
@@ -39,12 +39,12 @@ class StoreSnapshot:
 
 @st.cache_resource(show_spinner=False, max_entries=4)
 def open_store(path: str) -> SqliteStore:
-    """The store at *path*; one handle for all browser sessions."""
+    """Open the store at *path*; one handle serves all browser sessions."""
     return SqliteStore(Path(path))
 
 
 def open_snapshot() -> StoreSnapshot:
-    """The store to show; where it is missing or cannot be read the page says so and stops here."""
+    """Open the configured store; where it is missing or cannot be read, show a message and stop the page."""
     path = default_store()
     if not path.exists():
         show_empty(f"There is no store at {path} yet.")
@@ -55,10 +55,10 @@ def open_snapshot() -> StoreSnapshot:
 
 
 def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None:
-    """Draw the page again once the store has changed; while it has not, each look costs one small read.
+    """Draw the page again when the store has changed; while it has not, each poll costs one small read.
 
-    A look that the browser asked for before it had seen the last address of *page* waits for the next one: drawn
-    with the older address, the page would go back to where it was.
+    A poll that the browser sent before it saw the last address of *page* is skipped: drawn with the older
+    address, the page would return to it.
     """
 
     @st.fragment(run_every=REFRESH_SECONDS)
@@ -74,7 +74,7 @@ def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None
     watch()
 
 
-def _identity(snapshot: StoreSnapshot) -> tuple[str, int]:
+def _path_and_version(snapshot: StoreSnapshot) -> tuple[str, int]:
     return snapshot.path, snapshot.version
 
 
@@ -82,43 +82,43 @@ def _path(snapshot: StoreSnapshot) -> str:
     return snapshot.path
 
 
-@st.cache_data(show_spinner=False, max_entries=32, hash_funcs={StoreSnapshot: _identity})
+@st.cache_data(show_spinner=False, max_entries=32, hash_funcs={StoreSnapshot: _path_and_version})
 def fleet(snapshot: StoreSnapshot, filters: FleetFilters) -> Fleet:
-    """`read_fleet`, cached while the store does not change."""
+    """Return `read_fleet`, cached while the store does not change."""
     return read_fleet(snapshot.store, filters)
 
 
-def _state(row: SessionRow) -> str:
+def _row_key(row: SessionRow) -> str:
     return repr(row)  # with its number of events and its last moment: another event makes another row
 
 
-@st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _identity})
+@st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})
 def recent_sessions(snapshot: StoreSnapshot, limit: int) -> list[SessionRow]:
-    """The most recent sessions, cached while the store does not change."""
+    """Return the most recent sessions, cached while the store does not change."""
     return list(snapshot.store.sessions(SessionFilter(order="recent", limit=limit)))
 
 
-@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path, SessionRow: _state})
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path, SessionRow: _row_key})
 def timeline(snapshot: StoreSnapshot, row: SessionRow) -> Timeline:
-    """`read_timeline`, cached while this session does not change; shared, so not to be changed."""
+    """Return `read_timeline`, cached while this session does not change; shared, so not to be changed."""
     return read_timeline(snapshot.store, row.session_id)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path, SessionRow: _state})
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path, SessionRow: _row_key})
 def compressions(snapshot: StoreSnapshot, row: SessionRow) -> tuple[EvaluatedCompression, ...]:
-    """`read_compressions`, cached while this session does not change."""
+    """Return `read_compressions`, cached while this session does not change."""
     return read_compressions(snapshot.store, row.session_id)
 
 
 def cached_for_session(
-    snapshot: StoreSnapshot, row: SessionRow, what: str, draw: Callable[[], Drawing]
+    snapshot: StoreSnapshot, row: SessionRow, name: str, draw: Callable[[], Drawing]
 ) -> Drawing:
-    """What *draw* makes of this session, cached while the session does not change.
+    """Return the result of *draw*, cached while this session does not change.
 
-    *what* names the drawing and all that it depends on beside the session, such as the palette.
+    *name* identifies the drawing and all that it depends on beside the session, such as the palette.
     """
-    found: Drawing = _drawn((snapshot.path, _state(row), what), draw)
-    return found
+    drawing: Drawing = _drawn((snapshot.path, _row_key(row), name), draw)
+    return drawing
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -126,7 +126,7 @@ def _drawn(key: tuple[str, str, str], _draw: Callable[[], Any]) -> Any:  # noqa:
     return _draw()
 
 
-@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _identity})
+@st.cache_data(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path_and_version})
 def firings(snapshot: StoreSnapshot, filters: AlertFilters) -> Firings:
-    """`read_firings`, cached while the store does not change."""
+    """Return `read_firings`, cached while the store does not change."""
     return read_firings(snapshot.store, filters)

@@ -15,13 +15,13 @@ FORMAT: Final = "YYYY-MM-DD HH:mm:ss"
 
 
 def reader_zone() -> tzinfo:
-    """The browser's time zone; this machine's where the browser has not told it."""
-    offset = st.context.timezone_offset
-    away = datetime.now(UTC).astimezone().tzinfo if offset is None else timezone(timedelta(minutes=-offset))
-    return _named(st.context.timezone) or away or UTC
+    """Return the browser's time zone; this machine's where the browser did not report one."""
+    minutes = st.context.timezone_offset
+    offset = datetime.now(UTC).astimezone().tzinfo if minutes is None else timezone(timedelta(minutes=-minutes))
+    return _zone_named(st.context.timezone) or offset or UTC
 
 
-def _named(name: str | None) -> ZoneInfo | None:
+def _zone_named(name: str | None) -> ZoneInfo | None:
     try:
         return ZoneInfo(name) if name else None
     except (ZoneInfoNotFoundError, ValueError):
@@ -29,39 +29,39 @@ def _named(name: str | None) -> ZoneInfo | None:
 
 
 def local(at: float | None) -> str:
-    """A moment in the reader's zone: `2026-03-02 12:04:05`."""
+    """Return a moment in the reader's zone: `2026-03-02 12:04:05`."""
     return formats.local(at, zone=reader_zone())
 
 
 def local_and_utc(at: float | None) -> str:
-    """Both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`."""
+    """Return both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`."""
     return formats.UNKNOWN if at is None else f"{local(at)} ({formats.utc(at)})"
 
 
 def offset_label(zone: tzinfo, at: datetime) -> str:
-    """A zone as its distance from UTC: `UTC+05:30`; `UTC` where there is none."""
-    passed = at.astimezone(zone).utcoffset() or timedelta()
-    minutes = round(passed.total_seconds() / 60)
+    """Return a zone as its offset from UTC: `UTC+05:30`; `UTC` without one."""
+    difference = at.astimezone(zone).utcoffset() or timedelta()
+    minutes = round(difference.total_seconds() / 60)
     if not minutes:
         return "UTC"
     return f"UTC{'+' if minutes > 0 else '−'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
 
 
 def reader_zone_label() -> str:
-    """The reader's zone: `America/New_York, UTC−05:00`."""
+    """Return the reader's zone: `America/New_York, UTC−05:00`."""
     zone = reader_zone()
     offset = offset_label(zone, datetime.now(UTC))
     return f"{zone.key}, {offset}" if isinstance(zone, ZoneInfo) and zone.key != "UTC" else offset
 
 
 def in_reader_zone(at: pd.Series) -> pd.Series:
-    """Moments in UTC as a table shows them: in the reader's zone."""
-    shown: pd.Series = at.dt.tz_convert(reader_zone())
-    return shown
+    """Return moments in UTC as moments in the reader's zone."""
+    local_times: pd.Series = at.dt.tz_convert(reader_zone())
+    return local_times
 
 
 def time_column(label: str, *, width: int, form: str = FORMAT) -> Any:
-    """A table's column of moments from `in_reader_zone`; pointing at its head tells how far UTC is."""
+    """Return a table's column of moments from `in_reader_zone`; its help names the offset from UTC."""
     return st.column_config.DatetimeColumn(
         label, format=form, width=width, help=f"Your time: {reader_zone_label()}."
     )

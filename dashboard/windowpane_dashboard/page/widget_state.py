@@ -1,9 +1,9 @@
-"""Controls that something else can move too, and values of theirs that come late.
+"""Widgets that something else can move too, and their values that arrive late.
 
-The browser sends the values of all its controls with whatever it asks, such as the look for new events every
-few seconds. What it sends before it has seen a move still holds where the other controls were, and that must not
-count as somebody moving them back. So a control that something else has moved is drawn under a fresh key, under
-which the browser has no older value, and what comes under a key that has been let go is ignored.
+The browser sends the values of all its widgets with each request, such as the poll for new events every few
+seconds. A request that it sends before it has seen a move still holds the old values of the others, which must
+not count as the user moving them back. So a widget that something else has moved is drawn under a fresh key, for
+which the browser has no older value, and a value that arrives under an outdated key is ignored.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import streamlit as st
 
 
-def fresh_key(control: str, value: object, *, of: Hashable = None) -> str:
-    """The key under which *control* is drawn to show *value*: a new one where anything else moved it.
+def fresh_key(control: str, value: object, *, scope: Hashable = None) -> str:
+    """Return the key under which *control* is drawn to show *value*: a new one where anything else moved it.
 
-    *of* is what else makes it another control, such as the bounds of a slider.
+    Another *scope*, such as the bounds of a slider, makes it another widget.
     """
-    number, drawn_of = st.session_state.get(_state_key(control), (0, of))
-    moved = drawn_of != of or st.session_state.get(_key(control), value) != value
-    st.session_state[_state_key(control)] = (number + moved, of)
+    number, last_scope = st.session_state.get(_state_key(control), (0, scope))
+    moved = last_scope != scope or st.session_state.get(_key(control), value) != value
+    st.session_state[_state_key(control)] = (number + moved, scope)
     key = _key(control)
     if key not in st.session_state:
         st.session_state[key] = value
@@ -29,27 +29,26 @@ def fresh_key(control: str, value: object, *, of: Hashable = None) -> str:
 
 
 def discard_late_values(*controls: str) -> None:
-    """What still comes of these controls, as they were drawn until now, is late."""
+    """Ignore values that still arrive for these controls as they were drawn until now."""
     for control in controls:
-        number, of = st.session_state.get(_state_key(control), (0, None))
-        st.session_state[_state_key(control)] = (number + 1, of)
+        number, scope = st.session_state.get(_state_key(control), (0, None))
+        st.session_state[_state_key(control)] = (number + 1, scope)
 
 
-def apply(control: str, key: str, act: Callable[[Any], None]) -> None:
-    """Do *act* with the value of *control*, in a callback of it, unless another key has taken its place."""
+def apply(control: str, key: str, action: Callable[[Any], None]) -> None:
+    """Call *action* with the value of *control*, in its callback, unless *key* is outdated."""
     if key == _key(control):
-        act(st.session_state[key])
+        action(st.session_state[key])
 
 
 def set_value(control: str, value: object) -> None:
-    """Let *control* show *value* under the key it has, so that what somebody is typing into it stays."""
+    """Show *value* in *control* under its current key, so that text being typed into it is not lost."""
     key = _key(control)
     if st.session_state.get(key, value) != value:
         st.session_state[key] = value
 
 
 def _key(control: str) -> str:
-    """The key that *control* has now."""
     number, _ = st.session_state.get(_state_key(control), (0, None))
     return f"{control}_{number}"
 

@@ -1,4 +1,4 @@
-"""Pieces of a page that several pages share."""
+"""Widgets that several pages share."""
 
 from __future__ import annotations
 
@@ -16,44 +16,22 @@ from windowpane_dashboard.style.theme import Palette, palette
 
 
 def show_text(text: str) -> None:
-    """A text that holds words of an agent, letter by letter."""
+    """Show a text that may hold text of an agent, literally."""
     st.text(sanitized(text))
 
 
 def current_palette() -> Palette:
-    """The palette of the theme that this browser shows."""
+    """Return the palette of the theme that this browser shows."""
     return palette(st.context.theme.type)
 
 
 def headline(text: str) -> None:
-    """The page's one-sentence answer."""
+    """Show the page's one-sentence summary."""
     st.subheader(escape_markdown(text), anchor=False)
 
 
-def chart_with_table(
-    figure: go.Figure,
-    *,
-    key: str,
-    alt: str,
-    data: Callable[[], pd.DataFrame],
-    data_title: str,
-) -> None:
-    """A figure with its text alternative: a description for screen readers and the figures as a table."""
-    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG)
-    folded_table(data_title, data, key=f"{key}_data", alt=data_title)
-
-
-@st.fragment
-def folded_table(title: str, data: Callable[[], pd.DataFrame], *, key: str, alt: str) -> None:
-    """A table that is made and sent only once somebody opens it."""
-    place = st.expander(title, icon=":material/table_rows:", key=f"{key}_open", on_change="rerun")
-    if place.open:
-        with place:
-            table(data(), key=key, alt=alt)
-
-
 def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
-    """A small figure without buttons, whose data stands beside it already."""
+    """Show a small chart without buttons, whose data stands beside it already."""
     config = {**CONFIG, "displayModeBar": False}
     selecting: dict[str, Any] = {}
     if on_select is not None:
@@ -61,21 +39,41 @@ def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
 
 
+def chart_with_table(
+    figure: go.Figure, *, key: str, alt: str, data: Callable[[], pd.DataFrame], data_title: str
+) -> None:
+    """Show a chart with its text alternatives: a description for screen readers and its values as a table."""
+    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG)
+    folded_table(data_title, data, key=f"{key}_data", alt=data_title)
+
+
+@st.fragment
+def folded_table(title: str, data: Callable[[], pd.DataFrame], *, key: str, alt: str) -> None:
+    """Show an expander whose table is made and sent only when it is opened."""
+    expander = st.expander(title, icon=":material/table_rows:", key=f"{key}_open", on_change="rerun")
+    if expander.open:
+        with expander:
+            table(data(), key=key, alt=alt)
+
+
 def filter_select(
-    place: st.delta_generator.DeltaGenerator,
+    column: st.delta_generator.DeltaGenerator,
     label: str,
     options: Sequence[str],
-    asked: str | None,
+    selected: str | None,
     *,
-    part: dict[str, Any],
-    words: Callable[[str], str] = str,
+    bound: dict[str, Any],
+    format_func: Callable[[str], str] = str,
 ) -> None:
-    """A filter at what the address asks, which may be none of the *options*; *part* is of `address.part`."""
-    if asked is not None and asked not in options:
-        options = (*options, asked)
-    place.selectbox(label, options, placeholder="any", format_func=words, **part)
+    """Show a filter in *column*; *selected* comes from the address and may not be one of the *options*.
+
+    *bound* is the result of `address.bound_widget`.
+    """
+    if selected is not None and selected not in options:
+        options = (*options, selected)
+    column.selectbox(label, options, placeholder="any", format_func=format_func, **bound)
 
 
 def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:
-    """A table in the shared look: no index, unknown as `–`."""
+    """Show a table in the shared style: no index, unknown values as `–`."""
     return st.dataframe(data, key=key, alt=alt, hide_index=True, placeholder="–", **options)

@@ -1,1 +1,1 @@
-"""Queries."""
+"""Store reads as data frames and summaries, without Streamlit."""

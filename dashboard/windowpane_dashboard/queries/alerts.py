@@ -1,4 +1,4 @@
-"""What fired, for how long, how it ended and who was told: store reads to frames, without Streamlit."""
+"""Alert firings: the list, duration, outcome and delivery of each, and the bars of the chart."""
 
 from __future__ import annotations
 
@@ -23,71 +23,73 @@ from windowpane_dashboard.queries.filters import AlertFilters, DeliveryState, Se
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
 SCANNED_FIRINGS: Final = 5_000
-"""Latest firings looked through where delivery is asked for, which the store does not order by."""
+"""Latest firings that are read where a delivery state is requested, by which the store cannot filter."""
 MESSAGES: Final = 2_000
-"""Messages of one turn looked through for those of one firing."""
+"""Messages of one turn that are searched for those of one firing."""
 CHART_SESSIONS: Final = 14
-"""Sessions with a lane of their own."""
+"""Sessions with a row in the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Firings:
-    """The firings that match, latest first, with the sessions they belong to."""
+    """Matching firings, latest first, with their sessions."""
 
     rows: tuple[AlertRow, ...]
     more: bool
-    """Whether there are more than are listed."""
+    """True where more firings match than are listed."""
     sessions: dict[str, SessionRow]
 
     def firing_now(self, now: float) -> tuple[AlertRow, ...]:
-        """Those without an end in sessions that are live."""
+        """Return unresolved firings of live sessions."""
         return tuple(row for row in self.rows if outcome_of(row, self.sessions.get(row.session_id), now).now)
 
 
 @dataclass(frozen=True, slots=True)
 class FiringOutcome:
-    """How a firing ended, in words and figures."""
+    """The end of a firing."""
 
-    words: str
+    text: str
     short: str
-    """The same for tight places."""
+    """The same for a narrow column."""
     now: bool
-    """Whether it fires at this moment."""
+    """True while it fires."""
     turns: int
-    """How long it lasted."""
+    """Duration in turns."""
     seconds: float | None
 
 
 def read_firings(reader: EventReader, filters: AlertFilters) -> Firings:
-    """The firings that match: the last that were recorded, in the order of their times.
+    """Return the matching firings that were recorded last, ordered by time.
 
-    Recordings are imported one after another; their times are not.
+    Recordings are imported one after another, so the order of the store is not that of the times.
     """
     limit = ALERT_ROWS + 1 if filters.delivery is None else SCANNED_FIRINGS
-    found = reader.alerts(
+    candidates = reader.alerts(
         session_id=filters.session,
         alert=filters.alert,
         severity=filters.severity,
         firing=None if filters.state is None else filters.state == "firing",
         limit=limit,
     )
-    wanted = [row for row in found if filters.delivery is None or delivery_state(row) == filters.delivery]
-    rows = tuple(sorted(wanted[:ALERT_ROWS], key=lambda row: row.fired_at or 0.0, reverse=True))
-    named = dict.fromkeys(row.session_id for row in rows)
+    matching = [row for row in candidates if filters.delivery is None or delivery_state(row) == filters.delivery]
+    rows = tuple(sorted(matching[:ALERT_ROWS], key=lambda row: row.fired_at or 0.0, reverse=True))
+    session_ids = dict.fromkeys(row.session_id for row in rows)
     recent = {row.session_id: row for row in reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))}
-    sessions = {name: row for name in named if (row := recent.get(name) or reader.session(name)) is not None}
-    return Firings(rows, len(wanted) > ALERT_ROWS, sessions)
+    sessions = {
+        name: row for name in session_ids if (row := recent.get(name) or reader.session(name)) is not None
+    }
+    return Firings(rows, len(matching) > ALERT_ROWS, sessions)
 
 
 def delivery_state(row: AlertRow) -> DeliveryState:
-    """Whether anybody was told, and whether it arrived; one failure outweighs what arrived elsewhere."""
+    """Return the delivery state of a firing; one failed channel outweighs delivered ones."""
     if row.failed:
         return "failed"
     return "delivered" if row.delivered else "none"
 
 
 def delivery_text(row: AlertRow) -> str:
-    """Who was told: `delivered: log, json; failed: mailto`."""
+    """Return the channels by delivery: `delivered: log, json; failed: mailto`."""
     parts = [
         f"{word}: {', '.join(channels)}"
         for word, channels in (("failed", row.failed), ("delivered", row.delivered))
@@ -97,7 +99,7 @@ def delivery_text(row: AlertRow) -> str:
 
 
 def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> FiringOutcome:
-    """How a firing ended: resolved, with its session, or not yet."""
+    """Return how a firing ended: resolved, with its session, or not yet."""
     if row.resolved_turn is not None:
         lasted = _passed(row.fired_at, row.resolved_at)
         turns = row.resolved_turn - row.fired_turn
@@ -121,18 +123,18 @@ def _passed(start: float | None, end: float | None) -> float | None:
 
 
 def duration_text(outcome: FiringOutcome) -> str:
-    """How long a firing lasted: `3 turns, 2 min 5 s`."""
+    """Return the duration of a firing: `3 turns, 2 min 5 s`."""
     turns = count(outcome.turns, "turn") if outcome.turns else "within the turn"
     return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
 
 
 def firing_key(row: AlertRow) -> str:
-    """What names a firing in an address."""
+    """Return the key of a firing in an address."""
     return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
 
 
 def alert_title(alert: str) -> str:
-    """An alert's name for people."""
+    """Return an alert's title."""
     rule = RULES_BY_NAME.get(alert)
     return rule.title if rule is not None else alert
 
@@ -141,7 +143,7 @@ _NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "
 
 
 def alerts_headline(listed: Firings, now: float) -> str:
-    """What fires now, else what fired, and what did not arrive, in one sentence."""
+    """Return a sentence about the alerts that fire now, else that fired, and about failed messages."""
     current = listed.firing_now(now)
     failed = sum(bool(row.failed) for row in listed.rows)
     lost = f"; {count(failed, 'message')} did not arrive" if failed else ""
@@ -159,7 +161,7 @@ def alerts_headline(listed: Firings, now: float) -> str:
 
 
 def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
-    """One row a firing, in the columns and words of the page's table."""
+    """Return one row per firing, in the columns of the page's table."""
     rows = listed.rows
     outcomes = [outcome_of(row, listed.sessions.get(row.session_id), now) for row in rows]
     return pd.DataFrame(
@@ -178,28 +180,28 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
 
 
 def alert_bars(listed: Firings, now: float) -> pd.DataFrame:
-    """One row a firing of the sessions with a lane: where it begins and ends, and its words."""
-    shown = list(dict.fromkeys(row.session_id for row in listed.rows))[:CHART_SESSIONS]
+    """Return one row per firing of the sessions in the chart: start, end and hover text."""
+    visible = list(dict.fromkeys(row.session_id for row in listed.rows))[:CHART_SESSIONS]
     records = [
-        _lane_record(place, row, outcome_of(row, listed.sessions.get(row.session_id), now))
-        for place, row in enumerate(listed.rows)
-        if row.session_id in shown
+        _bar(index, row, outcome_of(row, listed.sessions.get(row.session_id), now))
+        for index, row in enumerate(listed.rows)
+        if row.session_id in visible
     ]
     columns = [
-        "place", "session", "severity", "first_turn", "last_turn", "start", "end", "open", "text", "agent",
+        "index", "session", "severity", "first_turn", "last_turn", "start", "end", "open", "text", "agent",
     ]  # fmt: skip
     return pd.DataFrame(records, columns=columns)
 
 
-def _lane_record(place: int, row: AlertRow, outcome: FiringOutcome) -> tuple[object, ...]:
+def _bar(index: int, row: AlertRow, outcome: FiringOutcome) -> tuple[object, ...]:
     end = None if row.fired_at is None else row.fired_at + (outcome.seconds or 0.0)
     text = (
         f"{severity_label(row.severity)}, {alert_title(row.alert)}: {row.summary}\n"
-        f"fired at turn {row.fired_turn}{_moment(row.fired_at)}, {outcome.words} ({duration_text(outcome)})\n"
+        f"fired at turn {row.fired_turn}{_moment(row.fired_at)}, {outcome.text} ({duration_text(outcome)})\n"
         f"delivery: {delivery_text(row)}"
     )
     return (
-        place, row.session_id, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at, end,
+        index, row.session_id, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at, end,
         outcome.now, text, row.agent,
     )  # fmt: skip
 
@@ -222,9 +224,9 @@ class MessageDelivery:
 
 
 def deliveries(reader: EventReader, row: AlertRow) -> tuple[MessageDelivery, ...]:
-    """Every message about one firing and its resolution, in the order they were sent.
+    """Return every message about one firing and its resolution, in the order they were sent.
 
-    A message belongs to the turn of what it tells, however late it is sent.
+    A message belongs to the turn of the firing or resolution, however late it is sent.
     """
     turns = [row.fired_turn] if row.resolved_turn is None else [row.fired_turn, row.resolved_turn]
     sent = {
@@ -232,7 +234,7 @@ def deliveries(reader: EventReader, row: AlertRow) -> tuple[MessageDelivery, ...
         for turn in turns
         for one in _at(reader, row, turn, "notification.delivered", "notification.failed")
     }
-    found = []
+    messages = []
     for _seq, event in sorted(sent.items()):
         data = event.data
         if isinstance(data, NotificationDelivered | NotificationFailed) and (
@@ -240,8 +242,8 @@ def deliveries(reader: EventReader, row: AlertRow) -> tuple[MessageDelivery, ...
         ):
             reason = data.reason if isinstance(data, NotificationFailed) else ""
             arrived = isinstance(data, NotificationDelivered)
-            found.append(MessageDelivery(data.channel, data.state, arrived, data.attempts, event.at, reason))
-    return tuple(found)
+            messages.append(MessageDelivery(data.channel, data.state, arrived, data.attempts, event.at, reason))
+    return tuple(messages)
 
 
 def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[StoredEvent]:
@@ -250,7 +252,7 @@ def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[Stor
 
 
 def resolution(reader: EventReader, row: AlertRow) -> AlertResolved | None:
-    """The event that ended a firing, with the value it ended at."""
+    """Return the event that resolved a firing, with the value at that moment."""
     if row.resolved_turn is None:
         return None
     for stored in _at(reader, row, row.resolved_turn, "alert.resolved"):
@@ -265,7 +267,7 @@ def resolution(reader: EventReader, row: AlertRow) -> AlertResolved | None:
 
 
 def quantity_text(alert: str, value: float | None) -> str:
-    """A value in the unit of its alert: `93%`, `18,600 tokens`, `2.5`."""
+    """Return a value in the unit of its alert: `93%`, `18,600 tokens`, `2.5`."""
     if value is None:
         return UNKNOWN
     rule = RULES_BY_NAME.get(alert)
@@ -273,8 +275,8 @@ def quantity_text(alert: str, value: float | None) -> str:
 
 
 def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:
-    """The firing an address names, else the latest of the worst severity."""
-    named = next((row for row in rows if firing_key(row) == pick), None)
-    if named is not None or not rows:
-        return named
+    """Return the firing of an address, else the latest of the worst severity."""
+    requested = next((row for row in rows if firing_key(row) == pick), None)
+    if requested is not None or not rows:
+        return requested
     return max(rows, key=lambda row: SEVERITIES.index(row.severity))

@@ -1,4 +1,4 @@
-"""Two sessions as a table of differences, without Streamlit."""
+"""Two sessions as a table of differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windowpane_dashboard.queries.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ComparedSession:
-    """One of the sessions."""
+    """One of the compared sessions."""
 
     row: SessionRow
     timeline: Timeline
@@ -29,26 +29,24 @@ MeasureValue = float | None
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One line of the table: how the figure is found and written; *lower* says whether less is better."""
+    """One line of the table: its value, the text of a value, and which direction is better."""
 
     name: str
-    figure: Callable[[ComparedSession], MeasureValue]
-    words: Callable[[MeasureValue], str]
+    value: Callable[[ComparedSession], MeasureValue]
+    text: Callable[[MeasureValue], str]
     lower: bool | None = None
-    """None where neither is better."""
+    """True where less is better, None where neither is."""
 
 
 def _sum(column: str) -> Callable[[ComparedSession], MeasureValue]:
     def total(side: ComparedSession) -> MeasureValue:
-        known = side.timeline.turns[column].dropna()
-        return float(known.sum()) if len(known) else None
+        reported = side.timeline.turns[column].dropna()
+        return float(reported.sum()) if len(reported) else None
 
     return total
 
 
 def _share(column: str) -> Callable[[ComparedSession], MeasureValue]:
-    """Share of all tokens that the calls sent."""
-
     def share(side: ComparedSession) -> MeasureValue:
         turns = side.timeline.turns
         sent = float(turns["used"].sum())
@@ -61,7 +59,7 @@ def _zone(side: ComparedSession) -> MeasureValue:
     return None if side.row.worst_zone is None else float(ZONES.index(side.row.worst_zone))
 
 
-def _zone_words(value: MeasureValue) -> str:
+def _zone_text(value: MeasureValue) -> str:
     return UNKNOWN if value is None else zone_label(ZONES[int(value)])
 
 
@@ -90,12 +88,12 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("window limit, tokens", lambda side: side.row.limit_tokens, tokens),
     Measure("turns", lambda side: side.row.turns, _plain),
     Measure("peak utilization", lambda side: side.row.peak_utilization, percent, lower=True),
-    Measure("worst zone", _zone, _zone_words, lower=True),
+    Measure("worst zone", _zone, _zone_text, lower=True),
     Measure("overflows", lambda side: side.row.overflows, _plain, lower=True),
     Measure("tokens sent", _sum("used"), tokens, lower=True),
     Measure("of these stale", _share("stale_tokens"), percent, lower=True),
     Measure("of these duplicate", _share("duplicate_tokens"), percent, lower=True),
-    Measure("tokens that came in", _sum("added_tokens"), tokens),
+    Measure("tokens added", _sum("added_tokens"), tokens),
     Measure("output tokens", lambda side: side.row.output_tokens, tokens),
     Measure("cost", lambda side: side.row.cost_dollars, dollars, lower=True),
     Measure("input from the cache", _cache, percent, lower=False),
@@ -111,37 +109,37 @@ MEASURES: Final[tuple[Measure, ...]] = (
 
 
 def differences(one: ComparedSession, other: ComparedSession) -> pd.DataFrame:
-    """One row a measure: both sides in words, the difference, and which is better where one can be."""
+    """Return one row per measure: both values, their difference, and the better side if one is."""
     records = [(measure.name, *_compared(measure, one, other)) for measure in MEASURES]
     return pd.DataFrame(records, columns=["measure", "A", "B", "B against A", "better"])
 
 
 def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) -> tuple[str, str, str, str]:
-    first, second = measure.figure(one), measure.figure(other)
-    words = measure.words(first), measure.words(second)
+    first, second = measure.value(one), measure.value(other)
+    texts = measure.text(first), measure.text(second)
     if first is None or second is None:
-        return (*words, UNKNOWN, "")
+        return (*texts, UNKNOWN, "")
     if first == second:
-        return (*words, "same", "")
-    if measure.figure is _zone:
+        return (*texts, "same", "")
+    if measure.value is _zone:
         change = "worse" if second > first else "milder"
-    elif measure.words is percent:
+    elif measure.text is percent:
         change = f"{100 * (second - first):+.1f} points".replace("-", "−")
     else:
-        sign = "+" if second > first else "−"
-        change = f"{sign}{measure.words(abs(second - first))}"
+        symbol = "+" if second > first else "−"
+        change = f"{symbol}{measure.text(abs(second - first))}"
         if first:
-            change += f" ({sign}{abs(second - first) / abs(first):.0%})"
+            change += f" ({symbol}{abs(second - first) / abs(first):.0%})"
     better = "" if measure.lower is None else "A" if (first < second) == measure.lower else "B"
-    return (*words, change, better)
+    return (*texts, change, better)
 
 
 def compare_headline(frame: pd.DataFrame, names: Sequence[str]) -> str:
-    """Which side is better in how much, in one sentence."""
+    """Return a sentence that counts the measures in which each side is better."""
     ahead = [int((frame["better"] == letter).sum()) for letter in ("A", "B")]
     equal = int((frame["B against A"] == "same").sum())
     if ahead == [0, 0]:
-        return "In everything that can be compared the two sessions are alike."
+        return "The two sessions are alike in every measure that can be compared."
     best = 0 if ahead[0] >= ahead[1] else 1
     if ahead[0] == ahead[1]:
         return f"Each is better in {count(ahead[0], 'measure')}; {equal} are the same."

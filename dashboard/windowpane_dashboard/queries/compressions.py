@@ -21,14 +21,14 @@ COMPRESSIONS: Final = 500
 LINES: Final = 400
 """Lines of one side that are shown."""
 LINE_LENGTH: Final = 400
-"""Characters of one line that are shown; the middle is left out where it is longer."""
+"""Characters of one line that are shown; the middle of a longer one is omitted."""
 SCANNED: Final = 400_000
-"""Characters of one side that are looked through."""
+"""Characters of one side that are compared."""
 FACTS: Final = 500
 MINIMUM_FACT: Final = 3
-"""Shorter facts would be found everywhere."""
+"""Shorter facts would match everywhere."""
 
-State = Literal["same", "gone", "new"]
+State = Literal["same", "removed", "new"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,19 @@ class EvaluatedCompression:
 
 @dataclass(frozen=True, slots=True)
 class ContentSide:
-    """One side of a compression: its blocks, and their texts as far as they were captured."""
+    """One side of a compression: its blocks and their captured texts."""
 
     blocks: tuple[BlockRow, ...]
     texts: tuple[str | None, ...]
 
     @property
     def captured(self) -> bool:
-        """Whether any text is there to show."""
+        """True where any text was captured."""
         return any(text is not None for text in self.texts)
 
 
 def read_compressions(reader: EventReader, session_id: str) -> tuple[EvaluatedCompression, ...]:
-    """Every compression of a session, oldest first."""
+    """Return every compression of a session, oldest first."""
     record = reader.events_or_damage(
         EventFilter(
             session_id=session_id, types=("content.compressed", "fidelity.evaluated"), limit=2 * COMPRESSIONS
@@ -65,11 +65,11 @@ def read_compressions(reader: EventReader, session_id: str) -> tuple[EvaluatedCo
 
 
 def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompression, ...]:
-    """Compressions with their evaluation: the one that names it, else the next within the turn.
+    """Return compressions with their evaluation: the one that refers to it, else the next within the turn.
 
-    A name that no compression has counts as none: ids are made anew where a recording is played with other times.
+    A reference to an unknown compression is ignored: ids change where a recording is played with other times.
     """
-    places = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
+    seq_of = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
     evaluated: dict[int, FidelityEvaluated] = {}
     latest: dict[int, int] = {}
     for one in stored:
@@ -77,9 +77,9 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
         if isinstance(data, ContentCompressed):
             latest[turn] = one.seq
         elif isinstance(data, FidelityEvaluated):
-            place = places.get(data.of or "", latest.get(turn))
-            if place is not None:
-                evaluated.setdefault(place, data)
+            seq = seq_of.get(data.of or "", latest.get(turn))
+            if seq is not None:
+                evaluated.setdefault(seq, data)
     return tuple(
         EvaluatedCompression(one.seq, one.event.context.turn, data, evaluated.get(one.seq))
         for one in stored
@@ -88,7 +88,7 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
 
 
 def compression_label(compression: EvaluatedCompression) -> str:
-    """A compression by turn and strategy: `turn 37: compaction, accepted`."""
+    """Return the label of a compression: `turn 37: compaction, accepted`."""
     data = compression.data
     return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}, {data.outcome}"
 
@@ -96,12 +96,14 @@ def compression_label(compression: EvaluatedCompression) -> str:
 def sides(
     reader: EventReader, session_id: str, compression: EvaluatedCompression
 ) -> tuple[ContentSide, ContentSide]:
-    """The blocks before and after a compression, with what was captured of their texts."""
+    """Return the blocks before and after a compression with their captured texts."""
     removed, results = set(compression.data.removed), set(compression.data.results)
-    left = reader.removed_blocks(session_id, compression.turn + 1, limit=len(removed | results) + REMOVED_ROWS)
-    before = tuple(sorted((row for row in left if row.block_id in removed), key=lambda row: row.position))
+    removed_rows = reader.removed_blocks(
+        session_id, compression.turn + 1, limit=len(removed | results) + REMOVED_ROWS
+    )
+    before = tuple(sorted((row for row in removed_rows if row.block_id in removed), key=lambda row: row.position))
     here = [*reader.blocks_at(session_id, compression.turn), *reader.blocks_at(session_id, compression.turn + 1)]
-    after = tuple({row.block_id: row for row in (*here, *left) if row.block_id in results}.values())
+    after = tuple({row.block_id: row for row in (*here, *removed_rows) if row.block_id in results}.values())
     return _content_side(reader, before), _content_side(reader, after)
 
 
@@ -110,7 +112,7 @@ def _content_side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentS
 
 
 def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
-    """Facts of a compression, the worst first; `text` is None where content was not captured."""
+    """Return the facts of a compression, the worst first; `text` is None where content was not captured."""
     order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
     facts = sorted(fidelity.facts, key=lambda fact: (order[fact.outcome], fact.kind))
     return pd.DataFrame(
@@ -124,17 +126,17 @@ def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFram
 
 
 def fact_texts(reader: EventReader, fidelity: FidelityEvaluated | None) -> dict[str, str]:
-    """Captured texts of facts with what became of each; the worst outcome where facts share a text."""
-    known: dict[str, str] = {}
+    """Return the outcome of each fact by its captured text; the worst where facts share a text."""
+    outcomes: dict[str, str] = {}
     for fact in () if fidelity is None else fidelity.facts:
         text = reader.content(fact.digest) if fact.digest else None
         if text and text.strip():
-            known[text] = max(known.get(text, fact.outcome), fact.outcome, key=FATES.index)
-    return known
+            outcomes[text] = max(outcomes.get(text, fact.outcome), fact.outcome, key=FATES.index)
+    return outcomes
 
 
 def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
-    """How many facts had each outcome."""
+    """Return the number of facts per outcome."""
     return {
         "kept": fidelity.facts_kept,
         "recoverable": fidelity.facts_recoverable,
@@ -144,10 +146,10 @@ def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
 
 
 def facts_summary(fidelity: FidelityEvaluated) -> str:
-    """What a compression kept and lost, in words."""
+    """Return a sentence about the facts that a compression kept and lost."""
     if not fidelity.facts_total:
         why = f": {fidelity.reason}" if fidelity.reason else ""
-        return f"What it kept is unknown{why}."
+        return f"The fate of its facts is unknown{why}."
     counts = fact_counts(fidelity)
     parts = [f"{number:,} {outcome}" for outcome, number in counts.items() if number]
     return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."
@@ -158,7 +160,7 @@ def facts_summary(fidelity: FidelityEvaluated) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DiffPiece:
-    """A run of characters; *outcome* says which fact it is, if any."""
+    """A run of characters; *outcome* is that of the fact in it, if any."""
 
     text: str
     outcome: str | None = None
@@ -174,10 +176,10 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class DiffSide:
-    """One side, as far as it is shown."""
+    """The visible lines of one side."""
 
     lines: tuple[DiffLine, ...]
-    left_out: int
+    omitted: int
     """Lines that are not shown."""
 
     @property
@@ -195,15 +197,16 @@ class TextDifference:
 
 
 def text_difference(before: Sequence[str], after: Sequence[str], facts: Mapping[str, str]) -> TextDifference:
-    """Mark each line by whether the other side has it too, and every fact by what became of it.
+    """Mark each line as shared with the other side or not, and every fact by its outcome.
 
-    *facts* maps a fact's text to its outcome. Lines are the same when they agree but for spaces and list signs.
+    *facts* maps a fact's text to its outcome. Lines are the same when they differ only in spaces and list
+    markers.
     """
     old, new = _text_lines(before), _text_lines(after)
     finder = _finder(facts)
-    known = {_bare(line) for line in new}, {_bare(line) for line in old}
+    bare = {_bare(line) for line in new}, {_bare(line) for line in old}
     return TextDifference(
-        _diff_side(old, known[0], "gone", finder, facts), _diff_side(new, known[1], "new", finder, facts)
+        _diff_side(old, bare[0], "removed", finder, facts), _diff_side(new, bare[1], "new", finder, facts)
     )
 
 
@@ -217,20 +220,20 @@ def _bare(line: str) -> str:
 
 
 def _finder(facts: Mapping[str, str]) -> re.Pattern[str] | None:
-    found = sorted({fact.strip() for fact in facts if len(fact.strip()) >= MINIMUM_FACT}, key=len, reverse=True)
-    words = [re.escape(fact[:LINE_LENGTH]) for fact in found[:FACTS]]
-    return re.compile("|".join(words)) if words else None
+    texts = sorted({fact.strip() for fact in facts if len(fact.strip()) >= MINIMUM_FACT}, key=len, reverse=True)
+    patterns = [re.escape(text[:LINE_LENGTH]) for text in texts[:FACTS]]
+    return re.compile("|".join(patterns)) if patterns else None
 
 
 def _diff_side(
     lines: Sequence[str], other: set[str], state: State, finder: re.Pattern[str] | None, facts: Mapping[str, str]
 ) -> DiffSide:
     outcomes = {fact.strip()[:LINE_LENGTH]: outcome for fact, outcome in facts.items()}
-    shown = [
+    visible = [
         DiffLine("same" if _bare(line) in other else state, _pieces(_cut(line), finder, outcomes))
         for line in lines[:LINES]
     ]
-    return DiffSide(tuple(shown), max(0, len(lines) - LINES))
+    return DiffSide(tuple(visible), max(0, len(lines) - LINES))
 
 
 def _cut(line: str) -> str:

@@ -13,7 +13,7 @@ from windowpane.text.labels import event_label
 
 
 class EventLine(NamedTuple):
-    """An event in words, or what stands in its place where it is damaged."""
+    """The description of one event, intact or damaged."""
 
     at: float | None
     session_id: str
@@ -22,8 +22,8 @@ class EventLine(NamedTuple):
     what: str
 
 
-def line_of(one: StoredEvent | DamagedEvent) -> EventLine:
-    """The words of one event."""
+def event_line(one: StoredEvent | DamagedEvent) -> EventLine:
+    """Return the description of one event."""
     if isinstance(one, DamagedEvent):
         return EventLine(one.at, one.session_id, one.turn, one.type, describe_damage(one.problem))
     context = one.event.context
@@ -31,8 +31,8 @@ def line_of(one: StoredEvent | DamagedEvent) -> EventLine:
 
 
 def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
-    """Events as rows of words; `at` in UTC, NaT where a recording has no times."""
-    lines = [line_of(one) for one in record]
+    """Return one row per event; `at` in UTC, NaT where a recording has no times."""
+    lines = [event_line(one) for one in record]
     data = {
         "seq": [one.seq for one in record],
         "at": utc_times([line.at for line in lines]),
@@ -46,6 +46,6 @@ def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
 
 
 def utc_times(at: Sequence[float | None]) -> pd.Series:
-    """Moments in UTC; NaT where unknown."""
-    known = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
-    return pd.to_datetime(known, unit="s", utc=True)
+    """Return Unix times as moments in UTC; NaT where unknown."""
+    seconds = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
+    return pd.to_datetime(seconds, unit="s", utc=True)

@@ -20,7 +20,7 @@ MAXIMUM_TEXT: Final = 500
 Query = dict[str, str]
 
 Scale = Literal["limit", "content"]
-"""Whether a chart reaches up to the limit, or only as high as the content."""
+"""The top of a chart: the limit, or the content."""
 Events = Literal["noteworthy"]
 AlertState = Literal["firing", "resolved"]
 DeliveryState = Literal["delivered", "failed", "none"]
@@ -89,11 +89,11 @@ class SessionAddress(Parameters):
     session: str | None = None
     turn: int | None = None
     compression: int | None = None
-    """Which compression is shown, from 1; None for that of the turn."""
+    """The compression that is shown, from 1; None for that of the turn."""
     scale: Scale | None = None
     """The height of the chart; None where it suits the content."""
     events: Events | None = None
-    """Which events are listed; None for those of the turn."""
+    """The events that are listed; None for those of the turn."""
 
     def url(self) -> str:
         """Return the address relative to the application."""
@@ -102,7 +102,7 @@ class SessionAddress(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class AlertFilters(Parameters):
-    """Which firings the alerts page lists, and the one that it explains; None means any."""
+    """The filters of the alerts page and the firing that it explains; None means any."""
 
     session: str | None = None
     alert: str | None = None

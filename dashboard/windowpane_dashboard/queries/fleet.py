@@ -32,13 +32,13 @@ BESIDE = ("", "-wal", "-shm")
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The sessions that match, worst first."""
+    """Matching sessions, in the order of the store."""
 
     rows: tuple[SessionRow, ...]
     more: bool
-    """Whether there are more than are listed."""
+    """True where more sessions match than are listed."""
     fired: dict[str, Counter[Severity]]
-    """How many alerts of each severity fire now, by session; sessions where nothing fires are not in it."""
+    """Alerts that fire now, counted by severity, for each session with any."""
 
     @property
     def firing(self) -> dict[str, Severity]:
@@ -56,9 +56,9 @@ class Fleet:
 
     @property
     def cost_dollars(self) -> float | None:
-        """What the sessions cost together; None where no price is known."""
-        known = [row.cost_dollars for row in self.rows if row.cost_dollars is not None]
-        return sum(known) if known else None
+        """Cost of all sessions; None where no price is known."""
+        costs = [row.cost_dollars for row in self.rows if row.cost_dollars is not None]
+        return sum(costs) if costs else None
 
     @property
     def cache_ratio(self) -> float | None:
@@ -68,7 +68,7 @@ class Fleet:
 
 
 def read_fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
-    """The sessions that match, by pressure."""
+    """Return the matching sessions, the one under most pressure first."""
     rows = reader.sessions(filters.to_store(limit=FLEET_ROWS + 1))
     return Fleet(
         tuple(rows[:FLEET_ROWS]), len(rows) > FLEET_ROWS, firing_now(reader.alerts(firing=True, limit=FIRINGS))
@@ -76,7 +76,7 @@ def read_fleet(reader: EventReader, filters: FleetFilters) -> Fleet:
 
 
 def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
-    """The unresolved alerts of each session, counted by severity."""
+    """Return the unresolved alerts of each session, counted by severity."""
     fired: defaultdict[str, Counter[Severity]] = defaultdict(Counter)
     for alert in alerts:
         if alert.resolved_turn is None:
@@ -85,12 +85,12 @@ def firing_now(alerts: Sequence[AlertRow]) -> dict[str, Counter[Severity]]:
 
 
 def worst_severity(fired: Counter[Severity]) -> Severity:
-    """The worst severity that fires."""
+    """Return the worst severity that fires."""
     return max(fired, key=SEVERITIES.index)
 
 
 def firing_text(firing: int, fired: Counter[Severity] | None) -> str:
-    """How many of the *firing* alerts are of the worst severity, and how many others there are."""
+    """Return the number of *firing* alerts of the worst severity, and of the others: `1 critical +2`."""
     if not firing or not fired:
         return f"{firing} firing" if firing else ""
     worst = worst_severity(fired)
@@ -99,7 +99,7 @@ def firing_text(firing: int, fired: Counter[Severity] | None) -> str:
 
 
 def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
-    """One row a session, in the fleet table's columns and words."""
+    """Return one row per session, in the columns of the fleet's table."""
     records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
     return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
 
@@ -137,42 +137,44 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """When whole sessions are let go."""
+    """The age and the size beyond which whole sessions are deleted."""
 
     days: float
     bytes: int
     configured: frozenset[str]
-    """Which of the two somebody has set; the other is the default."""
+    """The names of those that are set; others are defaults."""
 
 
 def configured_retention() -> Retention:
-    """The limits that `windowpane serve` keeps with these settings. Raises `ConfigurationError`."""
+    """Return the limits that `windowpane serve` enforces with these settings. Raises `ConfigurationError`."""
     store = load_config().store
-    known = {"retention_days": "days", "retention_bytes": "bytes"}
-    configured = frozenset(known[name] for name in store.model_fields_set if name in known)
+    field_of = {"retention_days": "days", "retention_bytes": "bytes"}
+    configured = frozenset(field_of[name] for name in store.model_fields_set if name in field_of)
     return Retention(store.retention_days, store.retention_bytes, configured)
 
 
-def retention_text(kept: Retention) -> str:
-    """`after 30 days without an event (default) or beyond 2.0 GB (configured)`."""
-    origin = {name: "configured" if name in kept.configured else "default" for name in ("days", "bytes")}
-    days = count(int(kept.days), "day") if kept.days == int(kept.days) else f"{kept.days:g} days"
-    return f"after {days} without an event ({origin['days']}) or beyond {size(kept.bytes)} ({origin['bytes']})"
+def retention_text(retention: Retention) -> str:
+    """Return the limits: `after 30 days without an event (default) or beyond 2.0 GB (configured)`."""
+    origin = {name: "configured" if name in retention.configured else "default" for name in ("days", "bytes")}
+    number = int(retention.days)
+    days = count(number, "day") if retention.days == number else f"{retention.days:g} days"
+    return (
+        f"after {days} without an event ({origin['days']}) or beyond {size(retention.bytes)} ({origin['bytes']})"
+    )
 
 
 def bytes_on_disk(path: Path) -> int:
-    """What the store takes: the database with its write-ahead log."""
-    found = (path.with_name(path.name + suffix) for suffix in BESIDE)
-    return sum(file.stat().st_size for file in found if file.exists())
+    """Return the size of the database with its write-ahead log."""
+    files = (path.with_name(path.name + suffix) for suffix in BESIDE)
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def storage_text(stored: StoreSize, on_disk: int, now: float) -> str:
-    """How much there is: `13.4 MB on disk (12.9 MB in use), 12,022 events of 15 sessions, no content`."""
+    """Return the size: `13.4 MB on disk (12.9 MB in use), 12,022 events of 15 sessions, no content`."""
     texts = count(stored.contents, "captured text") if stored.contents else "no content"
     used = "" if size(on_disk) == size(stored.bytes) else f" ({size(stored.bytes)} in use)"
-    oldest = (
-        "" if stored.oldest_at is None else f"; the oldest session was last heard of {ago(stored.oldest_at, now)}"
-    )
+    age = ago(stored.oldest_at, now)
+    oldest = "" if stored.oldest_at is None else f"; the last event of the oldest session is from {age}"
     return (
         f"Store: {size(on_disk)} on disk{used}, {count(stored.events, 'event')} of "
         f"{count(stored.sessions, 'session')}, {texts}{oldest}."

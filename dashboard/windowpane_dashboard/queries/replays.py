@@ -1,4 +1,4 @@
-"""Stored replays as tables: one row a setup over all sessions, the best of each figure, and which setup wins."""
+"""Stored replays as tables: one row per setup over all sessions, the best of each column, the best setup."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LOWER_IS_BETTER: Final = {
     "overflows": True, "tokens sent": True, "cost tokens": True, "dollars": True, "cached": False,
     "evicted": None, "compressions": None, "fidelity": False, "regrets": True, "regret share": True, "peak": True,
 }  # fmt: skip
-"""Columns, and whether less is better; None where neither is."""
+"""Columns: True where less is better, None where neither is."""
 DECIMALS: Final = {"dollars": 2, "cached": 0, "fidelity": 2, "regret share": 1, "peak": 0}
-"""Decimals of a figure that are shown: what looks the same is equally good."""
+"""Visible decimals: values that look the same are equally good."""
 SIGNIFICANT_DIGITS: Final = {"tokens sent": 2, "cost tokens": 2}
-"""Significant figures, where a column is shown as `8.3M`."""
+"""Significant digits, where a column is shown as `8.3M`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,23 @@ class SetupResult:
     runs: tuple[ReplayRunRow, ...]
 
     def total(self, name: str) -> float:
-        """Sum over the sessions."""
+        """Return the sum over the sessions."""
         return float(sum(run.measures.get(name) or 0 for run in self.runs))
 
     def mean(self, name: str) -> float | None:
-        """Mean over the sessions that have it."""
-        known = [float(value) for run in self.runs if (value := run.measures.get(name)) is not None]
-        return sum(known) / len(known) if known else None
+        """Return the mean over the sessions that have it."""
+        reported = [float(value) for run in self.runs if (value := run.measures.get(name)) is not None]
+        return sum(reported) / len(reported) if reported else None
 
     @property
     def dollars(self) -> float | None:
-        """Price of what was sent; None unless every session's model has one."""
-        known = [run.measures.get("cost_dollars") for run in self.runs]
-        return None if None in known else float(sum(value for value in known if value is not None))
+        """Price of the sent tokens; None unless every session's model has a price."""
+        reported = [run.measures.get("cost_dollars") for run in self.runs]
+        return None if None in reported else float(sum(value for value in reported if value is not None))
 
 
 def results_by_setup(runs: Sequence[ReplayRunRow]) -> tuple[SetupResult, ...]:
-    """One result a setup, in the order they were asked for."""
+    """Return one result per setup, in the requested order."""
     by_setup: dict[str, list[ReplayRunRow]] = {}
     for run in runs:
         by_setup.setdefault(run.setup, []).append(run)
@@ -61,7 +61,7 @@ def results_by_setup(runs: Sequence[ReplayRunRow]) -> tuple[SetupResult, ...]:
 
 
 def results_frame(results: Sequence[SetupResult]) -> pd.DataFrame:
-    """One row a setup; figures are sums over its sessions, ratios means."""
+    """Return one row per setup: sums over its sessions, means of ratios."""
     return pd.DataFrame([_record(result) for result in results])
 
 
@@ -86,27 +86,27 @@ def _record(result: SetupResult) -> dict[str, Any]:
 
 
 def best_cells(frame: pd.DataFrame) -> dict[str, set[int]]:
-    """Rows that are best in a column; none where all are equal."""
-    found: dict[str, set[int]] = {}
+    """Return the best rows of each column; none where all are equal."""
+    best_rows: dict[str, set[int]] = {}
     for name, lower in LOWER_IS_BETTER.items():
-        values = pd.to_numeric(frame[name], errors="coerce").map(lambda value, name=name: _as_shown(value, name))
+        values = pd.to_numeric(frame[name], errors="coerce").map(lambda value, name=name: _rounded(value, name))
         if lower is None or values.nunique(dropna=True) < 2:
             continue
         best = values.min() if lower else values.max()
-        found[name] = {int(place) for place in frame.index[values == best]}
-    return found
+        best_rows[name] = {int(row) for row in frame.index[values == best]}
+    return best_rows
 
 
-def _as_shown(value: float, name: str) -> float:
+def _rounded(value: float, name: str) -> float:
     if name in SIGNIFICANT_DIGITS and value > 0:
         return float(f"{value:.{SIGNIFICANT_DIGITS[name]}g}")
     return round(value, DECIMALS.get(name, 0)) if value == value else value  # noqa: PLR0124  # NaN stays
 
 
 def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
-    """The managed setup with the fewest overflows; among those the least cost, then the best fidelity.
+    """Return the managed setup with the fewest overflows; among those the least cost, then the best fidelity.
 
-    Only setups that every session went through are compared.
+    Only setups that ran on every session are compared.
     """
     most = max((len(result.runs) for result in results), default=0)
     whole = [result for result in results if len(result.runs) == most]
@@ -119,39 +119,39 @@ def _rank(result: SetupResult) -> tuple[float, float, float]:
 
 
 def replay_headline(results: Sequence[SetupResult]) -> str:
-    """Which setup wins and by what, in one sentence."""
+    """Return a sentence about the best setup and its values."""
     best = best_setup(results)
     if best is None:
         return "Nothing could be replayed."
     overflows = int(best.total("overflows"))
     full = "no call overflows" if not overflows else f"{count(overflows, 'call')} overflow, the fewest"
     fidelity = best.mean("fidelity")
-    kept = "" if fidelity is None else f", fidelity {fidelity:.2f}"
+    score = "" if fidelity is None else f", fidelity {fidelity:.2f}"
     money = "" if best.dollars is None else f" ({dollars(best.dollars)})"
     regrets = count(int(best.total("regrets")), "regret")
     return (
         f"{best.setup} comes out best: {full}, {tokens_short(best.total('cost_tokens'))} cost tokens{money}"
-        f"{kept}, {regrets}."
+        f"{score}, {regrets}."
     )
 
 
 def replay_label(row: ReplayRow, when: str) -> str:
-    """A stored replay in a list."""
+    """Return the label of a stored replay."""
     return f"{row.name}  ·  {count(row.sessions, 'session')}, {count(row.runs, 'run')}  ·  {when}"
 
 
 def sessions_of(results: Sequence[SetupResult]) -> list[str]:
-    """Every session that was replayed."""
+    """Return every session that was replayed."""
     return list(dict.fromkeys(run.session for result in results for run in result.runs))
 
 
 def timelines_of(results: Sequence[SetupResult], session: str) -> list[ReplayRunRow]:
-    """The runs of one session, in the order of the setups."""
+    """Return the runs of one session, in the order of the setups."""
     return [run for result in results for run in result.runs if run.session == session]
 
 
 def timelines_frame(runs: Sequence[ReplayRunRow]) -> pd.DataFrame:
-    """Tokens of each call under each setup, as far as they are kept; a row for each kept call."""
+    """Return the stored tokens of each call under each setup, one row per stored call."""
     rows = max((len(run.timeline) for run in runs), default=0)
     last = max((int(run.measures.get("turns") or len(run.timeline)) for run in runs), default=0)
     calls = np.linspace(1, max(last, 1), rows).round().astype("int64")
@@ -162,7 +162,7 @@ def timelines_frame(runs: Sequence[ReplayRunRow]) -> pd.DataFrame:
 
 
 def run_summary(run: ReplayRunRow) -> str:
-    """One run's course in words."""
+    """Return a description of one run."""
     peak = run.measures.get("peak_utilization")
     share = "" if peak is None else f", at most {percent(float(peak))} of the window"
     return f"{run.setup}: {count(int(run.measures.get('turns') or 0), 'call')}{share}"

@@ -19,16 +19,16 @@ from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
 from windowpane.text.formats import turns_band, turns_until
 from windowpane.text.labels import MARK_OF
-from windowpane_dashboard.queries.events import line_of
+from windowpane_dashboard.queries.events import event_line
 
 TRACK_EVENTS: Final = 5_000
-"""Marked events of one session that its event lane shows at most."""
+"""Marked events of one session that its event track shows at most."""
 TRACK_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
 
 
 @dataclass(frozen=True, slots=True)
 class LimitSpan:
-    """The window's size and where its zones begin, over a run of turns; tokens."""
+    """The limits of the window from one turn on."""
 
     first_turn: int
     limits: WindowLimits | None
@@ -37,7 +37,7 @@ class LimitSpan:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All that the picture of one session needs."""
+    """The data of one session's chart."""
 
     turns: pd.DataFrame
     """Indexed by position; see `turns_frame`."""
@@ -45,11 +45,11 @@ class Timeline:
     marks: pd.DataFrame
     """`letter`, `turn`, `number`, `text`, `severity`: one row for each letter and turn."""
     marks_cut: bool
-    """Whether there are more marked events than are shown."""
+    """True where more events are marked than are shown."""
     facts: FactTotals | None
     """None where no compression was evaluated."""
     regrets: pd.DataFrame
-    """`turn`, `turn_left`, `cause`, `tokens`, `block`: what was needed again, and when and how it had left."""
+    """`turn`, `turn_left`, `cause`, `tokens`, `block`: each re-fetch with the removal that caused it."""
 
     @property
     def worst_turn(self) -> int | None:
@@ -63,7 +63,7 @@ class Timeline:
 
 
 def read_timeline(reader: EventReader, session_id: str) -> Timeline:
-    """The whole course of one session."""
+    """Read the timeline of one session."""
 
     def record(*types: str, limit: int = TRACK_EVENTS) -> Sequence[StoredEvent | DamagedEvent]:
         return reader.events_or_damage(EventFilter(session_id=session_id, types=types, limit=limit))
@@ -80,28 +80,28 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
 
 
 def regrets_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
-    """From each re-fetch back to what had made it necessary."""
-    found = [
+    """Return one row per re-fetch, with the removal that caused it."""
+    rows = [
         (stored.event.context.turn, data.turn_left, data.cause, data.tokens, data.block_id)
         for stored in events
         if isinstance(data := stored.event.data, ContentRegretted)
     ]
-    return pd.DataFrame(found, columns=["turn", "turn_left", "cause", "tokens", "block"])
+    return pd.DataFrame(rows, columns=["turn", "turn_left", "cause", "tokens", "block"])
 
 
-_TURN_FIGURES: Final = (
+_TURN_VALUES: Final = (
     "limit_tokens", "usable_tokens", "red_tokens", "utilization", "velocity", "turns_until_red",
     "turns_until_red_p10", "turns_until_red_p90", "burn_rate", "input_tokens", "output_tokens",
     "cache_read_tokens", "cache_write_tokens", "cost_dollars", "latency_seconds", "estimate_error", "at",
     "used_before", "used_after",
 )  # fmt: skip
-_TURN_WORDS: Final = ("model", "count_source", "zone")
+_TURN_LABELS: Final = ("model", "count_source", "zone")
 
 
 def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
-    """One row a measured turn: figures as floats, missing as NaN, words as text or None.
+    """Return one row per measured turn: numbers as floats, missing as NaN, labels as text or None.
 
-    `used` is the final size, else the latest known; `input_tokens` is all that a call sent, `fresh_tokens` the
+    `used` is the final size, else the latest measured; `input_tokens` is all that a call sent, `fresh_tokens` the
     part that was neither read from nor written to the prompt cache.
     """
     rows = [row for row in rows if _used(row) is not None]
@@ -110,12 +110,12 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     data["used"] = pd.array([_used(row) for row in rows], dtype="float64")
     for component in COMPONENTS:
         data[component] = pd.array([row.components.get(component, 0) for row in rows], dtype="float64")
-    for name in _TURN_FIGURES:
+    for name in _TURN_VALUES:
         values = [getattr(row, name) for row in rows]
         data[name] = pd.array([float("nan") if v is None else float(v) for v in values], dtype="float64")
     for name in ("added_tokens", "stale_tokens", "duplicate_tokens"):
         data[name] = pd.array([getattr(row, name) for row in rows], dtype="float64")
-    for name in _TURN_WORDS:
+    for name in _TURN_LABELS:
         data[name] = pd.Series([getattr(row, name) for row in rows], dtype="object")
     frame = pd.DataFrame(data)
     cached = frame["cache_read_tokens"].fillna(0) + frame["cache_write_tokens"].fillna(0)
@@ -123,12 +123,12 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
 
 
 def _used(row: TurnRow) -> int | None:
-    known = (value for value in (row.used_final, row.used_after, row.used_before) if value is not None)
-    return next(known, None)
+    sizes = (value for value in (row.used_final, row.used_after, row.used_before) if value is not None)
+    return next(sizes, None)
 
 
 def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:
-    """The sizes the window had, in the order of turns, from the events that state them."""
+    """Return the limits of the window in the order of turns."""
     spans: dict[int, WindowLimits | None] = {}
     for stored in events:
         data = stored.event.data
@@ -145,20 +145,20 @@ def _limits(data: SessionStarted | LimitChanged) -> WindowLimits | None:
         return WindowLimits(
             data.limit_tokens, data.limit_source, data.reserved_tokens, data.margin_tokens, thresholds
         )
-    except ValueError:  # a recording may state a window that cannot be; then none is drawn
+    except ValueError:  # a recording may state an impossible window, which is not drawn
         return None
 
 
 def marks_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
-    """The marks of an event lane, those of one kind and turn gathered into one; damaged events have theirs."""
+    """Return the marks of the event track, one per kind and turn; damaged events are marked too."""
     gathered: dict[tuple[str, int], list[str]] = {}
     severities: dict[tuple[str, int], str] = {}
     for one in record:
-        line = line_of(one)
-        place = (MARK_OF[line.type].letter, line.turn)
-        gathered.setdefault(place, []).append(line.what)
+        line = event_line(one)
+        key = (MARK_OF[line.type].letter, line.turn)
+        gathered.setdefault(key, []).append(line.what)
         if isinstance(one, StoredEvent) and isinstance(data := one.event.data, AlertFired):
-            severities[place] = "critical" if severities.get(place) == "critical" else data.severity
+            severities[key] = "critical" if severities.get(key) == "critical" else data.severity
     records = [
         (letter, turn, len(texts), _gathered_text(texts), severities.get((letter, turn), ""))
         for (letter, turn), texts in gathered.items()
@@ -166,15 +166,16 @@ def marks_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
     return pd.DataFrame(records, columns=["letter", "turn", "number", "text", "severity"])
 
 
-def _gathered_text(texts: list[str], shown: int = 4) -> str:
-    lines = texts[:shown] + ([f"and {len(texts) - shown} more"] if len(texts) > shown else [])
+def _gathered_text(texts: list[str], limit: int = 4) -> str:
+    lines = texts[:limit] + ([f"and {len(texts) - limit} more"] if len(texts) > limit else [])
     return "\n".join(lines)
 
 
 def fact_totals(events: Sequence[StoredEvent]) -> FactTotals | None:
-    """Facts over all evaluations by probe; None where there were none."""
-    found = [stored.event.data for stored in events]
-    seen = [data for data in found if isinstance(data, FidelityEvaluated) and data.facts_total]
+    """Return the facts of all evaluations; None without any."""
+    seen = [
+        data for stored in events if isinstance(data := stored.event.data, FidelityEvaluated) and data.facts_total
+    ]
     if not seen:
         return None
     return FactTotals(
@@ -187,7 +188,7 @@ def fact_totals(events: Sequence[StoredEvent]) -> FactTotals | None:
 
 
 def red_in(turn: pd.Series) -> str:
-    """A turn's forecast as `4 (3–7)`."""
+    """Return a turn's forecast as `4 (3–7)`."""
     band = turns_band(turn["turns_until_red_p10"], turn["turns_until_red_p90"])
     median = turns_until(turn["turns_until_red"])
     return f"{median} ({band})" if band else median

@@ -1,4 +1,4 @@
-"""The window at one turn, what had left by then, and what became of a compression."""
+"""The window at one turn: its blocks, removed blocks, regrets, and sub-agents."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from windowpane.text.labels import CONTENT_WORDS
 from windowpane_dashboard.queries.filters import SessionAddress
 
 REMOVED_ROWS: Final = 200
-"""Departed blocks shown at most."""
+"""Removed blocks that are listed at most."""
 REGRET_ROWS: Final = 200
 """Regrets listed at most."""
 EVICTIONS: Final = 8
-"""Evictions of one turn whose candidates are looked at."""
+"""Evictions of one turn whose candidates are read."""
 DELEGATIONS: Final = 500
 """Delegations and returns of one session that are read at most."""
 
@@ -32,16 +32,16 @@ DELEGATIONS: Final = 500
 def window_at(
     reader: EventReader, session_id: str, turn: int, *, evicted_turn: int | None = None
 ) -> pd.DataFrame:
-    """The exact window at the call of *turn*, one row a block, in the order the model saw them.
+    """Return the window at the call of *turn*, one row per block, in the order the model saw them.
 
-    Scores are those of the eviction in *evicted_turn*, the last up to here.
+    Scores are those of the eviction in *evicted_turn*, the last up to this turn.
     """
     scores = {} if evicted_turn is None else scores_of(reader, session_id, evicted_turn)
     return window_frame(reader.blocks_at(session_id, turn), turn, scores)
 
 
 def scores_of(reader: EventReader, session_id: str, turn: int) -> dict[str, float]:
-    """What the evictions of *turn* gave to those blocks which would have been next."""
+    """Return the scores of the next candidates in the evictions of *turn*."""
     wanted = EventFilter(
         session_id, ("blocks.evicted",), turn_from=turn, turn_to=turn, limit=EVICTIONS, newest_first=True
     )
@@ -54,11 +54,11 @@ def scores_of(reader: EventReader, session_id: str, turn: int) -> dict[str, floa
 
 
 def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float] | None = None) -> pd.DataFrame:
-    """Blocks in order, with their age and use in words, and their *scores* where they have one."""
+    """Return one row per block with its age, last use, and score if it has one."""
     scores = scores or {}
     return pd.DataFrame(
         {
-            "what": [_named(row) for row in rows],
+            "what": [_block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
             "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
@@ -66,7 +66,7 @@ def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float
             "score": pd.array([scores.get(row.block_id) for row in rows], dtype="Float64"),
             "pinned": [row.pinned for row in rows],
             "preview": [row.preview or "" for row in rows],
-            "stands for": [row.replaces or "" for row in rows],
+            "replaces": [row.replaces or "" for row in rows],
             "block": [row.block_id for row in rows],
             "component": [COMPONENT_OF[row.content_type] for row in rows],
             "count": [row.count_source for row in rows],
@@ -75,7 +75,7 @@ def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float
 
 
 def _last_used(row: BlockRow, turn: int) -> str:
-    """The last turn it was used in; seen from an earlier one that is still to come, and said so."""
+    """Return the last turn that used the block, marked as later where it comes after *turn*."""
     if row.last_referenced is None:
         return UNKNOWN
     return f"turn {row.last_referenced}" if row.last_referenced <= turn else f"later: {row.last_referenced}"
@@ -84,9 +84,9 @@ def _last_used(row: BlockRow, turn: int) -> str:
 def removed_blocks(
     reader: EventReader, session_id: str, turn: int, window: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """What had left the window by the call of *turn*, latest departure first, and why.
+    """Return the blocks removed by the call of *turn*, latest first, with the reason.
 
-    The `window_frame` of the same turn gives names to what stands for them there.
+    The `window_frame` of the same turn gives the names of their replacements.
     """
     return removed_frame(reader.removed_blocks(session_id, turn, limit=REMOVED_ROWS), window)
 
@@ -94,39 +94,39 @@ def removed_blocks(
 _CAUSES: Final = {
     "eviction": "evicted",
     "compression": "compressed",
-    "roll": "window rolled",
+    "roll": "window rollover",
     "replaced": "replaced",
 }
 
 
 def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Departed blocks with the reason in the policy's words, what replaced them and whether they came back."""
-    names = {row.block_id: _sized(_named(row), row.tokens) for row in rows}
+    """Return removed blocks with the policy's reason, their replacement, and when they were needed again."""
+    names = {row.block_id: _with_tokens(_block_name(row), row.tokens) for row in rows}
     if window is not None:
-        named = zip(window["block"], window["what"], window["tokens"], strict=True)
-        names |= {block: _sized(what, size) for block, what, size in named}
+        replacements = zip(window["block"], window["what"], window["tokens"], strict=True)
+        names |= {block: _with_tokens(what, size) for block, what, size in replacements}
     return pd.DataFrame(
         {
-            "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "what": [_named(row) for row in rows],
+            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "what": [_block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "why": [_why(row) for row in rows],
-            "in its place": [
+            "replaced by": [
                 names.get(row.replaced_by, row.replaced_by) if row.replaced_by else "nothing" for row in rows
             ],
-            "needed again": [_again(row) for row in rows],
+            "needed again": [_regret_text(row) for row in rows],
             "score": pd.array([row.score for row in rows], dtype="Float64"),
             "block": [row.block_id for row in rows],
         }
     )
 
 
-def _named(row: BlockRow) -> str:
+def _block_name(row: BlockRow) -> str:
     name = CONTENT_WORDS[row.content_type]
     return f"{name} of {row.tool_name}" if row.tool_name else name
 
 
-def _sized(what: str, size: int) -> str:
+def _with_tokens(what: str, size: int) -> str:
     return f"{what.partition(' of ')[0]}, {count(size, 'token')}"
 
 
@@ -135,16 +135,16 @@ def _why(row: BlockRow) -> str:
     return f"{cause}: {row.reason}" if row.reason else cause
 
 
-def _again(row: BlockRow) -> str:
+def _regret_text(row: BlockRow) -> str:
     if row.regretted_turn is None:
         return ""
     return f"turn {row.regretted_turn} ({row.tokens:,} tokens)"
 
 
 def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) -> pd.DataFrame:
-    """Blocks that had left and were needed again, with what that cost, the dearest first.
+    """Return the blocks that were needed again after their removal, the largest first.
 
-    `dollars` is the block's share, by tokens, of the input of the call that read it again.
+    `dollars` is the block's share, by tokens, of the input cost of the call that read it again.
     """
     last = int(turns["turn"].iloc[-1]) + 1 if len(turns) else 1
     rows = reader.removed_blocks(session_id, last, limit=REGRET_ROWS, regretted=True)
@@ -153,8 +153,8 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
     again = [row.regretted_turn or 0 for row in rows]
     frame = pd.DataFrame(
         {
-            "what": [_named(row) for row in rows],
-            "left": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "what": [_block_name(row) for row in rows],
+            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
             "why": [_why(row) for row in rows],
             "again": pd.array(again, dtype="int64"),
             "turns between": pd.array(
@@ -175,7 +175,7 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
 
 
 def children_frame(reader: EventReader, session_id: str, children: Sequence[SessionRow]) -> pd.DataFrame:
-    """Sub-agents in the order of *children*, with when their task was given and came back."""
+    """Return one row per sub-agent, with the turns of its delegation and its return."""
     given: dict[str, int] = {}
     back: dict[str, tuple[int, int]] = {}
     query = EventFilter(

@@ -1,1 +1,1 @@
-"""Replay."""
+"""Simulations in a separate process, started from the replay page."""

@@ -1,4 +1,4 @@
-"""Simulations that run beside the pages: one process each, followed by a thread."""
+"""Simulations that run beside the pages: one process each, read by a thread."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ WORKER: Final = (sys.executable, "-m", "windowpane_dashboard.replay.worker")
 
 @dataclass(slots=True)
 class SimulationJob:
-    """One simulation, as far as it has come; written by its thread, read by the pages."""
+    """The progress of one simulation; written by its thread, read by the pages."""
 
     title: str
     process: subprocess.Popen[str]
     done: int = 0
     total: int = 0
     session: str = ""
-    """The session that was finished last."""
+    """The session that finished last."""
     replay: str = ""
-    """Id of the stored result; empty until it is there."""
+    """Id of the stored result; empty until then."""
     error: str = ""
     thread: threading.Thread | None = field(default=None, repr=False)
 
     @property
     def running(self) -> bool:
-        """Whether its end has not been told yet."""
+        """True until a result or an error is reported."""
         return not (self.replay or self.error)
 
     @property
     def share(self) -> float:
-        """How far it has come, 0 to 1."""
+        """Progress, 0 to 1."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def stop(self) -> None:
-        """End it; nothing of it is stored."""
+        """Stop the process; nothing is stored."""
         self.error = self.error or "Stopped; nothing was stored."
         self.process.terminate()
 
     def wait(self, timeout_seconds: float) -> None:
-        """Wait for its end."""
+        """Wait until the simulation ends."""
         if self.thread is not None:
             self.thread.join(timeout_seconds)
 
 
 def start_simulation(request: SimulationRequest) -> SimulationJob:
-    """Start a simulation."""
+    """Start a simulation and return its job."""
     process = subprocess.Popen(  # noqa: S603  # our own module; the request goes through standard input
         WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -69,14 +69,14 @@ def _follow(job: SimulationJob, request: SimulationRequest) -> None:
     assert pipes.stdin is not None
     assert pipes.stdout is not None
     assert pipes.stderr is not None
-    complaints: list[str] = []
-    reader = threading.Thread(target=lambda: complaints.extend(pipes.stderr or ()), daemon=True)
+    errors: list[str] = []
+    reader = threading.Thread(target=lambda: errors.extend(pipes.stderr or ()), daemon=True)
     reader.start()
     try:
         pipes.stdin.write(request.to_json())
         pipes.stdin.close()
         for line in pipes.stdout:
-            _take(job, line)
+            _read_line(job, line)
     except OSError:
         logger.warning("the simulation ended early", exc_info=True)
     code = pipes.wait()
@@ -84,12 +84,12 @@ def _follow(job: SimulationJob, request: SimulationRequest) -> None:
     pipes.stdout.close()
     pipes.stderr.close()
     if job.running:
-        logger.error("the simulation failed: %s", "".join(complaints[-20:]))
+        logger.error("the simulation failed: %s", "".join(errors[-20:]))
         job.error = f"The simulation ended with code {code}; the dashboard's log has the details."
 
 
-def _take(job: SimulationJob, line: str) -> None:
-    """One line of the worker's; what a library may have printed between them is passed over."""
+def _read_line(job: SimulationJob, line: str) -> None:
+    """Read one line of the worker; lines that a library printed are skipped."""
     try:
         match json.loads(line):
             case {"replay": str(replay)}:

@@ -1,6 +1,6 @@
-"""Simulates in its own process, so that pages stay quick: `python -m windowpane_dashboard.replay.worker`.
+"""A simulation in its own process, so that pages stay fast: `python -m windowpane_dashboard.replay.worker`.
 
-Reads one request as JSON from standard input; writes one JSON object a line: `{"session", "done", "total"}` for
+Reads one request as JSON from standard input; writes one JSON object per line: `{"session", "done", "total"}` for
 each step, at the end `{"replay"}` with the id of what was stored, or `{"error"}`.
 """
 
@@ -30,7 +30,7 @@ from windowpane.store.sqlite import SqliteStore
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
-    """What to simulate, as the form has it."""
+    """The values of the form: what to simulate."""
 
     store: str
     sessions: tuple[str, ...]
@@ -43,7 +43,7 @@ class SimulationRequest:
     name: str = ""
 
     def setups(self) -> list[ReplaySetup]:
-        """Every combination. Raises `ConfigurationError`."""
+        """Return every combination. Raises `ConfigurationError`."""
         if not self.sessions:
             raise ConfigurationError("sessions", "none is chosen", expected="at least one session")
         if not (self.policies or self.presets or self.baselines):
@@ -60,27 +60,27 @@ class SimulationRequest:
         )
 
     def title(self) -> str:
-        """What to call the result."""
+        """Return the name of the result."""
         more = f" and {len(self.sessions) - 1} more" if len(self.sessions) > 1 else ""
         return self.name or f"{self.sessions[0]}{more}"
 
     def to_json(self) -> str:
-        """As `from_json` reads it."""
+        """Return the request as JSON for `from_json`."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str) -> SimulationRequest:
-        """The request that `to_json` wrote."""
+        """Read a request that `to_json` wrote."""
         return msgspec.json.decode(text, type=cls)
 
 
 def main() -> None:
-    """Simulate what standard input asks for, store it and say so."""
+    """Simulate the request on standard input, store the result and report its id."""
     request = SimulationRequest.from_json(sys.stdin.read())
     try:
-        _say(replay=_simulate(request))
+        _report(replay=_simulate(request))
     except WindowpaneError as error:
-        _say(error=str(error))
+        _report(error=str(error))
 
 
 def _simulate(request: SimulationRequest) -> str:
@@ -88,7 +88,7 @@ def _simulate(request: SimulationRequest) -> str:
     matrix = run_matrix(
         sources,
         request.setups(),
-        progress=lambda session, done, total: _say(session=session, done=done, total=total),
+        progress=lambda session, done, total: _report(session=session, done=done, total=total),
     )
     stored = to_stored_replay(matrix, name=request.title(), at=time.time())
     if not matrix.runs:
@@ -99,7 +99,7 @@ def _simulate(request: SimulationRequest) -> str:
     return stored.row.id
 
 
-def _say(**what: object) -> None:
+def _report(**what: object) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 

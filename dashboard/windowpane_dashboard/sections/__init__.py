@@ -1,1 +1,1 @@
-"""The parts of the session page, from top to bottom."""
+"""The sections of the pages."""

@@ -1,4 +1,4 @@
-"""One firing in full, and what the runbook says about its alert."""
+"""One firing in detail, the runbook's entry of its alert, and the form that sends a test message."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ RESULT = "alerts_test_result"
 
 
 def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) -> None:
-    """Draw what fired, how it ended and who was told, with the runbook's entry."""
+    """Draw a firing with its end, its deliveries and the runbook's entry."""
     st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
     widgets.show_text(f"{row.summary}.")
     since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
     st.caption(
         escape_markdown(
-            f"Agent {row.agent or 'unnamed'}, session {row.session_id}. Held from turn {row.crossing_turn}, "
-            f"fired at turn {row.fired_turn}{since}; {outcome.words} ({duration_text(outcome)})."
-            + _end_words(store, row)
+            f"Agent {row.agent or 'unnamed'}, session {row.session_id}. Condition true from turn "
+            f"{row.crossing_turn}, fired at turn {row.fired_turn}{since}; {outcome.text} "
+            f"({duration_text(outcome)})." + _value_text(store, row)
         )
     )
     _delivery_list(deliveries(store, row))
@@ -53,30 +53,30 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) ->
     runbook_entry(row.alert)
 
 
-def _end_words(store: EventReader, row: AlertRow) -> str:
+def _value_text(store: EventReader, row: AlertRow) -> str:
     ended = resolution(store, row)
     value = quantity_text(row.alert, row.value)
     limit = "" if row.threshold is None else f", threshold {quantity_text(row.alert, row.threshold)}"
     text = "" if row.value is None else f" Value {value}{limit}"
     if ended is not None and ended.value is not None:
-        text += f"{';' if text else ''} came back to {quantity_text(row.alert, ended.value)}"
+        text += f"{';' if text else ''} returned to {quantity_text(row.alert, ended.value)}"
     return f"{text}." if text else ""
 
 
 def _delivery_list(sent: tuple[MessageDelivery, ...]) -> None:
     if not sent:
-        st.text("Nobody was told: no channel was set, or the session was imported, which never notifies.")
+        st.text("No notification was sent: no channel is set, or the session was imported.")
         return
     for one in sent:
-        sign = ":material/check_circle:" if one.arrived else ":material/error:"
-        word = "arrived at" if one.arrived else "did not arrive at"
+        icon = ":material/check_circle:" if one.arrived else ":material/error:"
+        result = "delivered to" if one.arrived else "not delivered to"
         tries = f" after {count(one.attempts, 'attempt')}" if one.attempts > 1 else ""
         why = f": {one.reason}" if one.reason else ""
-        st.markdown(f"{sign} {escape_markdown(f'{one.state} {word} {one.channel}{tries}{why}')}")
+        st.markdown(f"{icon} {escape_markdown(f'{one.state} {result} {one.channel}{tries}{why}')}")
 
 
 def runbook_entry(alert: str) -> None:
-    """What the alert means, why it matters and what to do; the same words as the runbook."""
+    """Draw the runbook's entry of an alert: its meaning, its effect, and what to do."""
     rule, guidance = RULES_BY_NAME.get(alert), GUIDANCE.get(alert)
     if rule is None or guidance is None:
         st.text("This alert is not in the runbook of this release.")
@@ -92,7 +92,7 @@ def runbook_entry(alert: str) -> None:
 
 
 def send_test_section() -> None:
-    """Draw the form; the address is used once and kept nowhere."""
+    """Draw the form that sends a test message; the address is used once and not stored."""
     with st.expander("Send a test message", icon=":material/send:"), st.form("alerts_test", border=False):
         left, right = st.columns([5, 1], vertical_alignment="bottom")
         left.text_input(
@@ -102,7 +102,7 @@ def send_test_section() -> None:
             autocomplete="off",
             max_chars=1_000,
             help="Any Apprise address, `alertmanager://host:port`, or `log://`. A plain webhook "
-            "is written `json://`, or `jsons://` for HTTPS. It is used once and not kept.",
+            "is written `json://`, or `jsons://` for HTTPS. It is used once and not stored.",
         )
         sent = right.form_submit_button("Send", icon=":material/send:", width="stretch")
         if sent:
@@ -127,7 +127,7 @@ def _show(result: TestResult | str | None) -> None:
         st.warning("Not sent.", icon=":material/error:")
         widgets.show_text(result)
     elif result.delivered:
-        st.success("Delivered: the channel took the message.", icon=":material/check_circle:")
+        st.success("Delivered: the channel accepted the message.", icon=":material/check_circle:")
         widgets.show_text(f"Channel: {result.channel}")
     else:
         st.error("Not delivered.", icon=":material/error:")

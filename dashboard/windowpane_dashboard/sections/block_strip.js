@@ -1,7 +1,7 @@
 const THIN = 0.003; // of the strip: a rim would hide the block that it goes around
 
 export default function ({ data, parentElement }) {
-  const [strip, blocks, axis, said] = ["strip", "blocks", "axis", "said"].map(
+  const [strip, blocks, axis, tooltip] = ["strip", "blocks", "axis", "tooltip"].map(
     (name) => parentElement.querySelector("." + name));
   const { sizes, colors, texts, end, limit_tokens, ticks } = data.strip;
   const look = data.look;
@@ -33,21 +33,21 @@ export default function ({ data, parentElement }) {
     tick.textContent = text;
     return tick;
   }));
-  Object.assign(said.style, { background: look.background, color: look.text, borderColor: look.outline });
+  Object.assign(tooltip.style, { background: look.background, color: look.text, borderColor: look.outline });
 
-  const hide = () => said.matches(":popover-open") && said.hidePopover();
+  const hide = () => tooltip.matches(":popover-open") && tooltip.hidePopover();
   blocks.onpointerleave = hide;
   blocks.onpointermove = (event) => {
     const box = blocks.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * end;
     const place = starts.findLastIndex((begin) => begin <= at);
     if (place < 0 || at > start) return hide();
-    said.textContent = texts[place];
-    if (!said.matches(":popover-open")) said.showPopover();
-    const wide = said.offsetWidth;
+    tooltip.textContent = texts[place];
+    if (!tooltip.matches(":popover-open")) tooltip.showPopover();
+    const wide = tooltip.offsetWidth;
     const left = Math.min(event.clientX + 12, window.innerWidth - wide - 8);
-    said.style.left = `${Math.max(8, left)}px`;
-    said.style.top = `${box.bottom + 6}px`;
+    tooltip.style.left = `${Math.max(8, left)}px`;
+    tooltip.style.top = `${box.bottom + 6}px`;
   };
   hide();
 }

@@ -21,15 +21,15 @@ from windowpane_dashboard.style.theme import FONT, Palette
 
 PIXELS: Final = 92
 MAXIMUM_BLOCKS: Final = 800
-"""Segments drawn; beyond, the smallest neighbours of one component are joined."""
+"""Segments drawn; beyond, the smallest neighbors of one component are joined."""
 TICKS: Final = 8
-"""Ticks of the axis, about."""
+"""Approximate number of ticks."""
 
 MARKUP: Final = """
 <div class="strip" role="img">
   <div class="blocks"></div>
   <div class="axis"></div>
-  <div class="said" popover="manual"></div>
+  <div class="tooltip" popover="manual"></div>
 </div>
 """
 
@@ -42,7 +42,7 @@ STYLE: Final = f"""
 .axis {{ position: relative; height: 26px; }}
 .axis span {{ position: absolute; top: 8px; transform: translateX(-50%); white-space: nowrap; }}
 .axis span:first-child {{ transform: none; }}
-.said {{ position: fixed; margin: 0; inset: auto; padding: 4px 7px; border: 1px solid; max-width: 560px;
+.tooltip {{ position: fixed; margin: 0; inset: auto; padding: 4px 7px; border: 1px solid; max-width: 560px;
   white-space: pre-line; overflow-wrap: anywhere; font: 12px {FONT}; pointer-events: none; }}
 """
 
@@ -52,7 +52,7 @@ _mount: Final = st.components.v2.component(
 
 
 def block_strip(strip: Strip, palette: Palette, *, alt: str) -> None:
-    """Draw *strip*; *alt* is what it says to who cannot see it."""
+    """Draw *strip*; *alt* describes it to screen readers."""
     look = {
         "background": palette.background,
         "outline": palette.outline,
@@ -64,27 +64,27 @@ def block_strip(strip: Strip, palette: Palette, *, alt: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """The rectangles of a strip, from left to right without gaps; sizes and places in tokens."""
+    """The rectangles of a strip, from left to right without gaps; sizes and positions in tokens."""
 
     sizes: list[int]
     colors: list[str]
     texts: list[str]
-    """What each is, in lines; an agent's text, so never markup."""
+    """The tooltip of each, in lines; text of an agent, so never markup."""
     end: float
-    """Where the axis ends."""
+    """The end of the axis."""
     limit_tokens: float | None
-    """Where the outline ends; None while the limit is unknown."""
+    """The end of the outline; None while the limit is unknown."""
     ticks: list[tuple[float, str]]
 
 
 def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float | None) -> Strip:
-    """The strip of the blocks of `window_frame`; the room up to *limit_tokens* stays empty."""
-    shown = segments(blocks)
-    end = max(float(sum(segment.tokens for segment in shown)), limit_tokens or 0.0, 1.0)
+    """Return the strip of the blocks of `window_frame`; the room up to *limit_tokens* stays empty."""
+    visible = segments(blocks)
+    end = max(float(sum(segment.tokens for segment in visible)), limit_tokens or 0.0, 1.0)
     return Strip(
-        sizes=[segment.tokens for segment in shown],
-        colors=[palette.components[segment.component] for segment in shown],
-        texts=[segment.text for segment in shown],
+        sizes=[segment.tokens for segment in visible],
+        colors=[palette.components[segment.component] for segment in visible],
+        texts=[segment.text for segment in visible],
         end=end,
         limit_tokens=limit_tokens,
         ticks=[(at, f"{tokens_short(at)} tokens") for at in ticks(end)],
@@ -92,7 +92,7 @@ def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float 
 
 
 def ticks(end: float) -> list[float]:
-    """Round numbers from 0 to *end*, evenly spaced: steps of 1, 2 or 5 times a power of ten."""
+    """Return round numbers from 0 to *end*, evenly spaced: steps of 1, 2 or 5 times a power of ten."""
     power = 10.0 ** np.floor(np.log10(end / TICKS))
     step = next((size * power for size in (1, 2, 5) if end / (size * power) <= TICKS), 10 * power)
     return [float(at) for at in np.arange(0, end + step / 1e6, max(step, 1.0))]
@@ -109,20 +109,20 @@ class Segment:
 
 
 def segments(blocks: pd.DataFrame) -> list[Segment]:
-    """The blocks of `window_frame` in order; runs of small ones joined until few enough are left."""
-    found = [
+    """Return the blocks of `window_frame` in order, runs of small ones joined down to `MAXIMUM_BLOCKS`."""
+    joined_segments = [
         Segment(row["component"], int(row["tokens"]), _text(row)) for row in blocks.to_dict(orient="records")
     ]
-    small, total = 1, sum(segment.tokens for segment in found)
-    while len(found) > MAXIMUM_BLOCKS and small <= 2 * total + 1:
+    small, total = 1, sum(segment.tokens for segment in joined_segments)
+    while len(joined_segments) > MAXIMUM_BLOCKS and small <= 2 * total + 1:
         small *= 4
-        found = _joined(found, small)
-    return found
+        joined_segments = _joined(joined_segments, small)
+    return joined_segments
 
 
-def _joined(found: list[Segment], small: int) -> list[Segment]:
-    merged = found[:1]
-    for segment in found[1:]:
+def _joined(joined_segments: list[Segment], small: int) -> list[Segment]:
+    merged = joined_segments[:1]
+    for segment in joined_segments[1:]:
         before = merged[-1]
         if before.component == segment.component and min(before.tokens, segment.tokens) < small:
             size, number = before.tokens + segment.tokens, before.blocks + segment.blocks

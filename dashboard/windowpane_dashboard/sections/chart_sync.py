@@ -1,4 +1,4 @@
-"""What follows the selected turn in the browser: a line over the charts, clicks on them, the keyboard's focus.
+"""The scripts that follow the selected turn: a line over the charts, clicks on them, keyboard focus.
 
 A figure is not sent again when another turn is selected: only the position of the line changes. It is found by
 the figure's own axis, so it stays right when someone zooms.
@@ -14,7 +14,7 @@ import streamlit as st
 
 KEY: Final = "turn_line"
 SCRIPTS: Final = ("turn_line", "scroll_regions", "keyboard_focus", "chart_clicks", "chart_sync")
-"""One module in the browser; they get numbers and the keys of our own charts, nothing of an agent."""
+"""Joined to one module in the browser; its data are numbers and keys of charts, nothing of an agent."""
 
 _HERE: Final = Path(__file__).parent
 _mount: Final = st.components.v2.component(

@@ -1,4 +1,7 @@
-"""One compression: what it made of what, and which facts it kept and lost."""
+"""One compression: its sizes, the fate of its facts, and both texts side by side.
+
+The texts are an agent's: every character is escaped for Markdown, and nothing is given to the browser as HTML.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 HOW_TO_CAPTURE = (
-    "The texts were not kept: content capture is off by default. To see the texts of future sessions here, "
+    "The texts were not captured: content capture is off by default. To see the texts of future sessions here, "
     "turn it on where they are recorded:"
 )
 CHOICE = "compression_choice"
 CAPTURE_COMMAND = "WINDOWPANE_CAPTURE=1 windowpane import"
 PIXELS: Final = 380
-SIGNS: Final = {"same": "\u2007", "gone": "−", "new": "\\+"}
+MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
 _FACTS: Final = {
     "kept": ("green", "✓"),
     "recoverable": ("grey", "↺"),
@@ -49,43 +52,43 @@ _FACTS: Final = {
 
 
 def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> None:
-    """Draw the compression of the selected turn, else the last one before it, or the one of the address."""
-    found = store_access.compressions(snapshot, row)
-    if not found:
+    """Draw the compression of the address, else the last one up to the selected turn."""
+    recorded = store_access.compressions(snapshot, row)
+    if not recorded:
         return
     st.subheader("Compressions", anchor=False, divider="grey")
-    chosen = max((at for at, one in enumerate(found) if one.turn <= turn), default=0)
-    asked = SessionAddress.from_query(st.query_params.to_dict()).compression
-    if asked is not None and 1 <= asked <= len(found):
-        chosen = asked - 1
-    if len(found) > 1:
-        key = widget_state.fresh_key(CHOICE, chosen, of=turn)
+    chosen = max((at for at, one in enumerate(recorded) if one.turn <= turn), default=0)
+    requested = SessionAddress.from_query(st.query_params.to_dict()).compression
+    if requested is not None and 1 <= requested <= len(recorded):
+        chosen = requested - 1
+    if len(recorded) > 1:
+        key = widget_state.fresh_key(CHOICE, chosen, scope=turn)
         st.selectbox(
             "Compression",
-            range(len(found)),
-            format_func=lambda at: f"{at + 1} of {len(found)}: {compression_label(found[at])}",
+            range(len(recorded)),
+            format_func=lambda at: f"{at + 1} of {len(recorded)}: {compression_label(recorded[at])}",
             key=key,
             on_change=lambda: widget_state.apply(CHOICE, key, _choose),
             label_visibility="collapsed",
         )
-    _show(snapshot.store, row, found[chosen])
+    _show(snapshot.store, row, recorded[chosen])
 
 
-def _choose(place: int) -> None:
-    address.update(PAGE, compression=str(place + 1))
+def _choose(index: int) -> None:
+    address.update(PAGE, compression=str(index + 1))
 
 
 def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression) -> None:
     data = compression.data
     whole = " (whole window)" if data.scope == "window" else ""
-    places = st.columns(5, gap="small")
-    places[0].metric(f"Before{whole}", tokens(data.tokens_before), help="Tokens of what was replaced.")
-    places[1].metric(f"After{whole}", tokens(data.tokens_after), help="Tokens of what stands for it.")
+    columns = st.columns(5, gap="small")
+    columns[0].metric(f"Before{whole}", tokens(data.tokens_before), help="Tokens of the replaced content.")
+    columns[1].metric(f"After{whole}", tokens(data.tokens_after), help="Tokens of its replacement.")
     ratio = "–" if data.ratio is None else f"{data.ratio:.1f} to 1"
-    places[2].metric("Ratio", ratio, help="Original / result tokens of the replaced content; higher is smaller.")
+    columns[2].metric("Ratio", ratio, help="Original / result tokens of the replaced content; higher is smaller.")
     score = compression.fidelity.score if compression.fidelity else None
-    places[3].metric("Fidelity", "–" if score is None else f"{score:.2f}", help="0 to 1; target 0.85.")
-    places[4].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
+    columns[3].metric("Fidelity", "–" if score is None else f"{score:.2f}", help="0 to 1; target 0.85.")
+    columns[4].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
     parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
     if data.method:
         parts.append(f"written by {data.method}")
@@ -107,7 +110,7 @@ def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression
 def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     fidelity = compression.fidelity
     if fidelity is None:
-        st.text("What it kept was not evaluated.")
+        st.text("The fate of its facts was not evaluated.")
         return
     widgets.show_text(f"{facts_summary(fidelity)} Method: {fidelity.method}.")
     if not fidelity.facts_total:
@@ -118,60 +121,62 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
         frame = facts_frame(store, fidelity)
         if frame["text"].isna().all():
             frame = frame.drop(columns="text")
-        with st.expander(f"The {count(len(frame), 'fact')}, lost ones first", icon=":material/table_rows:"):
+        with st.expander(f"{count(len(frame), 'fact')}, lost ones first", icon=":material/table_rows:"):
             widgets.table(frame, key="facts", alt="Facts of this compression")
 
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:
-    """Draw both sides beside each other with a legend."""
-    found = text_difference(
+    """Draw both texts beside each other with a legend."""
+    difference = text_difference(
         [text for text in before.texts if text is not None],
         [text for text in after.texts if text is not None],
         facts,
     )
-    st.markdown(legend(found))
+    st.markdown(legend(difference))
     left, right = st.columns(2, gap="medium")
-    for place, title, side, shown in (
-        (left, "Before", before, found.before),
-        (right, "After", after, found.after),
+    for column, title, side, visible in (
+        (left, "Before", before, difference.before),
+        (right, "After", after, difference.after),
     ):
-        with place:
-            st.markdown(f"**{title}**: {count(len(side.blocks), 'block')}, {_lines_words(shown)}")
-            if shown.lines:
+        with column:
+            st.markdown(f"**{title}**: {count(len(side.blocks), 'block')}, {_changed_lines(visible)}")
+            if visible.lines:
                 with st.container(height=PIXELS, key=f"side_{title.lower()}"):
-                    st.markdown("  \n".join(line_markdown(line) for line in shown.lines))
-            _left_out(side, shown)
+                    st.markdown("  \n".join(line_markdown(line) for line in visible.lines))
+            _omissions(side, visible)
 
 
-def legend(found: TextDifference) -> str:
-    """The signs in use, as Markdown."""
+def legend(difference: TextDifference) -> str:
+    """Return the markers in use, as Markdown."""
     marked = {
         piece.outcome
-        for shown in (found.before, found.after)
-        for line in shown.lines
+        for visible in (difference.before, difference.after)
+        for line in visible.lines
         for piece in line.pieces
         if piece.outcome
     }
-    facts = [f":{color}-background[{sign} {name}]" for name, (color, sign) in _FACTS.items() if name in marked]
-    signs = ["− only before", "+ only after", "no sign: in both"]
-    return ":small[" + " · ".join([*signs, *facts]) + "]"
+    facts = [
+        f":{color}-background[{marker} {name}]" for name, (color, marker) in _FACTS.items() if name in marked
+    ]
+    markers = ["− only before", "+ only after", "unmarked: in both"]
+    return ":small[" + " · ".join([*markers, *facts]) + "]"
 
 
 def line_markdown(line: DiffLine) -> str:
-    """One line as Markdown in which nothing of the text is markup."""
-    return f"{SIGNS[line.state]} " + "".join(_piece_words(piece) for piece in line.pieces)
+    """Return one line as Markdown in which nothing of the text is markup."""
+    return f"{MARKERS[line.state]} " + "".join(_piece_markdown(piece) for piece in line.pieces)
 
 
-def _piece_words(piece: DiffPiece) -> str:
-    text = _inert(piece.text)
+def _piece_markdown(piece: DiffPiece) -> str:
+    text = _escape_piece(piece.text)
     if piece.outcome is None or not text.strip():
         return text
-    color, sign = _FACTS[piece.outcome]
-    return f":{color}-background[{sign}\u00a0{text.strip()}]"
+    color, marker = _FACTS[piece.outcome]
+    return f":{color}-background[{marker}\u00a0{text.strip()}]"
 
 
-def _inert(text: str) -> str:
-    """Escaped, spaces kept; control and direction characters replaced, so that no line turns another around."""
+def _escape_piece(text: str) -> str:
+    """Return escaped text with its spaces; control and direction characters are replaced."""
     seen = "".join(
         " " if character == "\t" else "\ufffd" if unicodedata.category(character) in ("Cc", "Cf") else character
         for character in text
@@ -181,13 +186,13 @@ def _inert(text: str) -> str:
     return "\u00a0" * before + inner + (" " if seen != seen.rstrip() and inner else "")
 
 
-def _lines_words(shown: DiffSide) -> str:
-    return f"{count(shown.changed, 'line')} of {len(shown.lines) + shown.left_out:,} only here"
+def _changed_lines(visible: DiffSide) -> str:
+    return f"{count(visible.changed, 'line')} of {len(visible.lines) + visible.omitted:,} only here"
 
 
-def _left_out(side: ContentSide, shown: DiffSide) -> None:
+def _omissions(side: ContentSide, visible: DiffSide) -> None:
     missing = sum(text is None for text in side.texts)
-    notes = [f"{count(shown.left_out, 'further line')} not shown"] if shown.left_out else []
+    notes = [f"{count(visible.omitted, 'further line')} not shown"] if visible.omitted else []
     notes += [f"{count(missing, 'block')} without a captured text"] if missing else []
     if notes:
         st.caption(f"{'; '.join(notes)}.")

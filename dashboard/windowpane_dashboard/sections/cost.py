@@ -1,4 +1,4 @@
-"""What the calls cost, and how much of their input came from the prompt cache."""
+"""The cost of the calls, the share of their input from the prompt cache, and content that was sent again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from windowpane_dashboard.sections.lazy import draw_when_visible
 from windowpane_dashboard.style.theme import Palette
 
 PIXELS: Final = 600
-"""About the height of the pictures, so that the page does not jump when they are drawn."""
+"""Approximate height of the charts, so that the page does not jump when they are drawn."""
 
-_CARRIED = {
+_RESENT = {
     "turn": "turn",
     "used": "sent",
     "stale_tokens": "stale",
@@ -30,7 +30,7 @@ _CARRIED = {
 _COLUMNS = {
     "turn": "turn",
     "input_tokens": "input",
-    "fresh_tokens": "not from or to the cache",
+    "fresh_tokens": "uncached",
     "cache_read_tokens": "read from the cache",
     "cache_write_tokens": "written to the cache",
     "output_tokens": "output",
@@ -40,7 +40,7 @@ _COLUMNS = {
 
 
 def resent_summary(turns: pd.DataFrame) -> str:
-    """How much of what the calls sent was stale or there twice, over the session, and about what that cost."""
+    """Return a sentence about the stale and duplicate tokens of all calls and their approximate cost."""
     sent = float(turns["used"].sum())
     stale, twice = float(turns["stale_tokens"].sum()), float(turns["duplicate_tokens"].sum())
     if not sent or not stale + twice:
@@ -55,35 +55,35 @@ def resent_summary(turns: pd.DataFrame) -> str:
 
 
 def cost_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
-    """Draw what was paid again, input by cache state and dollars; says so where nothing was reported."""
+    """Draw stale and duplicate content, input by cache state, and dollars."""
     st.subheader("Cost and cache", anchor=False, divider="grey")
     st.text(store_access.cached_for_session(snapshot, row, "carried", lambda: resent_summary(timeline.turns)))
-    draw_when_visible(lambda: _pictures(snapshot, row, timeline), key="cost_pictures", pixels=PIXELS)
+    draw_when_visible(lambda: _charts(snapshot, row, timeline), key="cost_charts", pixels=PIXELS)
 
 
-def _pictures(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
+def _charts(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     turns, palette = timeline.turns, widgets.current_palette()
 
-    def made(chart: Callable[[pd.DataFrame, Palette], go.Figure | None]) -> go.Figure | None:
+    def cached(chart: Callable[[pd.DataFrame, Palette], go.Figure | None]) -> go.Figure | None:
         return store_access.cached_for_session(
             snapshot, row, f"{chart.__name__}, {palette.name}", lambda: chart(turns, palette)
         )
 
-    _carried(made(resent_chart), turns)
-    _paid(made(cache_chart), made(cost_chart), turns)
+    _resent(cached(resent_chart), turns)
+    _paid(cached(cache_chart), cached(cost_chart), turns)
 
 
-def _carried(figure: go.Figure | None, turns: pd.DataFrame) -> None:
+def _resent(figure: go.Figure | None, turns: pd.DataFrame) -> None:
     if figure is None:
         return
     widgets.chart(figure, key="carried", alt="Tokens of each call that were fresh, stale or duplicate")
     st.caption(
-        "Stale: neither pinned nor referred to for its kind's lifetime. Duplicate: the same as an earlier block "
-        "still in the window. Every call pays for both again."
+        "Stale: neither pinned nor referenced for the lifetime of its type. Duplicate: identical to an earlier "
+        "block still in the window. Every call pays for both again."
     )
     widgets.folded_table(
         "Stale and duplicate content as a table",
-        lambda: turns[list(_CARRIED)].rename(columns=_CARRIED),
+        lambda: turns[list(_RESENT)].rename(columns=_RESENT),
         key="carried_data",
         alt="Stale and duplicate tokens",
     )
@@ -91,17 +91,17 @@ def _carried(figure: go.Figure | None, turns: pd.DataFrame) -> None:
 
 def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) -> None:
     if cache is None and cost is None:
-        st.text("The recording holds no usage reports, so neither cost nor cache is known.")
+        st.text("The recording holds no usage reports, so cost and cache are unknown.")
         return
-    places = st.columns(2, gap="medium") if cache is not None and cost is not None else [st.container()]
+    columns = st.columns(2, gap="medium") if cache is not None and cost is not None else [st.container()]
     if cache is not None:
-        with places[0]:
+        with columns[0]:
             widgets.chart(cache, key="cache", alt="Input tokens of each call by cache state, as in the table")
     if cost is not None:
-        with places[-1]:
+        with columns[-1]:
             widgets.chart(cost, key="cost", alt="Dollars of each call, as in the table")
     else:
-        st.caption("The price of this model is not known.")
+        st.caption("The price of this model is unknown.")
     widgets.folded_table(
         "Cost and cache as a table",
         lambda: turns[list(_COLUMNS)].rename(columns=_COLUMNS),

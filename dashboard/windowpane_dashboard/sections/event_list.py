@@ -1,4 +1,4 @@
-"""What happened: the events of the selected turn, or the noteworthy ones of the whole session."""
+"""The events of the selected turn, or the noteworthy ones of the whole session."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from windowpane_dashboard.queries.events import events_frame
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.sections.timeline import PAGE
 
-SHOWN = 500
-SCOPE = "happenings_scope"
+EVENT_ROWS = 500
+SCOPE = "event_scope"
 SCOPES = {"turn": "this turn", "noteworthy": "noteworthy, whole session"}
 
 
-def _take_scope(scope: str) -> None:
+def _choose_scope(scope: str) -> None:
     address.update(PAGE, events=None if scope == "turn" else scope)
 
 
 def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
     """Draw the list of events."""
-    st.subheader("What happened", anchor=False, divider="grey")
-    asked = SessionAddress.from_query(st.query_params.to_dict()).events or "turn"
-    key = widget_state.fresh_key(SCOPE, asked)
+    st.subheader("Events", anchor=False, divider="grey")
+    requested = SessionAddress.from_query(st.query_params.to_dict()).events or "turn"
+    key = widget_state.fresh_key(SCOPE, requested)
     scope = st.segmented_control(
         "Which events",
         list(SCOPES),
         format_func=lambda name: SCOPES[name],
         key=key,
-        on_change=lambda: widget_state.apply(SCOPE, key, _take_scope),
+        on_change=lambda: widget_state.apply(SCOPE, key, _choose_scope),
         label_visibility="collapsed",
         required=True,
     )
     if scope == "noteworthy":
-        query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=SHOWN)
+        query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=EVENT_ROWS)
     else:
-        query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=SHOWN)
+        query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=EVENT_ROWS)
     frame = events_frame(store.events_or_damage(query)).drop(columns=["session", "hash"])
     if frame.empty:
-        st.text("No events.")
+        st.text("No events are recorded for this turn.")
         return
     if frame["at"].isna().all():
         frame = frame.drop(columns="at")
@@ -50,8 +50,8 @@ def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
         frame["at"] = times.in_reader_zone(frame["at"])
     widgets.table(
         frame,
-        key="happenings",
-        alt="Events with what happened",
+        key="events",
+        alt="Events with descriptions",
         height="content" if len(frame) <= 12 else 460,
         column_config={
             "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
@@ -61,5 +61,5 @@ def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
             "what": st.column_config.TextColumn(width=640),
         },
     )
-    cut = f", the first {SHOWN}" if len(frame) == SHOWN else ""
+    cut = f", the first {EVENT_ROWS}" if len(frame) == EVENT_ROWS else ""
     st.caption(f"{count(len(frame), 'event')}{cut}. All events, with search and export, are on the audit page.")

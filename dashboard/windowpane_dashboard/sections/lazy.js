@@ -1,58 +1,58 @@
 const NEAR = "400px";
-const LOOK = 30;  // milliseconds
+const POLL = 30;  // milliseconds
 const PATIENCE = 3000;
 const AGAIN = { idle: 2000, busy: 10000 };
 const IDLE = "[data-testid=stApp][data-test-script-state=notRunning]";
 
-function whenNear(place, say) {
+function whenNear(anchor, notify) {
   const watch = new IntersectionObserver((entries) => {
     if (entries.some((entry) => entry.isIntersecting)) {
       watch.disconnect();
-      say();
+      notify();
     }
   }, { rootMargin: NEAR, scrollMargin: NEAR });
-  watch.observe(place);
+  watch.observe(anchor);
   return () => watch.disconnect();
 }
 
 // It is in the document, a frame with it was shown, and the browser has nothing else to do.
-function whenPainted(first, say) {
+function whenPainted(first, notify) {
   let waits = true;
   const once = () => {
-    if (waits) say();
+    if (waits) notify();
     waits = false;
   };
-  const frame = (act) => requestAnimationFrame(() => waits && act());
-  const idle = window.requestIdleCallback || ((act) => setTimeout(act, LOOK));
-  const look = setInterval(() => {
+  const frame = (action) => requestAnimationFrame(() => waits && action());
+  const idle = window.requestIdleCallback || ((action) => setTimeout(action, POLL));
+  const poll = setInterval(() => {
     if (!document.querySelector(first)) return;
-    clearInterval(look);
+    clearInterval(poll);
     frame(() => frame(() => idle(once)));
-  }, LOOK);
+  }, POLL);
   const late = setTimeout(once, PATIENCE);
   return () => {
     waits = false;
-    clearInterval(look);
+    clearInterval(poll);
     clearTimeout(late);
   };
 }
 
 export default function ({ data, parentElement, setTriggerValue }) {
   let asked = null;
-  const say = () => {
+  const notify = () => {
     asked = performance.now();
     setTriggerValue("now", true);
   };
   // A request that comes while the page is still being drawn may lead to nothing; what is drawn takes this away.
   const again = setInterval(() => {
     const patience = document.querySelector(IDLE) ? AGAIN.idle : AGAIN.busy;
-    if (asked !== null && performance.now() - asked > patience) say();
+    if (asked !== null && performance.now() - asked > patience) notify();
   }, AGAIN.idle / 4);
-  const stop = data.first ? whenPainted(data.first, say) : whenNear(parentElement.querySelector(".place"), say);
-  window.addEventListener("beforeprint", say);
+  const stop = data.first ? whenPainted(data.first, notify) : whenNear(parentElement.querySelector(".anchor"), notify);
+  window.addEventListener("beforeprint", notify);
   return () => {
     stop();
     clearInterval(again);
-    window.removeEventListener("beforeprint", say);
+    window.removeEventListener("beforeprint", notify);
   };
 }

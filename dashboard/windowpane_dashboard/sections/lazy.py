@@ -1,7 +1,7 @@
-"""Parts of a page that are drawn later: once somebody scrolls near them, or once what matters more is painted.
+"""Parts of a page that are drawn later: when scrolled near, or after a more important part is painted.
 
-A browser draws one thing after the other. So a page costs what is looked at, and what is looked at first is there
-first. Who reads a page without a browser, such as a test or another program, gets all of it at once.
+A browser draws one part after the other. So a page costs only what is visible, and the visible part is drawn
+first. Without a browser, as in tests, all is drawn at once.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import streamlit as st
 
 _mount: Final = st.components.v2.component(
     "windowpane_when_seen",
-    html='<div class="place" style="height:100%"></div>',
+    html='<div class="anchor" style="height:100%"></div>',
     js=Path(__file__).with_suffix(".js").read_text(),
 )
 
 
 def draw_when_visible(draw: Callable[[], None], *, key: str, pixels: int) -> None:
-    """Keep *pixels* of room until the place is near what is shown, then *draw*, and draw from then on."""
+    """Reserve *pixels* until the position is scrolled near, then *draw* now and in later runs."""
     _later(draw, key=key, pixels=pixels, first=None)
 
 
 def draw_after_paint(draw: Callable[[], None], *, key: str, pixels: int, first: str) -> None:
-    """Keep *pixels* of room until what the selector *first* finds is painted, then *draw*, and draw from then on.
+    """Reserve *pixels* until the element of the selector *first* is painted, then *draw* now and in later runs.
 
-    Where it is not painted within 3 s, *draw* all the same.
+    *draw* is called after 3 s at the latest.
     """
     _later(draw, key=key, pixels=pixels, first=first)
 
@@ -38,8 +38,8 @@ def _later(draw: Callable[[], None], *, key: str, pixels: int, first: str | None
     if st.session_state.get(due) or st.context.url is None:
         draw()
     else:
-        _mount(key=f"{key}_place", data={"first": first}, height=pixels, on_now_change=lambda: _see(due))
+        _mount(key=f"{key}_anchor", data={"first": first}, height=pixels, on_now_change=lambda: _mark_due(due))
 
 
-def _see(due: str) -> None:
+def _mark_due(due: str) -> None:
     st.session_state[due] = True

@@ -1,4 +1,4 @@
-"""What had left and was needed again: which eviction or compression caused it, and what that cost."""
+"""Regrets: removed content that was needed again, the removal that caused it, and its cost."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ TABLE = "regrets_table"
 
 
 def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> None:
-    """Draw the list, the dearest first; nothing where nothing was needed again."""
+    """Draw the list of regrets, the largest first, if there are any."""
     if not row.regrets:
         return
     frame = regretted_blocks(store, row.session_id, timeline.turns)
-    st.subheader("Left and needed again", anchor=False, divider="grey")
+    st.subheader("Regrets: removed and needed again", anchor=False, divider="grey")
     st.text(regrets_summary(frame))
     widgets.table(
         frame.drop(columns=["session_turn", *(["dollars"] if frame["dollars"].isna().all() else [])]),
         key=TABLE,
-        alt="Blocks that had left and were needed again, the dearest first",
+        alt="Removed blocks that were needed again, the largest first",
         height="content" if len(frame) <= 9 else 340,
-        on_select=lambda: _open_cause(frame, int(timeline.turns["turn"].iloc[-1])),
+        on_select=lambda: _show_removal(frame, int(timeline.turns["turn"].iloc[-1])),
         selection_mode="single-row",
         column_config={
             "what": st.column_config.TextColumn(width=150),
-            "left": st.column_config.NumberColumn("left at turn", width=84),
-            "why": st.column_config.TextColumn("why it left", width=290),
+            "removed": st.column_config.NumberColumn("removed at turn", width=84),
+            "why": st.column_config.TextColumn("reason", width=290),
             "again": st.column_config.NumberColumn("again at turn", width=92),
             "turns between": st.column_config.NumberColumn(width=96),
             "tokens": st.column_config.NumberColumn("tokens again", format="localized", width=92),
@@ -45,20 +45,21 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         },
     )
     st.caption(
-        "In the picture a thread leads from a regret (R) to the eviction (E) or compression (C) that caused it. "
-        "Select a row to see the window when it left."
+        "In the chart a line leads from a regret (R) to the eviction (E) or compression (C) that caused it. "
+        "Select a row to see the window at the removal."
     )
 
 
 def regrets_summary(frame: pd.DataFrame) -> str:
-    """How many blocks came back, and what that cost."""
+    """Return a sentence about the number of regrets and their cost."""
     several = count(len(frame), "block") if len(frame) < REGRET_ROWS else f"The latest {REGRET_ROWS:,} blocks"
     money = frame["dollars"].dropna()
     cost = f", about {dollars(float(money.sum()))} of the calls that read them again" if len(money) else ""
-    return f"{several} had left and came back: {tokens(float(frame['tokens'].sum()))} tokens paid again{cost}."
+    paid = tokens(float(frame["tokens"].sum()))
+    return f"{several} were removed and needed again: {paid} tokens paid again{cost}."
 
 
-def _open_cause(frame: pd.DataFrame, last: int) -> None:
+def _show_removal(frame: pd.DataFrame, last: int) -> None:
     rows = st.session_state[TABLE].selection.rows
     if rows and rows[0] < len(frame):
         select_turn(int(frame["session_turn"].iloc[rows[0]]), last)

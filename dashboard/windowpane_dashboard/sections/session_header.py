@@ -1,4 +1,4 @@
-"""Who the session is, and its figures at the last turn."""
+"""The session's identity and its metrics at the last turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windowpane_dashboard.style.sanitize import escape_markdown
 
 
 def identity_line(row: SessionRow, timeline: Timeline) -> None:
-    """Agent, model, where it was read from, when, and where the limit comes from."""
+    """Draw model, source, turns, the limit with its origin, and the time of the last event."""
     now = time.time()
     state = "live" if is_live(row, now) else "ended" if row.ended else "no longer live"
     if row.limit_tokens is None:
@@ -43,20 +43,19 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     st.caption(escape_markdown("  ·  ".join(parts)), help=escape_markdown(help_text) if sources else None)
     if row.limit_tokens is None:
         st.caption(
-            "The size of this model's window is not known, so there is no utilization, zone or forecast; "
-            "tokens are shown all the same."
+            "The size of this model's window is unknown, so utilization, zone and forecast are unknown too."
         )
 
 
 def metrics_row(row: SessionRow, timeline: Timeline) -> None:
-    """The nine figures of a session, as of its last turn."""
+    """Draw the nine metrics of a session at its last turn."""
     last = timeline.turns.iloc[-1] if len(timeline.turns) else None
-    places = st.columns(9, gap="small")
-    for place, (label, value, help_text) in zip(places, _figures(row, last), strict=True):
-        place.metric(label, value, help=help_text)
+    columns = st.columns(9, gap="small")
+    for column, (label, value, help_text) in zip(columns, _metrics(row, last), strict=True):
+        column.metric(label, value, help=help_text)
 
 
-def _figures(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, str]]:
+def _metrics(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, str]]:
     used = tokens(row.used_tokens, estimated=row.is_estimated)
     share = (
         percent(row.utilization, estimated=row.is_estimated)
@@ -64,7 +63,7 @@ def _figures(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, st
         else tokens_short(row.used_tokens, estimated=row.is_estimated)
     )
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
-    burn = None if last is None else _known(last["burn_rate"])
+    burn = None if last is None else _or_none(last["burn_rate"])
     return [
         (
             "Utilization" if row.utilization is not None else "Used tokens",
@@ -72,14 +71,14 @@ def _figures(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, st
             f"Used tokens / limit at the last turn: {used} tokens of {tokens(row.limit_tokens)}.",
         ),
         ("Zone", zone_label(row.zone), f"Zone at the last turn; the worst was {zone_label(row.worst_zone)}."),
-        ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added a turn, mean of the last 5 turns."),
+        ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
         (
             "Red in",
             UNKNOWN if last is None else red_in(last),
-            "Turns until red from the last turn on: median (10–90 band). Unknown until 3 turns.",
+            "Turns until red from the last turn: median (10–90 band). Unknown before 3 turns.",
         ),
-        ("Burn", tokens_short(burn, signed=True), "Tokens added a turn, mean of the last 20 turns."),
-        ("Regret", f"{row.regrets:,}", "Blocks that had left and were needed again within 20 turns."),
+        ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),
+        ("Regret", f"{row.regrets:,}", "Regret: removed blocks that were needed again within 20 turns."),
         (
             "Fidelity",
             UNKNOWN if row.fidelity is None else f"{row.fidelity:.2f}",
@@ -90,5 +89,5 @@ def _figures(row: SessionRow, last: pd.Series | None) -> list[tuple[str, str, st
     ]
 
 
-def _known(value: float) -> float | None:
+def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)

@@ -1,4 +1,4 @@
-"""Asks for a simulation and follows it."""
+"""The form that starts a simulation, and its progress."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from windowpane_dashboard.style.sanitize import escape_markdown
 JOB: Final = "replay_job"
 OFFERED: Final = 200
 WINDOWS: Final = ("8k", "16k", "32k", "64k", "128k", "200k", "400k", "1m")
-LOOK_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5
 
 
 def policies() -> list[str]:
-    """Every policy of this release."""
+    """Return every policy of this release."""
     return [setup.policy for setup in combine_setups(limits=[8_192], policies=["all"])]
 
 
 def simulate_section(snapshot: StoreSnapshot, *, open_: bool) -> None:
-    """Draw the form, or the progress of what was asked for."""
+    """Draw the form, or the progress of the running simulation."""
     job: SimulationJob | None = st.session_state.get(JOB)
     if job is not None:
         _progress(job)
@@ -39,7 +39,7 @@ def simulate_section(snapshot: StoreSnapshot, *, open_: bool) -> None:
     ):
         request = _form(snapshot)
         if st.form_submit_button("Simulate", type="primary", icon=":material/play_arrow:"):
-            _begin(request)
+            _start(request)
 
 
 def _form(snapshot: StoreSnapshot) -> SimulationRequest:
@@ -61,17 +61,17 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         default=["32k"],
         key="replay_windows",
         accept_new_options=True,
-        help="Tokens, such as 8k, 200k or 131072; others can be typed.",
+        help="Tokens, such as 8k, 200k or 131072; type any other size.",
     )
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     zones = left.text_input(
         "Thresholds",
         key="replay_thresholds",
-        placeholder="as the window has it",
-        help="Where eviction begins, such as 0.7, or yellow/orange/red as 0.5/0.7/0.9; comma-separated.",
+        placeholder="those of the window",
+        help="Eviction threshold such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
     )
     name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
-    baselines = right.checkbox("With baselines that manage nothing", key="replay_baselines")
+    baselines = right.checkbox("Include unmanaged baselines", key="replay_baselines")
     return SimulationRequest(
         store=snapshot.path,
         sessions=tuple(sessions),
@@ -84,7 +84,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     )
 
 
-def _begin(request: SimulationRequest) -> None:
+def _start(request: SimulationRequest) -> None:
     try:
         request.setups()
     except ConfigurationError as error:
@@ -95,7 +95,7 @@ def _begin(request: SimulationRequest) -> None:
     st.rerun()
 
 
-@st.fragment(run_every=LOOK_SECONDS)
+@st.fragment(run_every=POLL_SECONDS)
 def _progress(job: SimulationJob) -> None:
     if job.replay:
         st.session_state.pop(JOB, None)

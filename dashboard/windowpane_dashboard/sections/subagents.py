@@ -1,4 +1,4 @@
-"""Sub-agents: sessions of their own, linked from parent to child and back."""
+"""Sub-agents: separate sessions, linked from parent to child and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHILDREN = 200
 
 
 def parent_link(row: SessionRow) -> None:
-    """Say whose sub-agent this session is; nothing where it is nobody's."""
+    """Draw a link to the parent session, if there is one."""
     if row.parent_session_id:
         st.page_link(
             "views/session.py",
@@ -28,17 +28,17 @@ def parent_link(row: SessionRow) -> None:
 
 
 def children_section(store: EventReader, row: SessionRow) -> None:
-    """Draw the table of sub-agents; nothing where there are none."""
+    """Draw the table of sub-agents, if there are any."""
     children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
     if not children:
         return
     st.subheader("Sub-agents", anchor=False, divider="grey")
-    known = [child.cost_dollars for child in children if child.cost_dollars is not None]
+    costs = [child.cost_dollars for child in children if child.cost_dollars is not None]
     sent = sum(child.input_tokens for child in children)
-    cost = f" and cost {dollars(sum(known))}" if known else ""
+    cost = f" and cost {dollars(sum(costs))}" if costs else ""
     worst = [child for child in children if child.worst_zone in ("red", "overflow")]
     st.text(
-        f"{count(len(children), 'sub-agent')} worked in windows of their own; their calls sent {tokens(sent)} "
+        f"{count(len(children), 'sub-agent')} worked in separate windows; their calls sent {tokens(sent)} "
         f"tokens{cost}. {count(len(worst), 'of them', 'of them')} reached red."
     )
     frame = children_frame(store, row.session_id, children)

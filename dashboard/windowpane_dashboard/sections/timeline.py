@@ -1,4 +1,4 @@
-"""The picture of the session, and the selection of a turn in it."""
+"""The chart of the session's window, and the selection of a turn in it."""
 
 from __future__ import annotations
 
@@ -21,53 +21,55 @@ from windowpane_dashboard.sections.chart_sync import chart_sync
 from windowpane_dashboard.style.theme import Palette
 
 PAGE = "session"
-PICTURE = "picture"
+CHART = "window_chart"
 TURN = "turn"
 SLIDER = "turn_slider"
 EXACT = "exact_turn"
-SCALE = "picture_scale"
+SCALE = "chart_scale"
 SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
-def timeline_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, place: SessionAddress) -> None:
-    """Draw the picture, and settle which turn is selected."""
+def timeline_section(
+    snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, position: SessionAddress
+) -> None:
+    """Draw the chart, and determine the selected turn."""
     first, last = turns_of(timeline)
-    wanted = last if place.turn is None else place.turn
-    arrived = address.changed_elsewhere(PAGE)
-    if place.turn is None or TURN not in st.session_state or arrived:
-        st.session_state[TURN] = wanted
+    requested = last if position.turn is None else position.turn
+    changed = address.changed_elsewhere(PAGE)
+    if position.turn is None or TURN not in st.session_state or changed:
+        st.session_state[TURN] = requested
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
-    if place.turn is None and not arrived:  # a new last turn
+    if position.turn is None and not changed:  # a new last turn
         widget_state.set_value(EXACT, last)
-    address.write(PAGE, replace(place, session=row.session_id).to_query())
-    _picture(snapshot, row, timeline, place)
+    address.write(PAGE, replace(position, session=row.session_id).to_query())
+    _chart(snapshot, row, timeline, position)
 
 
 def turns_of(timeline: Timeline) -> tuple[int, int]:
-    """The first and the last measured turn."""
+    """Return the first and the last measured turn."""
     return int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
 
 
-def _picture(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, place: SessionAddress) -> None:
-    scale = _scale(row, timeline, place)
+def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, position: SessionAddress) -> None:
+    scale = _scale(row, timeline, position)
     palette = widgets.current_palette()
     figure = store_access.cached_for_session(
-        snapshot, row, f"picture, {palette.name}, {scale}", lambda: _figure(row, timeline, palette, scale)
+        snapshot, row, f"window, {palette.name}, {scale}", lambda: _figure(row, timeline, palette, scale)
     )
     widgets.chart_with_table(
         figure,
-        key=PICTURE,
+        key=CHART,
         alt=chart_description(timeline.turns),
         data=lambda: chart_table(timeline.turns),
-        data_title="The picture as a table",
+        data_title="The chart as a table",
     )
     if timeline.turns["unattributed"].any():
         st.caption(
             "Unattributed: what the provider counted beyond the recorded content, such as a system prompt and "
-            "tools that the recording leaves out."
+            "tools that the recording omits."
         )
     if timeline.marks_cut:
-        st.caption(f"The event lane shows the first {TRACK_EVENTS:,} marked events; all are on the audit page.")
+        st.caption(f"The event track shows the first {TRACK_EVENTS:,} marked events; all are on the audit page.")
 
 
 def _figure(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -> go.Figure:
@@ -79,7 +81,7 @@ def _figure(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale)
     return figure
 
 
-def _scale(row: SessionRow, timeline: Timeline, place: SessionAddress) -> Scale:
+def _scale(row: SessionRow, timeline: Timeline, position: SessionAddress) -> Scale:
     left, right = st.columns([4, 2], vertical_alignment="center")
     left.caption(
         "Tokens in the window at each turn. Click a turn or an event mark to see the window there; drag to zoom, "
@@ -87,9 +89,9 @@ def _scale(row: SessionRow, timeline: Timeline, place: SessionAddress) -> Scale:
     )
     if row.limit_tokens is None:
         return "content"
-    key = widget_state.fresh_key(SCALE, place.scale or natural_scale(timeline.turns))
+    key = widget_state.fresh_key(SCALE, position.scale or natural_scale(timeline.turns))
     chosen = right.segmented_control(
-        "Height of the picture",
+        "Height of the chart",
         list(SCALES),
         format_func=lambda scale: SCALES[scale],
         key=key,
@@ -101,13 +103,13 @@ def _scale(row: SessionRow, timeline: Timeline, place: SessionAddress) -> Scale:
 
 
 def select_turn(turn: int, last: int) -> None:
-    """Select a turn and put it in the address; at the last turn the page goes on following."""
+    """Select a turn and write it to the address; at the last turn the page follows new turns."""
     st.session_state[TURN] = turn
     address.update(PAGE, turn=None if turn >= last else str(turn), compression=None)
 
 
 def turn_control(timeline: Timeline) -> int:
-    """Draw the slider with the buttons beside it; returns the selected turn."""
+    """Draw the slider with the buttons beside it; return the selected turn."""
     first, last = turns_of(timeline)
     if first == last:
         return last
@@ -115,7 +117,7 @@ def turn_control(timeline: Timeline) -> int:
     here = min(max(int(st.session_state[TURN]), first), last)
     before, after = marked[marked < here], marked[marked > here]
     slider, exact_turn = (
-        widget_state.fresh_key(SLIDER, here, of=(first, last)),
+        widget_state.fresh_key(SLIDER, here, scope=(first, last)),
         widget_state.fresh_key(EXACT, here),
     )
 
@@ -158,12 +160,12 @@ def turn_control(timeline: Timeline) -> int:
         shortcut="N",
         on_click=lambda: select_turn(min(last, int(after.min())), last),
     )
-    chart_sync(here, (PICTURE, "cache", "cost", "carried"), (SLIDER, EXACT), clicks=PICTURE, choose=go)
+    chart_sync(here, (CHART, "cache", "cost", "carried"), (SLIDER, EXACT), clicks=CHART, choose=go)
     return here
 
 
 def chart_description(turns: pd.DataFrame) -> str:
-    """The picture in two sentences, for who cannot see it."""
+    """Return a description of the chart for screen readers."""
     peak = turns.iloc[int(turns["used"].to_numpy().argmax())]
     last = turns.iloc[-1]
     share = "" if pd.isna(last["utilization"]) else f", {percent(last['utilization'])} utilization"
@@ -176,8 +178,8 @@ def chart_description(turns: pd.DataFrame) -> str:
 
 
 def chart_table(turns: pd.DataFrame) -> pd.DataFrame:
-    """The figures of the picture, one row a turn."""
+    """Return the values of the chart, one row per turn."""
     columns: list[str] = ["turn", "used", *COMPONENTS, "limit_tokens", "utilization", "added_tokens"]
-    words: dict[str, str] = {str(component): word for component, word in COMPONENT_WORDS.items()}
-    data = turns[columns].rename(columns={**words, "limit_tokens": "limit", "added_tokens": "came in"})
+    labels: dict[str, str] = {str(component): word for component, word in COMPONENT_WORDS.items()}
+    data = turns[columns].rename(columns={**labels, "limit_tokens": "limit", "added_tokens": "added"})
     return data.assign(zone=[zone_label(zone) for zone in turns["zone"]])

@@ -1,4 +1,4 @@
-"""The dashboard in a process of its own, for whoever looks at it from outside: pictures and benchmarks."""
+"""The dashboard in a separate process, for screenshots, browser tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from windowpane_dashboard.server.launch import APP, DEFAULT_ADDRESS, DashboardEr
 START_SECONDS: Final = 120.0
 POLL_SECONDS: Final = 0.1
 STOP_SECONDS: Final = 15.0
-SHOWN_BYTES: Final = 2_000
-"""Of what a server that did not start has said."""
+OUTPUT_BYTES: Final = 2_000
+"""Bytes of output that are reported of a server that did not start."""
 
 _SERVE: Final = """
 import sys
@@ -34,29 +34,31 @@ if app == APP:
 else:
     st.App(app).run(config=server_config(port, address))
 """
-"""Another program than the dashboard is served as it is."""
+"""Serves the dashboard, or another Streamlit program as it is."""
 
 
 @contextmanager
 def serving(store: Path, *, app: Path = APP, start_seconds: float = START_SECONDS) -> Iterator[str]:
-    """The address of *app* on *store*, on a free port of loopback, while the block runs.
+    """Serve *app* on *store* at a free port of loopback while the block runs; yield its address.
 
-    Raises `DashboardError`, with the server's last words, when it does not answer within *start_seconds*.
+    Raises `DashboardError` with the server's last output when it does not answer within *start_seconds*.
     """
     port = _free_port()
     url = f"http://{DEFAULT_ADDRESS}:{port}"
     command = [sys.executable, "-c", _SERVE, str(app), str(store), str(port), DEFAULT_ADDRESS]
     environment = {**os.environ, "WINDOWPANE_STORE": str(store)}
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
         )
         try:
             deadline = time.monotonic() + start_seconds
             while not _answers(url):
                 if process.poll() is not None or time.monotonic() > deadline:
-                    said.seek(max(0, said.seek(0, os.SEEK_END) - SHOWN_BYTES))
-                    raise DashboardError(f"the dashboard did not start:\n{said.read().decode(errors='replace')}")
+                    output.seek(max(0, output.seek(0, os.SEEK_END) - OUTPUT_BYTES))
+                    raise DashboardError(
+                        f"the dashboard did not start:\n{output.read().decode(errors='replace')}"
+                    )
                 time.sleep(POLL_SECONDS)
             yield url
         finally:
@@ -74,7 +76,7 @@ def _answers(url: str) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask it to end, then insist."""
+    """Terminate the process; kill it where it does not stop in time."""
     process.terminate()
     try:
         process.wait(timeout=STOP_SECONDS)

@@ -1,8 +1,8 @@
-"""The document that a browser loads first: Streamlit's own, told where the server is.
+"""The document that a browser loads first: Streamlit's own, with the address of the server added.
 
 Streamlit's document looks for its server below its own address, at `session/_stcore/health`, is refused, and
-waits before it looks one step higher. Each page of ours lies directly below the server, so its document says so,
-whatever prefix a proxy has put before. Where Streamlit does not listen to that, it looks as ever.
+waits before it looks one level higher. Each page here lies directly below the server, whatever prefix a proxy
+adds, so its document names that address. A Streamlit that ignores it searches as before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.routing import Route
 from streamlit import file_util
 
 PAGES: Final = ("session", "compare", "replay", "alerts", "audit")
-"""Those with an address of their own; the fleet page's is the server's."""
+"""Pages with a path; the fleet page is at the root."""
 _FIRST_SCRIPT: Final = '<script type="module"'
 _SERVER: Final = (
     '<script>window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).href }</script>\n    '
@@ -25,13 +25,13 @@ _SERVER: Final = (
 
 
 def send(_request: Request) -> HTMLResponse:
-    """The document of a page."""
+    """Answer with the document of a page."""
     return HTMLResponse(document(), headers={"Cache-Control": "no-cache"})
 
 
 @cache
 def document() -> str:
-    """Streamlit's document that names the server; unchanged where it holds no script to say it to."""
+    """Return Streamlit's document with the server's address before its first script, if it has one."""
     index = Path(file_util.get_static_dir()) / "index.html"
     return index.read_text(encoding="utf-8").replace(_FIRST_SCRIPT, _SERVER + _FIRST_SCRIPT, 1)
 

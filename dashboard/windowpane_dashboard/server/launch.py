@@ -1,4 +1,4 @@
-"""Starts the dashboard's server; `windowpane dashboard` and `windowpane demo` call `run`."""
+"""The start of the dashboard's server: `windowpane dashboard` and `windowpane demo` call `run`."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ WARM: Final = (
     "windowpane_dashboard.queries.fleet",
     "windowpane_dashboard.queries.window",
 )
-"""Modules that the first page would load while somebody waits."""
+"""Modules that are loaded before the first page is requested."""
 DEFAULT_PORT: Final = 8501
 DEFAULT_ADDRESS: Final = "127.0.0.1"
 
 
 class DashboardError(WindowpaneError):
-    """The dashboard cannot be started; the message says why and what to do."""
+    """Raised when the dashboard cannot be started; the message gives the reason and a remedy."""
 
 
 def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRESS) -> None:
     """Serve the dashboard of *store_path* and block until stopped. Raises `DashboardError`.
 
-    Listens on loopback unless told otherwise: the dashboard has no authentication of its own. Nothing is sent
-    anywhere, no browser is opened, nothing is asked.
+    Listens on loopback by default: the dashboard has no authentication. Nothing is sent anywhere and no browser
+    is opened.
     """
     try:
         import streamlit as st
@@ -62,7 +62,7 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
 
 
 def routes() -> tuple[Route, ...]:
-    """The addresses that this package answers itself, before Streamlit's."""
+    """Return the routes that this package answers itself, before Streamlit's."""
     from windowpane_dashboard.page import downloads
     from windowpane_dashboard.server import index_page
 
@@ -70,10 +70,10 @@ def routes() -> tuple[Route, ...]:
 
 
 def warm_up() -> None:
-    """Load what the pages need before the first page is asked for, and keep it out of garbage collection.
+    """Load the modules of the pages and exclude them from garbage collection.
 
-    Streamlit collects all garbage after every script run, which takes longer than drawing a small page as long as
-    the libraries' own objects are looked through each time.
+    Streamlit collects all garbage after every script run, which takes longer than drawing a small page while it
+    scans the libraries' own objects each time.
     """
     for name in WARM:
         importlib.import_module(name)
@@ -84,7 +84,7 @@ def warm_up() -> None:
 
 
 def server_config(port: int, address: str) -> dict[str, object]:
-    """Streamlit's settings from the package's own file, whatever the user's configuration says.
+    """Return Streamlit's settings from the package's own file, which override the user's configuration.
 
     Streamlit looks for a configuration beside the program that was started, which is the command and not this
     package, so the file is read here.
@@ -102,7 +102,7 @@ def _dotted(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, o
 
 
 def check_port(port: int, address: str) -> None:
-    """Fail early where the port cannot be had. Raises `DashboardError`."""
+    """Raise `DashboardError` where the port cannot be used."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

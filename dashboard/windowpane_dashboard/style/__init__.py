@@ -1,1 +1,1 @@
-"""Style."""
+"""Colors, icon and style sheet, and text of agents made harmless to display."""

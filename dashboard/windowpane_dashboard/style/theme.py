@@ -1,4 +1,4 @@
-"""The colours of one theme, from the visual language's palette; every chart takes them explicitly.
+"""The colors of the light and the dark theme, which every chart takes explicitly.
 
 Plotly traces ignore Streamlit's theme, so a figure is built for one palette and rebuilt when the theme changes.
 """
@@ -21,7 +21,7 @@ FONT: Final = "Source Sans, Source Sans Pro, DejaVu Sans, sans-serif"
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Colours of one theme; hexadecimal RGB."""
+    """Colors of one theme; hexadecimal RGB."""
 
     name: ThemeName
     background: str
@@ -36,38 +36,38 @@ class Palette:
     zones: dict[Zone, str]
     """For marks and lines."""
     zone_text: dict[Zone, str]
-    """The same for words."""
+    """The same for text."""
     facts: dict[Fate, str]
     severities: dict[Severity, str]
     """For marks."""
     event: str
-    """Event marks: quiet, because an event is not yet trouble."""
+    """Event marks; muted, because an event is not yet a problem."""
     on_event: str
     """The letter inside a mark."""
 
 
 def _themed(name: ThemeName) -> Palette:
-    def one(tone: Tone) -> str:
+    def pick(tone: Tone) -> str:
         return tone.light if name == "light" else tone.dark
 
-    def each(named: Mapping[Key, Tone]) -> dict[Key, str]:
-        return {key: one(tone) for key, tone in named.items()}
+    def pick_all(by_key: Mapping[Key, Tone]) -> dict[Key, str]:
+        return {key: pick(tone) for key, tone in by_key.items()}
 
     return Palette(
         name=name,
-        background=one(tones.GROUND),
-        text=one(tones.INK),
-        muted=one(tones.QUIET),
-        grid=one(tones.RULE),
-        outline=one(tones.OUTLINE),
-        accent=one(tones.ACCENT),
-        components=each(tones.COMPONENT_TONES),
-        zones=each(tones.ZONE_TONES),
-        zone_text=each(tones.ZONE_WORD_TONES),
-        facts=each(tones.FACT_TONES),
-        severities=each(tones.SEVERITY_TONES),
-        event=one(tones.EVENT),
-        on_event=one(tones.GROUND),
+        background=pick(tones.GROUND),
+        text=pick(tones.INK),
+        muted=pick(tones.QUIET),
+        grid=pick(tones.RULE),
+        outline=pick(tones.OUTLINE),
+        accent=pick(tones.ACCENT),
+        components=pick_all(tones.COMPONENT_TONES),
+        zones=pick_all(tones.ZONE_TONES),
+        zone_text=pick_all(tones.ZONE_WORD_TONES),
+        facts=pick_all(tones.FACT_TONES),
+        severities=pick_all(tones.SEVERITY_TONES),
+        event=pick(tones.EVENT),
+        on_event=pick(tones.GROUND),
     )
 
 
@@ -76,11 +76,11 @@ DARK: Final = _themed("dark")
 
 
 def palette(name: str | None) -> Palette:
-    """The palette of a theme name; light where the name is not known yet."""
+    """Return the palette of a theme; light where the name is unknown."""
     return DARK if name == "dark" else LIGHT
 
 
 def translucent(color: str, opacity: float) -> str:
-    """The colour as CSS `rgba(…)`; *opacity* 0 to 1."""
+    """Return the color as CSS `rgba(…)`; *opacity* 0 to 1."""
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity:g})"

@@ -1,1 +1,1 @@
-"""One page a file."""
+"""The pages, one per module, run by Streamlit."""

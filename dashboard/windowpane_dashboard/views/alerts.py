@@ -1,4 +1,4 @@
-"""Alerts: what fired, for how long, how it ended and who was told, with the runbook beside it."""
+"""Alerts: firings with their duration, outcome and delivery, and the runbook beside them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from windowpane_dashboard.queries.filters import AlertFilters, AlertState, Along
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
-PAGE, TABLE, LANES = "alerts", "alert_table", "alert_lanes"
+PAGE, TABLE, CHART = "alerts", "alert_table", "alert_chart"
 OFFERED = 200
 AXES: dict[Along, str] = {"time": "along time", "turn": "along turns"}
 
@@ -55,22 +55,22 @@ def main() -> None:
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:
-            st.text(_nothing(filters))
+            st.text(_no_match(filters))
         send_test_section()
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def _nothing(filters: AlertFilters) -> str:
+def _no_match(filters: AlertFilters) -> str:
     if filters.listing.to_query():
         return "No alert matches these filters. Clear one to see more."
     return "No alert has fired in any session of this store. The conditions are listed by: windowpane alerts list"
 
 
 def filter_bar(snapshot: StoreSnapshot) -> AlertFilters:
-    """The filters as the address has them; choosing another changes the address and picks no firing."""
-    asked = AlertFilters.from_query(st.query_params.to_dict())
+    """Draw the filters with the values of the address; a choice changes the address and clears the selection."""
+    filters = AlertFilters.from_query(st.query_params.to_dict())
     recent = snapshot.store.sessions(SessionFilter(order="recent", limit=OFFERED))
-    places = st.columns([2.4, 2, 1.3, 1.3, 1.3])
+    columns = st.columns([2.4, 2, 1.3, 1.3, 1.3])
     offered: dict[str, Sequence[str]] = {
         "session": [row.session_id for row in recent],
         "alert": tuple(RULES_BY_NAME),
@@ -78,20 +78,20 @@ def filter_bar(snapshot: StoreSnapshot) -> AlertFilters:
         "state": get_args(AlertState),
         "delivery": get_args(DeliveryState),
     }
-    for place, (name, options) in zip(places, offered.items(), strict=True):
-        value = getattr(asked, name)
-        part = address.bound_widget(PAGE, name, value, clears=("pick",))
-        words = alert_title if name == "alert" else str
-        widgets.filter_select(place, name.capitalize(), options, value, part=part, words=words)
-    address.write(PAGE, asked.to_query())
-    return asked
+    for column, (name, options) in zip(columns, offered.items(), strict=True):
+        value = getattr(filters, name)
+        bound = address.bound_widget(PAGE, name, value, clears=("pick",))
+        format_func = alert_title if name == "alert" else str
+        widgets.filter_select(column, name.capitalize(), options, value, bound=bound, format_func=format_func)
+    address.write(PAGE, filters.to_query())
+    return filters
 
 
 def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
-    """The lanes, and below them the table beside the firing that is explained."""
+    """Draw the chart, and below it the table beside the explained firing."""
     chosen = selected_firing(listed.rows, filters.pick)
     assert chosen is not None
-    lanes_section(listed, listed.rows.index(chosen), filters.along, now)
+    chart_section(listed, listed.rows.index(chosen), filters.along, now)
     left, right = st.columns([2.1, 1], gap="medium")
     with left:
         table_section(listed, now)
@@ -99,61 +99,61 @@ def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilt
         firing_section(snapshot.store, chosen, outcome_of(chosen, listed.sessions.get(chosen.session_id), now))
 
 
-def lanes_section(listed: Firings, chosen: int, asked: Along | None, now: float) -> None:
-    """One lane a session, with a bar for each firing."""
-    lanes = alert_bars(listed, now)
-    natural = natural_axis(lanes)
+def chart_section(listed: Firings, chosen: int, requested: Along | None, now: float) -> None:
+    """Draw one row per session, with a bar for each firing."""
+    bars = alert_bars(listed, now)
+    natural = natural_axis(bars)
     left, right = st.columns([4, 2], vertical_alignment="center")
     left.caption(
-        "One lane a session; each bar from firing to its end, an arrow where it fires still. Select a mark or a "
-        "row to read what it means and what to do."
+        "One row per session; each bar runs from firing to end, with an arrow while it fires. Select a mark or "
+        "a table row to read its meaning and what to do."
     )
     along: Along = natural
-    if not lanes["start"].isna().any():
+    if not bars["start"].isna().any():
         chosen_axis = right.segmented_control(
-            "Axis of the lanes",
+            "Axis of the chart",
             list(AXES),
             format_func=lambda name: AXES[name],
             label_visibility="collapsed",
             required=True,
-            **address.bound_widget(PAGE, "along", asked or natural),
+            **address.bound_widget(PAGE, "along", requested or natural),
         )
         along = chosen_axis or natural
     figure = alert_chart(
-        lanes, widgets.current_palette(), along=along, chosen=chosen, zone=times.reader_zone(),
+        bars, widgets.current_palette(), along=along, chosen=chosen, zone=times.reader_zone(),
         reader_zone_label=f"your time: {times.reader_zone_label()}",
     )  # fmt: skip
     figure.update_layout(uirevision=along)
     widgets.chart(
         figure,
-        key=LANES,
-        alt=f"Alerts of {lanes['session'].nunique()} sessions as bars, listed in the table below",
-        on_select=lambda: _take_mark(listed),
+        key=CHART,
+        alt=f"Alerts of {bars['session'].nunique()} sessions as bars, listed in the table below",
+        on_select=lambda: _select_mark(listed),
     )
     if len(listed.sessions) > CHART_SESSIONS:
-        st.caption(f"The {CHART_SESSIONS} sessions that fired last have a lane; the table lists all.")
+        st.caption(f"The {CHART_SESSIONS} sessions that fired last are in the chart; the table lists all.")
 
 
-def _take_mark(listed: Firings) -> None:
-    points = st.session_state[LANES].selection.points
+def _select_mark(listed: Firings) -> None:
+    points = st.session_state[CHART].selection.points
     if points and "customdata" in points[0]:
-        place = points[0]["customdata"]
-        _pick(listed, int(place[0] if isinstance(place, list) else place))
+        data = points[0]["customdata"]
+        _pick(listed, int(data[0] if isinstance(data, list) else data))
 
 
-def _take_row(listed: Firings) -> None:
+def _select_row(listed: Firings) -> None:
     rows = st.session_state[TABLE].selection.rows
     if rows:
         _pick(listed, rows[0])
 
 
-def _pick(listed: Firings, place: int) -> None:
-    if place < len(listed.rows):
-        address.update(PAGE, pick=firing_key(listed.rows[place]))
+def _pick(listed: Firings, index: int) -> None:
+    if index < len(listed.rows):
+        address.update(PAGE, pick=firing_key(listed.rows[index]))
 
 
 def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
-    """The table with severities in their colours, beside their words and shapes."""
+    """Return the table with severities in their colors, beside their labels and shapes."""
     colors = {
         severity_label("critical"): palette.zone_text["red"],
         severity_label("warning"): palette.zone_text["orange"],
@@ -162,7 +162,7 @@ def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
 
 
 def table_section(listed: Firings, now: float) -> None:
-    """The table of firings; choosing a row explains it."""
+    """Draw the table of firings; selecting a row explains it."""
     frame = alert_frame(listed, now)
     if frame["fired"].isna().all():
         frame = frame.drop(columns="fired")
@@ -173,7 +173,7 @@ def table_section(listed: Firings, now: float) -> None:
         colored(frame, widgets.current_palette()),
         key=TABLE,
         alt="Alerts, the latest first",
-        on_select=lambda: _take_row(listed),
+        on_select=lambda: _select_row(listed),
         selection_mode="single-row",
         height="content" if len(frame) <= 12 else 470,
         column_config={
@@ -183,7 +183,7 @@ def table_section(listed: Firings, now: float) -> None:
             "turn": config.NumberColumn(width=42),
             "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
             "lasted": config.TextColumn(width=122),
-            "ended": config.TextColumn(width=84, help="when it was resolved, or why it never was"),
+            "ended": config.TextColumn(width=84, help="when it was resolved, or why it was not"),
             "delivery": config.TextColumn(width=108, help="notified channels, and whether the message arrived"),
             "what": config.TextColumn(width=320),
         },

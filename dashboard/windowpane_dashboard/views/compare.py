@@ -1,4 +1,4 @@
-"""Compare: two sessions on the same axes, one above the other, and what differs."""
+"""Compare: two sessions on the same axes, one above the other, and their differences."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def main() -> None:
         frame = differences(*sides)
         with head:
             widgets.headline(compare_headline(frame, [row.session_id for row in rows]))
-        pictures(sides)
-        st.subheader("What differs", anchor=False, divider="grey")
+        charts(sides)
+        st.subheader("Differences", anchor=False, divider="grey")
         widgets.table(
             frame,
             key="compare_table",
@@ -51,7 +51,7 @@ def main() -> None:
                 "A": st.column_config.TextColumn(f"A: {rows[0].session_id}"[:60], width=220),
                 "B": st.column_config.TextColumn(f"B: {rows[1].session_id}"[:60], width=220),
                 "B against A": st.column_config.TextColumn(width=200),
-                "better": st.column_config.TextColumn(width=70, help="A, B, or neither where none is better"),
+                "better": st.column_config.TextColumn(width=70, help="A or B; empty where neither is better"),
             },
         )
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -63,64 +63,64 @@ def _side(snapshot: StoreSnapshot, row: SessionRow) -> ComparedSession:
 
 
 def chosen_sessions(snapshot: StoreSnapshot) -> list[SessionRow]:
-    """The two sessions of the address, else the two under most pressure; the selections offer the others."""
+    """Return the sessions of the address, else the two under most pressure; draw the selections."""
     offered = snapshot.store.sessions(SessionFilter(limit=OFFERED))
     if not offered:
         messages.show_empty("The store is there, but it holds no sessions yet.")
     rows = {row.session_id: row for row in offered}
-    asked = CompareAddress.from_query(st.query_params.to_dict())
-    for name in (asked.one, asked.other):
+    requested = CompareAddress.from_query(st.query_params.to_dict())
+    for name in (requested.one, requested.other):
         if name is not None and name not in rows:
-            found = snapshot.store.session(name)
-            if found is None:
-                st.warning("This session is not in the store; another is shown in its place.")
+            row = snapshot.store.session(name)
+            if row is None:
+                st.warning("This session is not in the store; another one is shown instead.")
                 widgets.show_text(name)
             else:
-                rows[name] = found
-    one = asked.one if asked.one in rows else next(iter(rows))
-    other = asked.other if asked.other in rows else next((name for name in rows if name != one), None)
+                rows[name] = row
+    one = requested.one if requested.one in rows else next(iter(rows))
+    other = requested.other if requested.other in rows else next((name for name in rows if name != one), None)
     if other is None:
         return [rows[one]]
-    places = st.columns([6, 6, 1.2], vertical_alignment="bottom")
-    _select(places[0], "A", rows, one, lambda name: _take(CompareAddress(name, other)))
-    _select(places[1], "B", rows, other, lambda name: _take(CompareAddress(one, name)))
+    columns = st.columns([6, 6, 1.2], vertical_alignment="bottom")
+    _select(columns[0], "A", rows, one, lambda name: _open(CompareAddress(name, other)))
+    _select(columns[1], "B", rows, other, lambda name: _open(CompareAddress(one, name)))
     swapped = CompareAddress(other, one)
-    places[2].button("Swap", icon=":material/swap_vert:", on_click=lambda: _take(swapped), width="stretch")
+    columns[2].button("Swap", icon=":material/swap_vert:", on_click=lambda: _open(swapped), width="stretch")
     address.write(PAGE, CompareAddress(one, other).to_query())
     return [rows[one], rows[other]]
 
 
 def _select(
-    place: st.delta_generator.DeltaGenerator,
+    column: st.delta_generator.DeltaGenerator,
     letter: str,
     rows: dict[str, SessionRow],
     here: str,
-    take: Callable[[str], None],
+    on_choice: Callable[[str], None],
 ) -> None:
     control = f"compare_{letter}"
     key = widget_state.fresh_key(control, here)
-    place.selectbox(
+    column.selectbox(
         f"Session {letter}",
         list(rows),
         key=key,
         format_func=lambda name: f"{rows[name].agent}  ·  {name}" if rows[name].agent else name,
-        on_change=lambda: widget_state.apply(control, key, take),
+        on_change=lambda: widget_state.apply(control, key, on_choice),
     )
 
 
-def _take(chosen: CompareAddress) -> None:
+def _open(chosen: CompareAddress) -> None:
     address.write(PAGE, chosen.to_query())
 
 
-def pictures(sides: list[ComparedSession]) -> None:
-    """Both windows turn by turn on the same axes, each with its answer."""
+def charts(sides: list[ComparedSession]) -> None:
+    """Draw both windows turn by turn on the same axes, each with its headline."""
     drawn = [side.timeline.turns for side in sides if not side.timeline.turns.empty]
-    frame = SharedAxes.around(*drawn) if drawn else None
+    axes = SharedAxes.around(*drawn) if drawn else None
     for letter, side in zip("AB", sides, strict=True):
         turns = side.timeline.turns
-        words = session_answer(side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts)
+        headline = session_answer(side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts)
         left, right = st.columns([8, 1], vertical_alignment="center")
-        left.markdown(f"**{letter}: {escape_markdown(side.row.session_id)}**  \n{escape_markdown(words)}")
+        left.markdown(f"**{letter}: {escape_markdown(side.row.session_id)}**  \n{escape_markdown(headline)}")
         right.page_link(
             "views/session.py",
             label=f"Open {letter}",
@@ -128,7 +128,7 @@ def pictures(sides: list[ComparedSession]) -> None:
             query_params=SessionAddress(side.row.session_id).to_query(),
         )
         if turns.empty:
-            st.text("No model call has been measured yet, so there is no picture of the window.")
+            st.text("No model call has been measured yet, so its window cannot be drawn.")
             continue
         figure = window_chart(
             turns,
@@ -136,9 +136,9 @@ def pictures(sides: list[ComparedSession]) -> None:
             side.timeline.marks,
             widgets.current_palette(),
             selected=None,
-            frame=frame,
+            axes=axes,
         )
-        widgets.chart(figure, key=f"compare_picture_{letter}", alt=chart_description(turns))
+        widgets.chart(figure, key=f"compare_chart_{letter}", alt=chart_description(turns))
         widgets.folded_table(
             f"{letter} as a table",
             partial(chart_table, turns),

@@ -1,4 +1,4 @@
-"""Fleet: all sessions, those that need a person first."""
+"""Fleet: all sessions, those that need attention first."""
 
 from __future__ import annotations
 
@@ -53,26 +53,28 @@ def main() -> None:
 
 
 def store_line(snapshot: StoreSnapshot, now: float) -> None:
-    """How much is stored, and how long it stays."""
+    """Draw the size of the store and its retention."""
     stored = storage_text(snapshot.store.size(), bytes_on_disk(Path(snapshot.path)), now)
     try:
-        kept = f"Whole sessions are let go {retention_text(configured_retention())}"
+        retention = f"Whole sessions are deleted {retention_text(configured_retention())}"
     except ConfigurationError as error:
-        kept = f"How long sessions are kept is not known, because the settings cannot be read ({error}). They go"
+        retention = (
+            f"The retention is unknown, because the configuration cannot be read ({error}). Sessions are deleted"
+        )
     st.caption(
-        escape_markdown(f"{stored} {kept}")
-        + ", by `windowpane serve` and `windowpane prune`; a tombstone of each stays in the audit chain."
+        escape_markdown(f"{stored} {retention}")
+        + ", by `windowpane serve` and `windowpane prune`; a tombstone of each remains in the audit chain."
     )
 
 
 def filter_bar(store: EventReader) -> FleetFilters:
-    """The filters as the address has them; choosing another changes the address."""
+    """Draw the filters with the values of the address; a choice changes the address."""
     query = st.query_params.to_dict()
-    if "session" in query:  # Back from a session that a row opened, which leaves this address on its way
+    if "session" in query:  # on the way back from a session that a row opened
         query = address.last_written(PAGE)
-    asked = FleetFilters.from_query(query)
+    filters = FleetFilters.from_query(query)
     facets = store.facets()
-    places = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
+    columns = st.columns([2, 2, 2, 1.6, 1.4, 1.4])
     offered: dict[str, Sequence[str]] = {
         "agent": facets.get("agents", ()),
         "model": facets.get("models", ()),
@@ -80,23 +82,23 @@ def filter_bar(store: EventReader) -> FleetFilters:
         "zone": tuple(reversed(ZONES)),
         "severity": tuple(reversed(SEVERITIES)),
     }
-    places[0].text_input(
+    columns[0].text_input(
         "Session or agent",
         placeholder="contains …",
         max_chars=200,
-        **address.bound_widget(PAGE, "text", asked.text or ""),
+        **address.bound_widget(PAGE, "text", filters.text or ""),
     )
-    for place, (name, options) in zip(places[1:], offered.items(), strict=True):
-        value = getattr(asked, name)
+    for column, (name, options) in zip(columns[1:], offered.items(), strict=True):
+        value = getattr(filters, name)
         widgets.filter_select(
-            place, name.capitalize(), options, value, part=address.bound_widget(PAGE, name, value)
+            column, name.capitalize(), options, value, bound=address.bound_widget(PAGE, name, value)
         )
-    address.write(PAGE, asked.to_query())
-    return asked
+    address.write(PAGE, filters.to_query())
+    return filters
 
 
 def summary(listed: Fleet) -> None:
-    """Sessions by zone, cost and cache, in one quiet line."""
+    """Draw one line of sessions by zone, cost and cache."""
     counts = listed.zone_counts
     parts = [f"{label} {counts[label]:,}" for label in (zone_label(zone) for zone in reversed(ZONES))]
     unknown = counts.get("–", 0)
@@ -111,7 +113,7 @@ def summary(listed: Fleet) -> None:
 
 
 def session_table(listed: Fleet, now: float) -> None:
-    """The table of sessions; choosing a row opens it."""
+    """Draw the table of sessions; selecting a row opens it."""
     if not listed.rows:
         st.text("No session matches these filters. Clear one to see more.")
         return
@@ -131,9 +133,9 @@ def session_table(listed: Fleet, now: float) -> None:
             "utilization over time": config.AreaChartColumn("utilization", y_min=0, y_max=1, width=92),
             "now": config.NumberColumn(width=54, help="used tokens / limit, at the last turn; ≈ estimated"),
             "tokens": config.NumberColumn(width=64, help="used tokens at the last turn; ≈ estimated"),
-            "worst": config.TextColumn(width=84, help="the worst zone the session was ever in"),
+            "worst": config.TextColumn(width=84, help="the worst zone of the session"),
             "red in": config.TextColumn(width=60, help="turns until red, median forecast; only live sessions"),
-            "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens a turn, mean of the last 5"),
+            "Δ/turn": config.NumberColumn(format="compact", width=64, help="tokens per turn, mean of the last 5"),
             "turns": config.NumberColumn(width=50),
             "cost": config.NumberColumn(format="dollar", width=64),
             "last event": config.TextColumn(width=90, help=LETTERS),
@@ -141,8 +143,8 @@ def session_table(listed: Fleet, now: float) -> None:
         },
     )
     more = f" Only the first {FLEET_ROWS} are listed: narrow the filters to see others." if listed.more else ""
-    listed_words = f"{count(len(listed.rows), 'session')}, most pressure first."
-    st.caption(f"{listed_words} Select a row to open it, with the keyboard by Shift and space.{more}")
+    listed_text = f"{count(len(listed.rows), 'session')}, most pressure first."
+    st.caption(f"{listed_text} Select a row to open it, with the keyboard by Shift and space.{more}")
     chosen = st.session_state[TABLE].selection.rows
     if chosen:
         session_id = listed.rows[chosen[0]].session_id

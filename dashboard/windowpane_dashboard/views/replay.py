@@ -44,8 +44,8 @@ def main() -> None:
         if not snapshot.store.sessions(SessionFilter(limit=1)):
             messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
-        place = ReplayAddress.from_query(st.query_params.to_dict())
-        stored = chosen_replay(snapshot, place.id)
+        position = ReplayAddress.from_query(st.query_params.to_dict())
+        stored = chosen_replay(snapshot, position.id)
         address.write(PAGE, st.query_params.to_dict())
         simulate_section(snapshot, open_=stored is None)
         if stored is None:
@@ -56,17 +56,17 @@ def main() -> None:
             with head:
                 widgets.headline(replay_headline(results))
             results_section(results)
-            timelines_section(results, place)
-            configuration_section(results, place)
+            timelines_section(results, position)
+            configuration_section(results, position)
             notes_section(stored)
 
 
-def chosen_replay(snapshot: StoreSnapshot, asked: str | None) -> StoredReplay | None:
-    """The replay of the address, else the latest; the selection offers the others."""
+def chosen_replay(snapshot: StoreSnapshot, requested: str | None) -> StoredReplay | None:
+    """Return the replay of the address, else the latest; draw the selection."""
     listed = snapshot.store.replays(limit=LISTED)
     rows = {row.id: row for row in listed}
-    stored = snapshot.store.replay(asked) if asked else None
-    if asked and stored is None:
+    stored = snapshot.store.replay(requested) if requested else None
+    if requested and stored is None:
         st.warning("This replay is not in the store; the latest is shown.", icon=":material/search_off:")
     if stored is None and listed:
         stored = snapshot.store.replay(listed[0].id)
@@ -81,15 +81,15 @@ def chosen_replay(snapshot: StoreSnapshot, asked: str | None) -> StoredReplay | 
         format_func=lambda name: replay_label(rows[name], times.local(rows[name].at)),
         on_change=lambda: widget_state.apply(CHOICE, key, lambda name: st.query_params.from_dict({"id": name})),
     )
-    if asked != stored.row.id:
+    if requested != stored.row.id:
         st.query_params.from_dict({"id": stored.row.id})
     return stored
 
 
-def part(label: str, options: list[str], asked: str | None, *, name: str, otherwise: str) -> str:
-    """A choice that the address holds as *name*."""
+def bound_select(label: str, options: list[str], requested: str | None, *, name: str, default: str) -> str:
+    """Draw a selection for the parameter *name* of the address; return the choice."""
     control = f"replay_{name}"
-    key = widget_state.fresh_key(control, asked if asked in options else otherwise)
+    key = widget_state.fresh_key(control, requested if requested in options else default)
     return st.selectbox(
         label,
         options,
@@ -99,7 +99,7 @@ def part(label: str, options: list[str], asked: str | None, *, name: str, otherw
 
 
 def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
-    """The table with the best figure of each column in bold and green."""
+    """Return the table with the best value of each column in bold and green."""
     best = best_cells(frame)
     style = frame.style
     for name, rows in best.items():
@@ -108,18 +108,18 @@ def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
 
 
 def results_section(results: tuple[SetupResult, ...]) -> None:
-    """The setups side by side."""
+    """Draw the table of setups."""
     frame = results_frame(results)
     config = st.column_config
     widgets.table(
         colored(frame, widgets.current_palette()),
         key="replay_results",
-        alt="Figures of each setup over all its sessions",
+        alt="Values of each setup over all its sessions",
         height="content" if len(frame) <= 14 else 520,
         column_config={
             "under": config.TextColumn(width=190),
             "sessions": config.NumberColumn(width=70),
-            "overflows": config.NumberColumn(width=80, help="calls that leave no room for their output"),
+            "overflows": config.NumberColumn(width=80, help="calls without room for their output"),
             "tokens sent": config.NumberColumn(format="compact", width=88),
             "cost tokens": config.NumberColumn(
                 format="compact", width=88, help="at the price of fresh input: cached 0.10, all else 1.25"
@@ -128,25 +128,25 @@ def results_section(results: tuple[SetupResult, ...]) -> None:
             "cached": config.NumberColumn(format="%.0f%%", width=64),
             "evicted": config.NumberColumn("evicted blocks", format="localized", width=104),
             "compressions": config.NumberColumn(width=100),
-            "fidelity": config.NumberColumn(format="%.2f", width=66, help="of what left, still in sight; 0 to 1"),
-            "regrets": config.NumberColumn(width=66, help="content needed within 20 turns after it left"),
+            "fidelity": config.NumberColumn(format="%.2f", width=66, help="removed facts still visible, 0 to 1"),
+            "regrets": config.NumberColumn(width=66, help="content needed again within 20 turns of its removal"),
             "regret share": config.NumberColumn(format="%.1f%%", width=96, help="of all content tokens"),
             "peak": config.NumberColumn(format="%.0f%%", width=60, help="highest utilization"),
         },
     )
     st.caption(
-        "Best of each column in bold green. What people, tools and the model said is recorded; what the window "
-        "does is simulated. Best overall: fewest overflows, then least cost, then fidelity."
+        "Best of each column in bold green. Messages, tool results and answers are recorded; the window's "
+        "management is simulated. Best overall: fewest overflows, then least cost, then fidelity."
     )
 
 
-def timelines_section(results: tuple[SetupResult, ...], place: ReplayAddress) -> None:
-    """The size of each call under every setup, one above the other."""
+def timelines_section(results: tuple[SetupResult, ...], position: ReplayAddress) -> None:
+    """Draw the size of each call under every setup, one above the other."""
     st.subheader("Timelines", anchor=False, divider="grey")
     sessions = sessions_of(results)
     chosen = sessions[0]
     if len(sessions) > 1:
-        chosen = part("Session", sessions, place.session, name="session", otherwise=chosen)
+        chosen = bound_select("Session", sessions, position.session, name="session", default=chosen)
     runs = timelines_of(results, chosen)
     if len(runs) > MAXIMUM_PANES:
         st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")
@@ -162,23 +162,23 @@ def timelines_section(results: tuple[SetupResult, ...], place: ReplayAddress) ->
         st.caption(escape_markdown(runs[0].note))
 
 
-def configuration_section(results: tuple[SetupResult, ...], place: ReplayAddress) -> None:
-    """The configuration that manages live sessions like the chosen setup, to be copied."""
+def configuration_section(results: tuple[SetupResult, ...], position: ReplayAddress) -> None:
+    """Draw the configuration that manages live sessions like the chosen setup."""
     st.subheader("Configuration", anchor=False, divider="grey")
     best = best_setup(results)
     names = [result.setup for result in results if result.kind == "managed"]
     if best is None or not names:
-        st.text("Only baselines were replayed: no configuration does what they do.")
+        st.text("Only baselines were replayed; no configuration reproduces them.")
         return
-    otherwise = best.setup if best.setup in names else names[0]
-    chosen = part("Setup", names, place.setup, name="setup", otherwise=otherwise)
+    default = best.setup if best.setup in names else names[0]
+    chosen = bound_select("Setup", names, position.setup, name="setup", default=default)
     config = next(result.config for result in results if result.setup == chosen)
-    st.code(sanitized(config, length=CONFIG_CHARS), language=None)  # the colours of code are too pale
+    st.code(sanitized(config, length=CONFIG_CHARS), language=None)  # the colors of highlighted code are too pale
     st.caption("Copy it into the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
 
 
 def notes_section(stored: StoredReplay) -> None:
-    """What could not be replayed, and why."""
+    """Draw the sessions that could not be replayed, with the reason."""
     if stored.row.notes:
         with st.expander(f"Not replayed: {len(stored.row.notes)}", icon=":material/info:"):
             for note in stored.row.notes[:50]:

@@ -21,9 +21,9 @@ from windowpane_dashboard.sections.regrets import regrets_section
 from windowpane_dashboard.sections.session_header import identity_line, metrics_row
 from windowpane_dashboard.sections.subagents import children_section, parent_link
 from windowpane_dashboard.sections.timeline import (
+    CHART,
     EXACT,
     PAGE,
-    PICTURE,
     SCALE,
     SLIDER,
     timeline_section,
@@ -33,18 +33,18 @@ from windowpane_dashboard.sections.window import window_section
 
 CHOICE, DRAWN = "session_choice", "drawn_session"
 BELOW, PIXELS = "below", 1_000
-PAINTED = f".st-key-{PICTURE} .main-svg"
+PAINTED = f".st-key-{CHART} .main-svg"
 OFFERED = 200  # sessions in the selection, most recent first; any other opens by its address
 
 
 def main() -> None:
     """Draw the page."""
     snapshot = store_access.open_snapshot()
-    place = SessionAddress.from_query(st.query_params.to_dict())
+    position = SessionAddress.from_query(st.query_params.to_dict())
     with messages.report_read_errors(
         "This session cannot be read", "Other sessions may still open from the fleet page."
     ):
-        row = chosen_session(snapshot, place)
+        row = chosen_session(snapshot, position)
         if st.session_state.get(DRAWN) != row.session_id:
             widget_state.discard_late_values(SLIDER, EXACT, SCALE, COMPRESSION, SCOPE)
             st.session_state[DRAWN] = row.session_id
@@ -54,18 +54,18 @@ def main() -> None:
         widgets.headline(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
         metrics_row(row, timeline)
         if timeline.turns.empty:
-            address.write(PAGE, replace(place, session=row.session_id).to_query())
-            st.text("No model call has been measured yet, so there is no picture of the window.")
+            address.write(PAGE, replace(position, session=row.session_id).to_query())
+            st.text("No model call has been measured yet, so its window cannot be drawn.")
         else:
-            timeline_section(snapshot, row, timeline, place)
+            timeline_section(snapshot, row, timeline, position)
             draw_after_paint(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
 def below(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
-    """All that stands below the picture."""
+    """Draw the sections below the chart."""
     with messages.report_read_errors(
-        "What stands below the picture cannot be read", "Other sessions may still open."
+        "The sections below the chart cannot be read", "Other sessions may still open."
     ):
         at_turn(snapshot, row, timeline)
         regrets_section(snapshot.store, row, timeline)
@@ -75,7 +75,7 @@ def below(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
 
 @st.fragment
 def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
-    """The slider and all that depends on the selected turn; moving it draws this part again and nothing else."""
+    """Draw the slider and the sections of the selected turn; moving it draws only this part again."""
     with messages.report_read_errors("This turn cannot be read", "Other turns may still open."):
         turn = turn_control(timeline)
         window_section(snapshot.store, row, timeline, turn)
@@ -83,23 +83,23 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
         event_list_section(snapshot.store, row, turn)
 
 
-def chosen_session(snapshot: StoreSnapshot, place: SessionAddress) -> SessionRow:
-    """The session of the address, else the most recent; the selection offers the others."""
+def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> SessionRow:
+    """Return the session of the address, else the most recent; draw the selection."""
     recent = store_access.recent_sessions(snapshot, OFFERED)
     if not recent:
         messages.show_empty("The store is there, but it holds no sessions yet.")
     rows = {row.session_id: row for row in recent}
-    wanted = place.session or recent[0].session_id
-    if wanted not in rows:
-        asked = snapshot.store.session(wanted)
-        if asked is None:
+    requested = position.session or recent[0].session_id
+    if requested not in rows:
+        row = snapshot.store.session(requested)
+        if row is None:
             st.warning("This session is not in the store.", icon=":material/search_off:")
-            widgets.show_text(wanted)
+            widgets.show_text(requested)
             st.text("It may have been pruned, or the address is incomplete.")
             st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
             st.stop()
-        rows[wanted] = asked
-    key = widget_state.fresh_key(CHOICE, wanted)
+        rows[requested] = row
+    key = widget_state.fresh_key(CHOICE, requested)
     st.selectbox(
         "Session",
         list(rows),
@@ -108,7 +108,7 @@ def chosen_session(snapshot: StoreSnapshot, place: SessionAddress) -> SessionRow
         on_change=lambda: widget_state.apply(CHOICE, key, _open_chosen),
         label_visibility="collapsed",
     )
-    return rows[wanted]
+    return rows[requested]
 
 
 def _name(row: SessionRow) -> str:

@@ -33,7 +33,7 @@ RECORDINGS = (
     "swe_agent/marshmallow_fc_replace",
 )  # fmt: skip
 SETTLED = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
-UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_place"
+UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor"
 """What stands in place of what is not drawn yet, and what is about to be drawn again."""
 FAILED = "[data-testid=stException], .st-key-unforeseen"
 PATIENCE = 60_000

@@ -18,13 +18,13 @@ SEEN = """
 window.seen = [];
 const note = (name, found) => found && !window.seen.includes(name) && window.seen.push(name);
 new MutationObserver(() => {
-  const chart = document.querySelector(".st-key-picture .main-svg");
+  const chart = document.querySelector(".st-key-window_chart .main-svg");
   note("picture", chart);
   note("turn", [...document.querySelectorAll("h3")].some((heading) => heading.textContent.startsWith("Turn 9:")));
   if (chart && window.top_of_picture === undefined) window.top_of_picture = chart.getBoundingClientRect().top;
 }).observe(document, { subtree: true, childList: true });
 """
-TOP = "document.querySelector('.st-key-picture .main-svg').getBoundingClientRect().top"
+TOP = "document.querySelector('.st-key-window_chart .main-svg').getBoundingClientRect().top"
 
 
 def test_the_picture_comes_before_what_is_below(site: Callable[..., Any], seen_store: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_picture_that_does_not_come_keeps_nothing_back(site: Callable[..., Any
 
     here.page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
     here.page.get_by_text("In the window").first.wait_for(timeout=PATIENCE)
-    assert here.page.locator(".st-key-picture .main-svg").count() == 0
+    assert here.page.locator(".st-key-window_chart .main-svg").count() == 0
 
 
 def test_what_was_asked_and_lost_is_asked_again(site: Callable[..., Any], seen_store: Path) -> None:

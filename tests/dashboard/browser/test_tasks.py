@@ -192,7 +192,7 @@ def test_what_left_at_turn_40_and_why(request: pytest.FixtureRequest, who: str, 
     turns = [int(row[0]) for row in rows]
     assert turns == sorted(turns, reverse=True)
     assert max(turns) <= 40
-    assert all(row[3].startswith(("evicted: ", "compressed: ", "window rolled", "replaced")) for row in rows)
+    assert all(row[3].startswith(("evicted: ", "compressed: ", "window rollover", "replaced")) for row in rows)
     assert any(re.fullmatch(r"(placeholder|summary), [\d,]+ tokens?", row[4]) for row in rows)
 
 

@@ -84,7 +84,7 @@ def test_a_part_that_fails_says_so_in_its_place(here: Any, tmp_path: Path) -> No
     number.press("Enter")
 
     assert_said(here, tmp_path, 1)
-    expect(page.locator(".st-key-picture .js-plotly-plot")).to_be_visible()
+    expect(page.locator(".st-key-window_chart .js-plotly-plot")).to_be_visible()
     page.get_by_role("slider").first.press("ArrowRight")
     page.get_by_role("heading", name="Turn 13:").wait_for()
     here.settle()
