@@ -52,7 +52,7 @@ def test_a_missing_store_says_what_to_do(
     app = open_page(page)
 
     assert not app.exception
-    assert "There is no store" in said(app)
+    assert "does not exist yet" in said(app)
     assert not path.exists()
 
 

@@ -36,7 +36,7 @@ def _wrapped(line: str, width: int) -> list[str]:
 def apply_layout(figure: go.Figure, palette: Palette, *, height: int, **layout: Any) -> go.Figure:
     """Apply the shared layout to *figure*.
 
-    Without Plotly's template: it is half of a small figure's size, and its automatic margins lay out every figure
+    Without Plotly's template: it is half of a small figure's size, and its automatic margins lay out every chart
     twice. All that it would set is set here.
     """
     figure.update_layout(

@@ -1,7 +1,7 @@
 """The address of each page and its widgets, kept in step whichever of them has changed.
 
 A link, the Back button or typing changes the address, and the widgets follow it. A widget changes the view, and
-the address follows. The address that the page itself wrote last tells both cases apart.
+the address follows. Both cases differ in the address that the page itself wrote last.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def open_snapshot() -> StoreSnapshot:
     """Open the configured store; where it is missing or cannot be read, show a message and stop the page."""
     path = default_store()
     if not path.exists():
-        show_empty(f"There is no store at {path} yet.")
+        show_empty(f"The store {path} does not exist yet.")
     with report_read_errors("The store cannot be opened", f"The file is {path}."):
         store = open_store(str(path))
         return StoreSnapshot(store, str(path), store.version())

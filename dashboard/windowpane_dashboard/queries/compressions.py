@@ -112,7 +112,7 @@ def _content_side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentS
 
 
 def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
-    """Return the facts of a compression, the worst first; `text` is None where content was not captured."""
+    """Return the facts of a compression, the worst first; `text` is missing without content capture."""
     order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
     facts = sorted(fidelity.facts, key=lambda fact: (order[fact.outcome], fact.kind))
     return pd.DataFrame(

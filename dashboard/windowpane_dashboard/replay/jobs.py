@@ -55,7 +55,7 @@ class SimulationJob:
 
 def start_simulation(request: SimulationRequest) -> SimulationJob:
     """Start a simulation and return its job."""
-    process = subprocess.Popen(  # noqa: S603  # our own module; the request goes through standard input
+    process = subprocess.Popen(  # noqa: S603  # our own module; the request is passed on standard input
         WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     job = SimulationJob(request.title(), process)

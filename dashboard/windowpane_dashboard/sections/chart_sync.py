@@ -1,7 +1,7 @@
 """The scripts that follow the selected turn: a line over the charts, clicks on them, keyboard focus.
 
-A figure is not sent again when another turn is selected: only the position of the line changes. It is found by
-the figure's own axis, so it stays right when someone zooms.
+A chart is not sent again when another turn is selected: only the position of the line changes. It is found by the
+chart's own axis, so it stays right when someone zooms.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, positio
     scale = _scale(row, timeline, position)
     palette = widgets.current_palette()
     figure = store_access.cached_for_session(
-        snapshot, row, f"window, {palette.name}, {scale}", lambda: _figure(row, timeline, palette, scale)
+        snapshot, row, f"window, {palette.name}, {scale}", lambda: _draw(row, timeline, palette, scale)
     )
     widgets.chart_with_table(
         figure,
@@ -72,7 +72,7 @@ def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, positio
         st.caption(f"The event track shows the first {TRACK_EVENTS:,} marked events; all are on the audit page.")
 
 
-def _figure(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -> go.Figure:
+def _draw(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale) -> go.Figure:
     figure = window_chart(
         timeline.turns, timeline.spans, timeline.marks, palette, selected=None, scale=scale,
         regrets=timeline.regrets,

@@ -15,7 +15,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2
 _LONE_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@^=/])")
 _AUTOLINK: Final = re.compile(r"(https?|ftp|www|mailto|xmpp)(?=[:.])", re.IGNORECASE)
-"""What Markdown turns into a link without any markup, even after backslashes; a word joiner prevents it."""
+"""Text that Markdown turns into a link without any markup, even after backslashes; a word joiner prevents it."""
 
 
 def sanitized(text: str, *, length: int = LENGTH) -> str:

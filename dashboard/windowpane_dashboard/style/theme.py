@@ -1,6 +1,6 @@
 """The colors of the light and the dark theme, which every chart takes explicitly.
 
-Plotly traces ignore Streamlit's theme, so a figure is built for one palette and rebuilt when the theme changes.
+Plotly traces ignore Streamlit's theme, so a chart is built for one palette and rebuilt when the theme changes.
 """
 
 from __future__ import annotations

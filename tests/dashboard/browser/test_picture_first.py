@@ -34,7 +34,7 @@ def test_the_picture_comes_before_what_is_below(site: Callable[..., Any], seen_s
 
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
-    page.get_by_text("What happened").first.wait_for(timeout=PATIENCE)
+    page.get_by_role("heading", name="Events", exact=True).wait_for(timeout=PATIENCE)
 
     assert page.evaluate("window.seen") == ["picture", "turn"]
     assert page.evaluate(f"window.top_of_picture - {TOP}") == pytest.approx(0, abs=1)

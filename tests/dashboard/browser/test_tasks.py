@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 MOST_ACTIONS = 5
 SMALL, LARGE = "pi-managed-8k", "pi-managed-32k"
 FLEET, FIRINGS = "Sessions, the one under most pressure first", "Alerts, the latest first"
-LEFT = "Blocks that had left the window, latest first"
+LEFT = "Blocks removed from the window, latest first"
 COMPACTED = "839b35f7-4dbd-4d93-9772-3c272cc87caa"
 LONGEST = "d703a1a9-1b7b-4fb1-b512-c9738b1fe617"
 ROW_PIXELS, FIRST_ROW_PIXELS = 33, 52
@@ -221,7 +221,7 @@ def test_the_eviction_that_made_the_agent_read_a_file_twice(
     person.opens_session(session)
 
     row = person.opens_row(
-        "Blocks that had left and were needed again, the dearest first",
+        "Removed blocks that were needed again, the largest first",
         lambda row: row[0] == f"tool result of {tool}" and row[2].startswith("evicted: "),
     )
 
@@ -267,5 +267,5 @@ def test_decide_between_two_policies(person: Person) -> None:
     person.reads("Best overall")
     code = person.page.locator("[data-testid=stCode]").first
     expect(code).to_contain_text("policy: ")
-    setups = [row[0] for row in person.rows("Figures of each setup over all its sessions")]
+    setups = [row[0] for row in person.rows("Values of each setup over all its sessions")]
     assert sorted(setup.split(",")[0] for setup in setups) == ["fifo", "hybrid"]
