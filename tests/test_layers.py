@@ -197,7 +197,6 @@ def test_the_dashboard_only_reads(module: str) -> None:
         assert {name for name in inside if folder_of(name, DASHBOARD_LAYERS) not in allowed} == set()
 
 
-@pytest.mark.xfail(strict=True, reason="one circle is left: manager")
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Neither when they run nor for the type checker."""
     waiting = {module: own_imports(module) for module in MODULES}

@@ -427,11 +427,11 @@ def test_a_red_window_begins_a_second_summary_and_the_first_still_counts() -> No
     until_writing(window, writer)
     window.add_user("A long one: " + "word " * 6_000)
     assert window.on_turn_start().action == "roll"
-    assert window._engine.compacting == 1
+    assert window._engine.reduction.compactions_running == 1
 
     writer.go_on.set()
     assert window.settle()
-    assert window._engine.compacting == 0
+    assert window._engine.reduction.compactions_running == 0
     assert [trigger for _, trigger, _ in compressions(sink)] == ["roll"]
     window.close()
 

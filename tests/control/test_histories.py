@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from windowpane.core.events import HistoryRepaired
 from windowpane.core.window.repair import ABORTED
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.history import mend
+from windowpane.manager.history import repair_history
 from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
@@ -201,7 +201,7 @@ def test_whatever_comes_in_what_is_sent_is_valid(history: list[dict[str, Any]], 
 def test_mending_does_not_change_what_it_was_given(history: list[dict[str, Any]], drop: bool) -> None:
     """The caller's messages stay as they were."""
     before = repr(history)
-    mend(history, unanswered="drop" if drop else "answer")
+    repair_history(history, unanswered="drop" if drop else "answer")
 
     assert repr(history) == before
 

@@ -57,7 +57,7 @@ def test_a_breaker_that_opened_for_want_of_progress_stops_rolls_too(reason: str,
     with manager(RecordingSink(), limit=32_768, cascade=["roll"]) as window:
         for n in range(34):
             talk(window, f"question {n}", words(837, tag=f"a{n}x"))
-        window._engine.breaker.open, window._engine.breaker.reason = True, reason
+        window._engine.reduction.breaker.open, window._engine.reduction.breaker.reason = True, reason
         assert 28_535 <= window._engine.used() <= 28_672  # where a window rolls, and a call is still possible
         window.on_turn_start()
 
@@ -116,5 +116,5 @@ def test_clear_leaves_what_was_said_and_every_open_call_behind(given: str) -> No
         assert window.task.goal == (given or "second task")
         assert "first task" not in sent(window)
         assert "pinned fact" in sent(window)
-        assert {*window._engine.open_calls, *window._engine.held, *window._engine.answered} == set()
+        assert {*window._engine.calls.open, *window._engine.calls.held, *window._engine.calls.answered} == set()
         assert is_valid(window)

@@ -49,7 +49,7 @@ def test_the_full_status_can_be_asked_for_at_any_time() -> None:
         window.task.plan("one", "two")
         window.task.start("one")
         before = window.status()
-        window._engine.breaker.open = True
+        window._engine.reduction.breaker.open = True
         stopped = window.status()
     after = window.status()
 

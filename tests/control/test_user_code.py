@@ -291,8 +291,8 @@ def test_several_names_may_come_as_one_list() -> None:
         window.task.watch(["a.py", "b.py"])  # type: ignore[arg-type]  # the same
 
         assert list(window.task.subtasks) == ["read", "write", "test"]
-        assert window._engine.task.choices[0].instead_of == ("got",)
-        assert window._engine.task.paths == ["a.py", "b.py"]
+        assert window._engine.task.record.choices[0].instead_of == ("got",)
+        assert window._engine.task.record.paths == ["a.py", "b.py"]
 
 
 class Unspeakable:

@@ -24,12 +24,13 @@ from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager import hooks
 from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.engine import Engine
-from windowpane.manager.history import take_history
+from windowpane.manager.history import add_history
 from windowpane.manager.plans.subagent import Returned, Subtask
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import Decision
 from windowpane.manager.steps.completion import Completion, complete
 from windowpane.manager.steps.subagent import delegate
+from windowpane.manager.tool_outputs import add_tool_result
 from windowpane.manager.window import ManagedWindow
 from windowpane.models.replies import read_reply
 
@@ -81,7 +82,7 @@ class BlockingWindow(ManagedWindow):
         *output* is text, content parts, the exception that the tool raised, or any value that JSON can represent.
         Pass *interim* for a call that continues: its group stays in the window until the real result comes.
         """
-        effect = self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error)
+        effect = add_tool_result(self._engine, name, output, tool_call_id, interim=interim, is_error=is_error)
         self._run("on_tool_result", effect)
 
     def on_overflow(self, error: object = None) -> Decision:
@@ -99,7 +100,7 @@ class BlockingWindow(ManagedWindow):
         placeholder result or is removed with its other results (*unanswered*: `answer` or `drop`). Returns the
         number of repairs by kind.
         """
-        return self._run("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
+        return self._run("add_messages", add_history(self._engine, messages, unanswered=unanswered)) or {}
 
     def delegate(self, subtask: Subtask) -> Returned | None:
         """Have the sub-agent do *subtask* in a separate window; add its bounded result yourself.
@@ -228,7 +229,7 @@ class AsyncWindow(ManagedWindow):
         is_error: bool = False,
     ) -> None:
         """Await `BlockingWindow.on_tool_result`."""
-        effect = self._engine.tool_result(name, output, tool_call_id, interim=interim, is_error=is_error)
+        effect = add_tool_result(self._engine, name, output, tool_call_id, interim=interim, is_error=is_error)
         await self._run("on_tool_result", effect)
 
     async def on_overflow(self, error: object = None) -> Decision:
@@ -240,7 +241,7 @@ class AsyncWindow(ManagedWindow):
         self, messages: Iterable[object], *, unanswered: Unanswered = "answer"
     ) -> dict[str, int]:
         """Await `BlockingWindow.add_messages`."""
-        return await self._run("add_messages", take_history(self._engine, messages, unanswered=unanswered)) or {}
+        return await self._run("add_messages", add_history(self._engine, messages, unanswered=unanswered)) or {}
 
     async def delegate(self, subtask: Subtask) -> Returned | None:
         """Await `BlockingWindow.delegate`."""

@@ -13,10 +13,11 @@ from typing import Final
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import Component
 from windowpane.effects.commands import Effect
-from windowpane.manager.engine import Engine, Stuck
+from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import GRADES
+from windowpane.manager.state import StuckComponent
 from windowpane.manager.status import Action
 from windowpane.manager.steps.cascade import compact_unless_stopped, is_left_to_turn_end
 from windowpane.manager.steps.eviction import evict
@@ -46,9 +47,9 @@ def enforce(
             continue
         for action, outcome in (yield from _reduce(engine, limits, levels, component)):
             result.add(action, outcome)
-        engine.stuck.pop(component, None)
+        engine.reduction.stuck.pop(component, None)
         if _excess(engine, component) > 0:
-            engine.stuck[component] = Stuck(_used(engine, component), engine.tracker.turn)
+            engine.reduction.stuck[component] = StuckComponent(_used(engine, component), engine.tracker.turn)
 
 
 def over_budget(engine: Engine, levels: Levels, *, between: bool = False) -> list[Component]:
@@ -66,7 +67,7 @@ def over_budget(engine: Engine, levels: Levels, *, between: bool = False) -> lis
 
 
 def _is_stuck(engine: Engine, component: Component) -> bool:
-    stuck = engine.stuck.get(component)
+    stuck = engine.reduction.stuck.get(component)
     if stuck is None:
         return False
     return (
@@ -91,7 +92,7 @@ def _reduce(
     aimed = replace(levels, target=target)
     if component == "message_history":
         return [("compact", (yield from compact_unless_stopped(engine, limits, aimed, trigger="budget")))]
-    if component == "tool_results" and engine.settings.model and not engine.breaker.open:
+    if component == "tool_results" and engine.settings.model and not engine.reduction.breaker.open:
         done.append(("compact", (yield from summarize_results(engine, limits, aimed))))
     excess = _excess(engine, component)
     outcome = NOT_DONE

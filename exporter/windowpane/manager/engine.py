@@ -1,225 +1,288 @@
-"""One managed session without any I/O: what comes in.
+"""The engine of one managed session, without I/O: its window, limits and budgets, and its state by subject.
 
-Not thread-safe: the manager holds the session's lock around every step. What is known is in `session_state`, the
-hooks are in `hooks`, what makes the window smaller is in `reduction`.
+Not thread-safe: the session's lock is held around every call. Content comes in through `content` and
+`tool_outputs`; the hooks are in `hooks`, the reductions in `steps`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from windowpane.core.events import BudgetBlocked, BudgetWarned, HistoryRepaired
+from windowpane.core.events import (
+    BlocksEvicted,
+    BudgetBlocked,
+    BudgetWarned,
+    EvictedBlock,
+    PressureMeasured,
+    Usage,
+)
+from windowpane.core.limits import WindowLimits
+from windowpane.core.protocols import Digester, TokenCounter
+from windowpane.core.tracking.tracker import SessionTracker
 from windowpane.core.vocabulary import COMPONENT_OF, STANDING_TYPES, Component, ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.core.window.references import INDEXED_TYPES, argument_values
-from windowpane.effects.commands import ArchiveOriginals, Effect
-from windowpane.manager.budget import Ruling, check_claim
-from windowpane.manager.payloads import Payload
-from windowpane.manager.pending_calls import stand_for, supersede
-from windowpane.manager.plans.placeholders import finding_of
-from windowpane.manager.state import OpenCall, SessionState, Stuck
-from windowpane.manager.tool_outputs import read_output
-from windowpane.models.replies import ReplyPart
+from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex, argument_values
+from windowpane.exceptions import WindowError
+from windowpane.fidelity.facts import Fact
+from windowpane.manager.budget import Budget, Ruling, check_claim
+from windowpane.manager.levels import Levels
+from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
+from windowpane.manager.plans.placeholders import handle_of
+from windowpane.manager.plans.progressive import ShortenedBlocks
+from windowpane.manager.preset_log import Journal
+from windowpane.manager.settings import EngineSettings
+from windowpane.manager.snapshot import Snapshot, items_of
+from windowpane.manager.state import Payload, ReductionState, TaskState, ToolCalls
+from windowpane.manager.status import Status, status_of
 
-__all__ = ["Engine", "OpenCall", "Stuck"]
+SUPERSEDED: Final = "superseded"
+"""The policy by which an interim result is removed."""
+IN_USE_TURNS: Final = 20
+"""Turns for which a name counts as in use after the agent used it."""
+PROGRESS_TOKENS: Final = 1_500
+PROGRESS_RATIO: Final = 0.03
+"""Of usable; the smaller of both bounds the task's record in a summary."""
 
 
 @dataclass(slots=True)
-class Engine(SessionState):
-    """The state of one managed session, and how content comes into it."""
+class Engine:
+    """One managed session: its tracker, settings and state, and what changes them."""
 
-    # -- what comes in ----------------------------------------------------------------------------------------
+    tracker: SessionTracker
+    counter: TokenCounter
+    digest: Digester
+    settings: EngineSettings = field(default_factory=EngineSettings)
+    task: TaskState = field(default_factory=TaskState)
+    cost_of: Callable[[Usage], float | None] | None = None
+    note_store: NoteStore | None = None
+    timer: Callable[[], float] = float
+    """Seconds of any monotonic clock; the default never moves, so durations are 0."""
+    limits: WindowLimits | None = None
+    levels: Levels | None = None
+    budget: Budget | None = None
+    calls: ToolCalls = field(default_factory=ToolCalls)
+    reduction: ReductionState = field(default_factory=ReductionState)
+    notes: NoteBook = field(init=False)
+    payloads: dict[str, Payload] = field(default_factory=dict)
+    references: ReferenceIndex = field(default_factory=ReferenceIndex)
+    shortened: ShortenedBlocks = field(default_factory=ShortenedBlocks)
+    """Content that became shorter with its age."""
+    journal: Journal = field(default_factory=Journal)
+    measured: PressureMeasured | None = None
+    last_usage: Usage | None = None
+    sent: int = 0
+    """Used tokens of the last call."""
+    _alarms: dict[Component, int] = field(default_factory=dict)
+    _handles: int = 0
+
+    def __post_init__(self) -> None:
+        self.task.id = self.task.id or self.tracker.info.session_id
+        self.task.goal_is_given = bool(self.task.goal)
+        self.notes = NoteBook(self.counter, self.digest, record=self.tracker.record, store=self.note_store)
+        self.set_limits(self.tracker.limits)
+
+    # -- limits and measurements ------------------------------------------------------------------------------
+
+    def set_limits(self, limits: WindowLimits | None) -> None:
+        """Derive levels and budgets from the window's size."""
+        self.limits = limits
+        self.levels = None if limits is None else self.settings.levels_of(limits, self.settings.checkpoint_ratio)
+        if self.levels is not None and limits is not None and self.settings.compact_ratio is not None:
+            self.levels = self.levels.compacting_at(limits, self.settings.compact_ratio)
+        reserved = {} if self.budget is None else self.budget.reserved
+        self.budget = None
+        if limits is not None:
+            shares, soft = self.tracker.settings.budget, self.settings.soft_ratio
+            self.budget = Budget(shares, limits.limit_tokens, soft_ratio=soft)
+            self.budget.reserved.update(reserved)
+
+    def follow_limits(self) -> None:
+        """Take over a size that the tracker learnt from the provider."""
+        if self.tracker.limits is not self.limits:
+            self.set_limits(self.tracker.limits)
+
+    def used(self) -> int:
+        """What the next call would send, tokens."""
+        return self.tracker.gauge.account.used(self.tracker.window.tokens)
+
+    def raw(self, used_tokens: int) -> int:
+        """As many tokens of our own count as *used_tokens* of the provider's are."""
+        accounts = self.tracker.gauge.account
+        return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
+
+    def standing(self) -> int:
+        """Tokens that are sent with every call and can never be reduced."""
+        window = self.tracker.window
+        by_component = window.tokens_by_component
+        raw = by_component["system_prompt"] + by_component["tool_definitions"] + by_component["unattributed"]
+        return int(raw * (self.tracker.gauge.account.calibration if self.tracker.gauge.account.anchored else 1.0))
+
+    def status(self) -> Status:
+        """The window at the last measurement."""
+        tracker = self.tracker
+        return status_of(self.measured, turn=tracker.turn, window_id=tracker.window_id, used_tokens=self.used())
+
+    def now(self) -> float | None:
+        """Seconds since the epoch, UTC; None where events have no time."""
+        return self.tracker.emitter.now()
+
+    def progress(self) -> list[str]:
+        """What of the task is under way, planned and done, in lines whose number does not grow with the task."""
+        room = PROGRESS_RATIO * (self.limits.usable_tokens if self.limits else PROGRESS_TOKENS / PROGRESS_RATIO)
+        room = min(PROGRESS_TOKENS, room)
+        lines = []
+        newest = self.notes.notes[::-1]
+        notes = sorted(newest, key=lambda note: IMPORTANCES.index(note.importance))
+        for line in (*self.task.record.lines(), *(f"[note: {note.category}] {note.text}" for note in notes)):
+            room -= self.counter.count(line) + 2
+            if room < 0:
+                break
+            lines.append(line)
+        return lines
+
+    def snapshot(self, limits: WindowLimits) -> Snapshot:
+        """The window as policies see it."""
+        tracker = self.tracker
+        return Snapshot(
+            version=tracker.window.version,
+            turn=tracker.turn,
+            exchange=tracker.exchange,
+            limits=limits,
+            items=items_of(tracker.window.slots()),
+            lifetimes=tracker.settings.lifetimes,
+            goal_block=self.task.goal_block,
+            open_calls=self.calls.groups,
+            findings={
+                block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
+            },
+            in_use=self.references.in_use(tracker.turn - IN_USE_TURNS),
+            protected_types=self.settings.protected_types,
+            references_known=self.settings.references,
+        )
+
+    def forget(self, blocks: Sequence[Block]) -> None:
+        """Drop what is kept beside blocks that left."""
+        for block in blocks:
+            self.payloads.pop(block.id, None)
+            self.references.forget(block.id)
+        self.shortened.forget(blocks)
+
+    def hand_over(self, block: Block, shorter: Block) -> None:
+        """What is kept beside a block that left stays with the block that says less in its place.
+
+        But for the provider's own form, which says as much as before, and for images, which are counted no more.
+        """
+        payload = self.payloads.get(block.id)
+        self.forget([block])
+        if payload is not None:
+            self.payloads[shorter.id] = replace(payload, raw=None, media=())
+        if self.task.goal_block == block.id:
+            self.task.goal_block = shorter.id
+        for call_id, waiting in self.calls.interim.items():
+            if waiting == block.id:
+                self.calls.interim[call_id] = shorter.id
+
+    def assess(
+        self,
+        removed: Sequence[Block],
+        visible: Sequence[Block],
+        *,
+        recoverable: bool,
+        facts: Sequence[Fact] | None,
+        of: str,
+    ) -> None:
+        """Report how much of what a compression removed can still be seen, where that is asked for."""
+        evaluate = self.settings.evaluate
+        if evaluate is not None:
+            self.tracker.record(
+                evaluate(removed, visible, digest=self.digest, recoverable=recoverable, facts=facts, of=of)
+            )
+
+    def next_handle(self) -> str:
+        """A handle for an original that never had a block of its own."""
+        self._handles += 1
+        return handle_of(f"k{self._handles}")
+
+    # -- content ----------------------------------------------------------------------------------------------
 
     def add(
         self, content_type: ContentType, said: object, *, pinned: bool = False, tool_name: str | None = None
     ) -> Block:
         """A block of plain text; what is none is written down as text: lost content would harm the agent more."""
-        if self.opening and content_type not in STANDING_TYPES:
-            self.open()
+        if self.task.opening and content_type not in STANDING_TYPES:
+            self.insert_opening()
         text = said if isinstance(said, str) else "" if said is None else str(said)
         source = self.counter.source
         tokens = self.counter.count(text)
-        self._watch(COMPONENT_OF[content_type], tokens)
+        self.watch_budget(COMPONENT_OF[content_type], tokens)
         block = self.tracker.add(
             content_type, text, tokens, count_source=source, pinned=pinned, tool_name=tool_name
         )
-        self._index(block)
+        self.index(block)
         return block
 
-    def add_user(self, parts: Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
-        """A real user message as its parts, images too; the first one states the task where none was given."""
-        self.breaker.reset()
-        self.fruitless_used = None
-        joined = False
-        self.open()
-        for part in parts:
-            if part.get("type") in ("text", "input_text"):
-                block = self.add("user_message", str(part.get("text", "")), pinned=pinned)
-                if self.goal_block is None:
-                    self.goal_block = block.id
-                    self.goal = self.goal or block.text or ""
-            else:
-                block = self.tracker.add("media", None, self.settings.image_tokens, pinned=pinned)
-                self.payloads[block.id] = Payload(raw=part, joined=joined)
-            if joined:
-                self.payloads.setdefault(block.id, Payload(joined=True))
-            joined = True
-
-    def open(self) -> None:
-        """Put in what a resumed window begins with, behind system prompt and tools."""
-        text, self.opening = self.opening, ""
+    def insert_opening(self) -> None:
+        """Insert the text that a resumed window begins with, behind system prompt and tools."""
+        text, self.task.opening = self.task.opening, ""
         if text:
             self.add("summary", text)
-
-    def add_reply(self, parts: Sequence[ReplyPart]) -> None:
-        """A model's reply; calls of earlier replies that never got a result are dead from here on."""
-        if parts:
-            self.open_calls.clear()
-            self.answered.clear()
-        for part in parts:
-            self._add_part(part)
-
-    def add_tools(self, tools: str | Iterable[Mapping[str, Any]]) -> None:
-        """Tool definitions as they are sent with each call."""
-        if isinstance(tools, str):
-            self.add("tool_definition", tools)
-            return
-        for tool in tools:
-            named = tool.get("function") or tool
-            self.add("tool_definition", json.dumps(tool, ensure_ascii=False), tool_name=named.get("name"))
-
-    def _add_part(self, part: ReplyPart) -> None:
-        if part.kind == "tool_call":
-            self._add_call(part)
-            return
-        source = self.counter.source
-        block = self.tracker.add(part.kind, part.text, self.counter.count(part.text), count_source=source)
-        self._refer(block)
-        if part.raw is not None:
-            self.payloads[block.id] = Payload(raw=part.raw)
-
-    def _add_call(self, part: ReplyPart) -> None:
-        call_id = part.tool_call_id or f"call-{self.tracker.turn}-{len(self.open_calls)}"
-        name = part.tool_name or "tool"
-        source = self.counter.source
-        block = self.tracker.add(
-            "tool_call",
-            part.text,
-            self.counter.count(part.text) + self.counter.count(name),
-            count_source=source,
-            digest=self.digest(f"{name}\0{part.text}"),
-            tool_call_id=call_id,
-            tool_name=name,
-        )
-        self._refer(block)
-        self.open_calls[call_id] = OpenCall(block.group, name)
-
-    def tool_result(
-        self,
-        name: str,
-        output: object,
-        tool_call_id: str | None,
-        *,
-        interim: bool = False,
-        is_error: bool = False,
-    ) -> Effect[None]:
-        """A tool's output; of one too large the head and tail stay and the whole goes to the archive.
-
-        An *interim* one stands for the result of a call that goes on, until that comes.
-        """
-        name, read = str(name or ""), read_output(output)
-        text, flat = read.text, len(read.media) * self.settings.image_tokens
-        source, tokens = self.counter.source, self.counter.count(text)
-        finding = finding_of(text)
-        handle = None
-        cap = self._result_cap(tokens)
-        if tokens > cap:
-            if self.settings.archive:
-                handle = self.next_handle()
-                answer = yield ArchiveOriginals(((handle, text),))
-                handle = None if answer.failed else handle
-            text = self.settings.shorten(text, cap, self.counter, handle or "")
-            tokens = self.counter.count(text)
-        call_id = self._match(name, tool_call_id)
-        if call_id is not None and interim:
-            self.held[call_id] = self.held.get(call_id) or self.open_calls[call_id]
-            self.open_calls.pop(call_id, None)
-            stand_for(self, call_id, text)
-            return
-        if call_id in self.answered:
-            self.tracker.record(HistoryRepaired("duplicate_result", 1))
-            return
-        tokens += flat
-        self._watch("tool_results", tokens)
-        if call_id is None:
-            self.tracker.record(HistoryRepaired("unmatched_result", 1))
-        else:
-            supersede(self, call_id)
-            call = self.held.pop(call_id, None) or self.open_calls.pop(call_id, None)
-            self.answered.add(call_id)
-            name = name or (call.name if call else "")
-        block = self.tracker.add(
-            "tool_result",
-            text,
-            tokens,
-            count_source=source,
-            digest=self.digest(f"{text}\0{json.dumps(read.media, default=str)}") if read.media else "",
-            tool_call_id=call_id,
-            tool_name=name,
-            handle=handle,
-        )
-        self._index(block)
-        is_error = is_error or read.is_error
-        if finding or read.media or is_error:
-            self.payloads[block.id] = Payload(finding=finding, media=read.media, is_error=is_error)
 
     def reindex(self) -> None:
         """Track references to the blocks of a new window."""
         self.references.clear()
         for block in self.tracker.window:
-            self._index(block)
+            self.index(block)
 
-    def _index(self, block: Block) -> None:
+    def index(self, block: Block) -> None:
         """What later content may refer to is known by its rare identifiers."""
         if self.settings.references and block.text and block.content_type in INDEXED_TYPES:
             self.references.add(block.id, block.text)
 
-    def _refer(self, block: Block) -> None:
+    def refer(self, block: Block) -> None:
         """What a reply mentions is still in use."""
         if self.settings.references and block.text:
             said = argument_values(block.text) if block.content_type == "tool_call" else block.text
             self.tracker.mark_referenced(self.references.mentioned(said, turn=block.turn), block.id)
 
-    def _match(self, name: str, call_id: str | None) -> str | None:
-        """The call a result answers: the one named, else the first open one of that tool, else the only one."""
-        if call_id is not None and (
-            call_id in self.open_calls or call_id in self.held or call_id in self.answered
-        ):
-            return call_id
-        if call_id is None:
-            named = [known for known, call in self.open_calls.items() if call.name == name]
-            if named:
-                return named[0]
-            if len(self.open_calls) == 1:
-                return next(iter(self.open_calls))
-        return None
+    # -- tool calls that wait ---------------------------------------------------------------------------------
 
-    def _result_cap(self, tokens: int) -> int:
-        """At most this many tokens of one result; reports a component budget that would be passed."""
-        if self.limits is None or self.budget is None:
-            return self.settings.result_tokens
-        cap = min(self.settings.result_tokens, int(self.settings.result_ratio * self.limits.usable_tokens))
-        if self.settings.enforce == "component":
-            ruling = self.budget.ask("tool_results", tokens, self.tracker.window.tokens_by_component)
-            if ruling.outcome == "blocked" and ruling.budget_tokens is not None:
-                self.tracker.record(
-                    BudgetBlocked("tool_results", tokens, ruling.used_tokens, ruling.budget_tokens, "truncated")
-                )
-                cap = min(cap, max(ruling.remaining_tokens or 0, ruling.budget_tokens // 10))
-        return cap
+    def hold(self, call_id: str, reason: str) -> None:
+        """Keep a tool call and its group in the window; raises `WindowError` for one that is not open."""
+        if not self.calls.hold(call_id):
+            raise WindowError(f"the call {call_id} is not open")
+        self.show_interim(call_id, f"[pending: {reason}]")
+
+    def show_interim(self, call_id: str, text: str) -> None:
+        """Put *text* in place of the result of a held call."""
+        self.remove_interim(call_id)
+        tokens, source = self.counter.count(text), self.counter.source
+        name = self.calls.held[call_id].name
+        block = self.tracker.add(
+            "tool_result", text, tokens, count_source=source, tool_call_id=call_id, tool_name=name
+        )
+        self.calls.interim[call_id] = block.id
+
+    def remove_interim(self, call_id: str) -> None:
+        """Remove the text in place of a call's result."""
+        block_id = self.calls.interim.pop(call_id, None)
+        window = self.tracker.window
+        if block_id is None or block_id not in window:
+            return
+        block = window.slot(block_id).block
+        removed = EvictedBlock(
+            block.id, block.content_type, block.tokens, "drop", "the result came", turn_added=block.turn
+        )
+        self.tracker.evict(
+            BlocksEvicted(
+                policy=SUPERSEDED, blocks=(removed,), tokens_removed=block.tokens, tokens_freed=block.tokens
+            )
+        )
+        self.forget([block])
+
+    # -- budgets ----------------------------------------------------------------------------------------------
 
     def can_add(self, component: Component, tokens: int) -> Ruling:
         """Whether *tokens* more of a component fit; reports what is blocked, and limits that would be passed."""
@@ -234,14 +297,14 @@ class Engine(SessionState):
             ruling = Ruling("blocked", component, ceiling - room, ceiling, "make room in the window first")
         elif ruling.outcome == "blocked" and self.settings.enforce == "global":
             ruling = replace(ruling, outcome="warned")
-        self._watch(component, tokens)
+        self.watch_budget(component, tokens)
         if ruling.outcome == "blocked" and ruling.budget_tokens is not None:
             self.tracker.record(
                 BudgetBlocked(component, tokens, ruling.used_tokens, ruling.budget_tokens, ruling.action)
             )
         return ruling
 
-    def _watch(self, component: Component, tokens: int) -> None:
+    def watch_budget(self, component: Component, tokens: int) -> None:
         """Warn once when a component passes its soft limit, and once more when it passes its budget."""
         if self.budget is None:
             return

@@ -1,4 +1,4 @@
-"""Takes in a conversation that began elsewhere, mended first where calls and results do not match.
+"""Takes in a conversation that began elsewhere, repaired first where calls and results do not match.
 
 A history in the shape of OpenAI's chat API or of Anthropic's messages. What is broken is dropped, or answered by
 a stand-in with the id of its call, as the caller says; each repair is counted and reported. Calls at the very end
@@ -14,45 +14,36 @@ from windowpane.core.events import HistoryRepaired
 from windowpane.core.window.repair import Repaired, Unanswered, call_ids, repair, repair_parts
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
+from windowpane.manager.content import add_reply, add_user
 from windowpane.manager.engine import Engine
-from windowpane.manager.user_content import read_user
+from windowpane.manager.tool_outputs import add_tool_result
 from windowpane.models.replies import as_dict, read_reply
 
 Message = dict[str, Any]
 
 _PENDING: Final = "\0pending"
-"""Stands for the results that have not come yet while the history is mended."""
+"""Stands for the results that have not come yet while the history is repaired."""
 _STANDING_ROLES: Final = ("system", "developer")
 _ROLES: Final = (*_STANDING_ROLES, "user", "assistant", "tool")
 
 
-def take_history(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
+def add_history(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
     """Put the messages into the window; what was repaired, by kind. Raises `ConfigurationError` at once."""
     if unanswered not in ("answer", "drop"):
         raise ConfigurationError("unanswered", f"{unanswered!r}", expected="answer or drop")
-    return _take_all(engine, messages, unanswered=unanswered)
+    return _add_all(engine, messages, unanswered=unanswered)
 
 
-def _take_all(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
-    mended = mend([as_dict(message) for message in messages], unanswered=unanswered)
-    for name, count in mended.repairs.items():
+def _add_all(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
+    repaired = repair_history([as_dict(message) for message in messages], unanswered=unanswered)
+    for name, count in repaired.repairs.items():
         engine.tracker.record(HistoryRepaired(name, count))
-    for message in mended.messages:
-        yield from _take(engine, message)
-    return mended.repairs
+    for message in repaired.messages:
+        yield from _add(engine, message)
+    return repaired.repairs
 
 
-def take_user(engine: Engine, content: object, *, pinned: bool = False) -> Effect[None]:
-    """What a user said, as text or content parts; tool results among these answer their calls."""
-    read = read_user(content)
-    for part in read.results:
-        said, failed = part.get("content") or "", part.get("is_error") is True
-        yield from engine.tool_result("", said, part.get("tool_use_id"), is_error=failed)
-    if read.parts or not read.results:
-        engine.add_user(read.parts, pinned=pinned)
-
-
-def mend(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
+def repair_history(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
     """The history with every call but those at its open end answered, and no result without its call."""
     readable = [message for message in messages if message.get("role") in _ROLES]
     in_parts = any(_parts(message, "tool_use", "tool_result") for message in readable)
@@ -60,27 +51,29 @@ def mend(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
     if in_parts:
         said = [message for message in readable if message["role"] not in _STANDING_ROLES]
         whole = _with_pending_parts(said)
-        mended = repair_parts(whole, unanswered=unanswered)
-        kept = [*standing, *filter(None, map(_without_pending, mended.messages))]
+        repaired = repair_parts(whole, unanswered=unanswered)
+        kept = [*standing, *filter(None, map(_without_pending, repaired.messages))]
     else:
-        mended = repair([*readable, *_pending(readable)], unanswered=unanswered)
-        kept = [message for message in mended.messages if message.get("content") != _PENDING]
-    repairs = dict(mended.repairs)
+        repaired = repair([*readable, *_pending(readable)], unanswered=unanswered)
+        kept = [message for message in repaired.messages if message.get("content") != _PENDING]
+    repairs = dict(repaired.repairs)
     if len(readable) < len(messages):
         repairs["unreadable_message"] = len(messages) - len(readable)
     return Repaired(kept, repairs)
 
 
-def _take(engine: Engine, message: Mapping[str, Any]) -> Effect[None]:
+def _add(engine: Engine, message: Mapping[str, Any]) -> Effect[None]:
     role, content = message["role"], message.get("content")
     if role in _STANDING_ROLES:
         engine.add("system_prompt", _text(content))
     elif role == "assistant":
-        engine.add_reply(read_reply(message).parts)
+        add_reply(engine, read_reply(message).parts)
     elif role == "tool":
-        yield from engine.tool_result(str(message.get("name") or ""), content or "", message.get("tool_call_id"))
+        yield from add_tool_result(
+            engine, str(message.get("name") or ""), content or "", message.get("tool_call_id")
+        )
     elif content:
-        yield from take_user(engine, content)
+        yield from add_user(engine, content)
 
 
 def _pending(messages: list[Message]) -> list[Message]:

@@ -8,6 +8,7 @@ from windowpane.core.events import OverflowDetected
 from windowpane.core.limits import WindowLimits
 from windowpane.effects.commands import Effect
 from windowpane.exceptions import IrreducibleContextError
+from windowpane.manager.content import add_reply
 from windowpane.manager.enforce_budgets import enforce, over_budget
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
@@ -28,9 +29,9 @@ RETRY_SHARE: Final = 0.80
 def turn_start(engine: Engine) -> Effect[Decision]:
     """Measure the window and do what its pressure calls for; raises `IrreducibleContextError`."""
     engine.follow_limits()
-    if engine.opening:
-        engine.open()
-    if engine.milestone:
+    if engine.task.opening:
+        engine.insert_opening()
+    if engine.task.milestone:
         yield from save_milestone(engine)
     engine.measured = before = engine.tracker.measure("before")
     if engine.settings.watch is not None:
@@ -68,7 +69,7 @@ def turn_end(
     if reported is None and reported_remaining is not None and engine.limits is not None:
         reported = engine.limits.limit_tokens - reported_remaining
     engine.sent = engine.used()
-    engine.add_reply(reply.parts)
+    add_reply(engine, reply.parts)
     cost = reply.cost_dollars
     if cost is None and reply.usage is not None and engine.cost_of is not None:
         cost = engine.cost_of(reply.usage)
@@ -86,7 +87,7 @@ def turn_end(
 def is_work_after_turn(engine: Engine) -> bool:
     """Whether anything is due now that the turn has ended."""
     levels = engine.levels
-    if levels is None or engine.compacting:
+    if levels is None or engine.reduction.compactions_running:
         return False
     return any(step.is_due(engine, levels) for step in engine.settings.after_turn) or bool(
         over_budget(engine, levels.above(engine.standing()), between=True)
@@ -110,7 +111,7 @@ def overflow(engine: Engine, error: object) -> Effect[Decision]:
         return Decision("none", engine.status(), reason=f"not an overflow: {found.kind}")
     tracker = engine.tracker
     used = max(engine.used(), found.requested_tokens or 0)
-    if engine.retried_turn == tracker.turn and tracker.in_turn:
+    if engine.reduction.retried_turn == tracker.turn and tracker.in_turn:
         known = None if engine.limits is None else engine.limits.limit_tokens
         tracker.record(OverflowDetected("provider", "failed", used, known))
         return Decision("none", engine.status(), reason="already retried in this turn")
@@ -131,7 +132,7 @@ def overflow(engine: Engine, error: object) -> Effect[Decision]:
     yield from run_steps(engine.settings.after_overflow, engine, limits, levels, result)
     yield from _shrink(engine, limits, levels, result, target_used=smaller)
     fits = engine.used() < before and engine.used() <= levels.ceiling
-    engine.retried_turn = tracker.turn
+    engine.reduction.retried_turn = tracker.turn
     limit = limits.limit_tokens
     tracker.record(OverflowDetected("provider", "retried" if fits else "failed", used, limit))
     engine.measured = tracker.measure("after")

@@ -16,7 +16,7 @@ from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.repair import ABORTED
 from windowpane.manager.images import as_anthropic, as_openai
-from windowpane.manager.payloads import Payload
+from windowpane.manager.state import Payload
 
 Message = dict[str, Any]
 Shape = Literal["openai", "anthropic"]

@@ -38,6 +38,7 @@ from windowpane.manager.plans.task_record import TaskRecord
 from windowpane.manager.safe_counter import ContainedCounter
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.spans import spanned
+from windowpane.manager.state import TaskState
 from windowpane.manager.steps.checkpoint import Resumption, resume, save_checkpoint, start_anew
 
 T = TypeVar("T")
@@ -99,13 +100,15 @@ class ManagedSession:
             ContainedCounter(dependencies.counter),
             dependencies.digest,
             settings,
-            goal=task.goal,
-            constraints=task.constraints,
+            TaskState(
+                task.goal,
+                task.constraints,
+                task.task_id,
+                TaskRecord(success_criteria=task.success_criteria, paths=list(task.paths)),
+            ),
             cost_of=dependencies.cost_of,
             timer=dependencies.timer,
             note_store=dependencies.notes,
-            task_id=task.task_id,
-            task=TaskRecord(success_criteria=task.success_criteria, paths=list(task.paths)),
         )
         if dependencies.judge is not None:
             judged = JudgedSession(dependencies.judge, dependencies.digest, self._record_judgment)
@@ -121,7 +124,7 @@ class ManagedSession:
     @property
     def has_named_task(self) -> bool:
         """True if the task has an id that another session can resume it by."""
-        return self.engine.task_id != self.session_id
+        return self.engine.task.id != self.session_id
 
     # -- running hooks ----------------------------------------------------------------------------------------
 
@@ -225,7 +228,7 @@ class ManagedSession:
             self.run_local("checkpoint", save_checkpoint(self.engine, trigger))
             return
         with self.lock:
-            self.engine.milestone = trigger
+            self.engine.task.milestone = trigger
 
     def end(self) -> bool:
         """Mark the session as closed; return False if it already was."""

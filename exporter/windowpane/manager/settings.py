@@ -62,7 +62,7 @@ def head_and_tail(text: str, max_tokens: int, counter: TokenCounter, handle: str
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How a session is managed."""
+    """The choices by which a session is managed; a preset or a user replaces any of them."""
 
     cascade: tuple[str | Step[Any], ...] = DEFAULT_CASCADE
     """Steps before a call, in order: by name, or a preset's own."""

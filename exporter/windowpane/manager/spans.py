@@ -60,7 +60,10 @@ def spanned(
 
     def window() -> WindowOnSpan:
         with lock:
-            compacted = engine.compacted_turn is not None and engine.compacted_turn == engine.tracker.turn
+            compacted = (
+                engine.reduction.compacted_turn is not None
+                and engine.reduction.compacted_turn == engine.tracker.turn
+            )
             return WindowOnSpan(engine.tracker.info.session_id, engine.status(), compacted)
 
     try:

@@ -1,41 +1,31 @@
-"""What is known of one managed session: its limits, its task, what waits, and the snapshot plans are made from.
-
-Not thread-safe: the manager holds the session's lock around every step.
-"""
+"""The state of a managed session by subject: its tool calls, its task, and the reductions of its window."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from windowpane.core.events import PressureMeasured, Usage
-from windowpane.core.limits import WindowLimits
-from windowpane.core.protocols import Digester, TokenCounter
-from windowpane.core.tracking.tracker import SessionTracker
 from windowpane.core.vocabulary import Component
-from windowpane.core.window.blocks import Block
-from windowpane.core.window.references import ReferenceIndex
-from windowpane.fidelity.facts import Fact
-from windowpane.manager.budget import Budget
 from windowpane.manager.circuit_breaker import Breaker
-from windowpane.manager.levels import Levels
-from windowpane.manager.payloads import Payload
-from windowpane.manager.plans.notes import IMPORTANCES, Note, NoteBook, NoteStore
-from windowpane.manager.plans.placeholders import handle_of
-from windowpane.manager.plans.progressive import ShortenedBlocks
+from windowpane.manager.plans.notes import Note
 from windowpane.manager.plans.task_record import TaskRecord
-from windowpane.manager.preset_log import Journal
-from windowpane.manager.settings import EngineSettings
-from windowpane.manager.snapshot import Snapshot, items_of
-from windowpane.manager.status import Status, status_of
 
-IN_USE_TURNS: Final = 20
-"""Turns for which a name counts as in use after the agent used it."""
-PROGRESS_TOKENS: Final = 1_500
-PROGRESS_RATIO: Final = 0.03
-"""Of usable; the smaller of both bounds what summaries say of the task's record."""
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What the provider's messages need of a block beyond its text."""
+
+    finding: str = ""
+    """One line of what a tool result found, taken when it was added; part of its placeholder later."""
+    raw: Mapping[str, Any] | None = None
+    """The part in the provider's own shape, where the text alone would lose something."""
+    media: tuple[Mapping[str, Any], ...] = ()
+    """Images and documents in a tool's output, as they came."""
+    is_error: bool = False
+    """A tool result that reports a failure."""
+    joined: bool = False
+    """Part of the same message as the block before it."""
 
 
 @dataclass(slots=True)
@@ -46,7 +36,85 @@ class OpenCall:
     name: str
 
 
-class Stuck(NamedTuple):
+@dataclass(slots=True)
+class ToolCalls:
+    """The tool calls of a session, by their id."""
+
+    open: dict[str, OpenCall] = field(default_factory=dict)
+    """Calls of the last reply without a result."""
+    held: dict[str, OpenCall] = field(default_factory=dict)
+    """Calls that wait for an approval or for long work, however the conversation continues meanwhile."""
+    interim: dict[str, str] = field(default_factory=dict)
+    """Id of the block that replaces the result of a held call until it comes."""
+    answered: set[str] = field(default_factory=set)
+    """Calls of the last reply with a result."""
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """The groups that wait for a result."""
+        return frozenset(call.group for calls in (self.open, self.held) for call in calls.values())
+
+    def start_reply(self) -> None:
+        """Forget earlier replies: their calls without a result will never get one."""
+        self.open.clear()
+        self.answered.clear()
+
+    def hold(self, call_id: str) -> bool:
+        """Keep a call waiting; return False for one that is neither open nor held."""
+        call = self.open.get(call_id) or self.held.get(call_id)
+        if call is None:
+            return False
+        self.held[call_id] = call
+        self.open.pop(call_id, None)
+        return True
+
+    def release(self, call_id: str) -> None:
+        """Stop waiting for a held call."""
+        self.held.pop(call_id, None)
+        self.interim.pop(call_id, None)
+
+    def answer(self, call_id: str) -> OpenCall | None:
+        """Mark a call as answered and return it."""
+        self.answered.add(call_id)
+        return self.held.pop(call_id, None) or self.open.pop(call_id, None)
+
+    def find(self, name: str, call_id: str | None) -> str | None:
+        """Return the call that a result answers by id, else the first open one of the tool, else the only."""
+        if call_id is not None:
+            known = call_id in self.open or call_id in self.held or call_id in self.answered
+            return call_id if known else None
+        by_name = next((open_id for open_id, call in self.open.items() if call.name == name), None)
+        if by_name is None and len(self.open) == 1:
+            return next(iter(self.open))
+        return by_name
+
+
+@dataclass(slots=True)
+class TaskState:
+    """The task of a session, and its checkpoints."""
+
+    goal: str = ""
+    constraints: Sequence[str] = ()
+    id: str = ""
+    """The id that checkpoints are saved under; the session's id for a task without one."""
+    record: TaskRecord = field(default_factory=TaskRecord)
+    goal_is_given: bool = False
+    """Whether the goal was passed or resumed, rather than read from the first user message."""
+    goal_block: str | None = None
+    """The block that states the goal."""
+    windows_before: int = 0
+    """Windows of the task before this session."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Facts about the task's surroundings when they were last observed."""
+    opening: str = ""
+    """The text that a resumed window begins with, until it is inserted."""
+    milestone: str = ""
+    """The event that a checkpoint still has to be saved for."""
+    checkpoint_version: int = 0
+    checkpoint_turn: int | None = None
+
+
+class StuckComponent(NamedTuple):
     """A component that is over its budget and could not be reduced."""
 
     used_tokens: int
@@ -54,199 +122,23 @@ class Stuck(NamedTuple):
 
 
 @dataclass(slots=True)
-class SessionState:
-    """What is known of one managed session beside its tracker."""
+class ReductionState:
+    """Attempts to reduce the window, so that those that cannot help are not repeated."""
 
-    tracker: SessionTracker
-    counter: TokenCounter
-    digest: Digester
-    settings: EngineSettings = field(default_factory=EngineSettings)
-    goal: str = ""
-    constraints: Sequence[str] = ()
-    cost_of: Callable[[Usage], float | None] | None = None
-    note_store: NoteStore | None = None
-    timer: Callable[[], float] = float
-    """Seconds of any monotonic clock; the default never moves, so durations are 0."""
-    limits: WindowLimits | None = None
-    levels: Levels | None = None
-    budget: Budget | None = None
     breaker: Breaker = field(default_factory=Breaker)
-    payloads: dict[str, Payload] = field(default_factory=dict)
-    references: ReferenceIndex = field(default_factory=ReferenceIndex)
-    journal: Journal = field(default_factory=Journal)
-    shortened: ShortenedBlocks = field(default_factory=ShortenedBlocks)
-    """What content became shorter by its age."""
-    open_calls: dict[str, OpenCall] = field(default_factory=dict)
-    held: dict[str, OpenCall] = field(default_factory=dict)
-    """Calls that wait for an approval or for long work, whatever the conversation does meanwhile."""
-    interim: dict[str, str] = field(default_factory=dict)
-    """The block that stands for the result of such a call."""
-    stuck: dict[Component, Stuck] = field(default_factory=dict)
-    """Components that could not be brought within their budgets."""
-    children: int = 0
-    """Sub-agents that were asked."""
-    wanting_notes: tuple[Note, ...] = ()
-    """The notes that did not say enough when they were offered."""
-    answered: set[str] = field(default_factory=set)
-    measured: PressureMeasured | None = None
-    last_usage: Usage | None = None
-    sent: int = 0
-    """Used tokens with which the last call was made."""
-    goal_block: str | None = None
+    asks_for_consent: bool = False
+    """Whether callbacks are called before a compaction."""
+    compactions_running: int = 0
+    """Summaries being written; more than one only if the window is about to overflow meanwhile."""
+    compacted_turn: int | None = None
+    """The last turn whose conversation was compacted before its call."""
     fruitless_used: int | None = None
     """Used tokens at the last eviction plan that was not worth applying."""
     retried_turn: int | None = None
-    compacting: int = 0
-    """Summaries that are being written; more than one only where the window is about to overflow."""
-    consulted: bool = False
-    """Whether anyone wants to be asked before a compaction."""
-    compacted_turn: int | None = None
-    """The last turn whose conversation was compacted before its call."""
-    checkpoint_version: int = 0
-    checkpoint_turn: int | None = None
-    task_id: str = ""
-    """What checkpoints are kept under; the session's id where the task has none of its own."""
-    task: TaskRecord = field(default_factory=TaskRecord)
-    windows_before: int = 0
-    """Windows of the task before this session."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """What surrounded the task when it was last looked at."""
-    opening: str = ""
-    """What a resumed window begins with, until it is put in."""
-    milestone: str = ""
-    """What happened that a checkpoint is still to be saved for."""
+    """The turn whose call was repeated after an overflow."""
+    stuck: dict[Component, StuckComponent] = field(default_factory=dict)
     failed_steps: set[str] = field(default_factory=set)
-    """Steps that have failed and were logged."""
-    _alarms: dict[Component, int] = field(default_factory=dict)
-    _handles: int = 0
-
-    def __post_init__(self) -> None:
-        self.task_id = self.task_id or self.tracker.info.session_id
-        self.notes = NoteBook(self.counter, self.digest, record=self.tracker.record, store=self.note_store)
-        self.goal_is_given = bool(self.goal)
-        self.set_limits(self.tracker.limits)
-
-    goal_is_given: bool = False
-    notes: NoteBook = field(init=False)
-
-    # -- what is known ----------------------------------------------------------------------------------------
-
-    def set_limits(self, limits: WindowLimits | None) -> None:
-        """Derive levels and budgets from the window's size."""
-        self.limits = limits
-        self.levels = None if limits is None else self.settings.levels_of(limits, self.settings.checkpoint_ratio)
-        if self.levels is not None and limits is not None and self.settings.compact_ratio is not None:
-            self.levels = self.levels.compacting_at(limits, self.settings.compact_ratio)
-        reserved = {} if self.budget is None else self.budget.reserved
-        self.budget = None
-        if limits is not None:
-            shares, soft = self.tracker.settings.budget, self.settings.soft_ratio
-            self.budget = Budget(shares, limits.limit_tokens, soft_ratio=soft)
-            self.budget.reserved.update(reserved)
-
-    def follow_limits(self) -> None:
-        """Take over a size that the tracker learnt from the provider."""
-        if self.tracker.limits is not self.limits:
-            self.set_limits(self.tracker.limits)
-
-    def used(self) -> int:
-        """What the next call would send, tokens."""
-        return self.tracker.gauge.account.used(self.tracker.window.tokens)
-
-    def raw(self, used_tokens: int) -> int:
-        """As many tokens of our own count as *used_tokens* of the provider's are."""
-        accounts = self.tracker.gauge.account
-        return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
-
-    def standing(self) -> int:
-        """Tokens that are sent with every call and can never be reduced."""
-        window = self.tracker.window
-        by_component = window.tokens_by_component
-        raw = by_component["system_prompt"] + by_component["tool_definitions"] + by_component["unattributed"]
-        return int(raw * (self.tracker.gauge.account.calibration if self.tracker.gauge.account.anchored else 1.0))
-
-    def status(self) -> Status:
-        """The window at the last measurement."""
-        tracker = self.tracker
-        return status_of(self.measured, turn=tracker.turn, window_id=tracker.window_id, used_tokens=self.used())
-
-    def now(self) -> float | None:
-        """Seconds since the epoch, UTC; None where events have no time."""
-        return self.tracker.emitter.now()
-
-    def progress(self) -> list[str]:
-        """What of the task is under way, planned and done, in lines whose number does not grow with the task."""
-        room = PROGRESS_RATIO * (self.limits.usable_tokens if self.limits else PROGRESS_TOKENS / PROGRESS_RATIO)
-        room = min(PROGRESS_TOKENS, room)
-        lines = []
-        newest = self.notes.notes[::-1]
-        notes = sorted(newest, key=lambda note: IMPORTANCES.index(note.importance))
-        for line in (*self.task.lines(), *(f"[note: {note.category}] {note.text}" for note in notes)):
-            room -= self.counter.count(line) + 2
-            if room < 0:
-                break
-            lines.append(line)
-        return lines
-
-    def snapshot(self, limits: WindowLimits) -> Snapshot:
-        """The window as policies see it."""
-        tracker = self.tracker
-        return Snapshot(
-            version=tracker.window.version,
-            turn=tracker.turn,
-            exchange=tracker.exchange,
-            limits=limits,
-            items=items_of(tracker.window.slots()),
-            lifetimes=tracker.settings.lifetimes,
-            goal_block=self.goal_block,
-            open_calls=frozenset(call.group for calls in (self.open_calls, self.held) for call in calls.values()),
-            findings={
-                block_id: payload.finding for block_id, payload in self.payloads.items() if payload.finding
-            },
-            in_use=self.references.in_use(tracker.turn - IN_USE_TURNS),
-            protected_types=self.settings.protected_types,
-            references_known=self.settings.references,
-        )
-
-    def forget(self, blocks: Sequence[Block]) -> None:
-        """Drop what is kept beside blocks that left."""
-        for block in blocks:
-            self.payloads.pop(block.id, None)
-            self.references.forget(block.id)
-        self.shortened.forget(blocks)
-
-    def hand_over(self, block: Block, shorter: Block) -> None:
-        """What is kept beside a block that left stays with the block that says less in its place.
-
-        But for the provider's own form, which says as much as before, and for images, which are counted no more.
-        """
-        payload = self.payloads.get(block.id)
-        self.forget([block])
-        if payload is not None:
-            self.payloads[shorter.id] = replace(payload, raw=None, media=())
-        if self.goal_block == block.id:
-            self.goal_block = shorter.id
-        for call_id, waiting in self.interim.items():
-            if waiting == block.id:
-                self.interim[call_id] = shorter.id
-
-    def assess(
-        self,
-        removed: Sequence[Block],
-        visible: Sequence[Block],
-        *,
-        recoverable: bool,
-        facts: Sequence[Fact] | None,
-        of: str,
-    ) -> None:
-        """Report how much of what a compression removed can still be seen, where that is asked for."""
-        evaluate = self.settings.evaluate
-        if evaluate is not None:
-            self.tracker.record(
-                evaluate(removed, visible, digest=self.digest, recoverable=recoverable, facts=facts, of=of)
-            )
-
-    def next_handle(self) -> str:
-        """A handle for an original that never had a block of its own."""
-        self._handles += 1
-        return handle_of(f"k{self._handles}")
+    """Steps whose failure was logged."""
+    subagents_run: int = 0
+    rejected_notes: tuple[Note, ...] = ()
+    """The notes that did not cover enough when they were offered as a summary."""

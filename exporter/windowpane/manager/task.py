@@ -24,12 +24,12 @@ class WindowTask:
     @property
     def id(self) -> str:
         """The id that the task's checkpoints are saved under; the session's id for a task without one."""
-        return self._session.engine.task_id
+        return self._session.engine.task.id
 
     @property
     def goal(self) -> str:
         """The goal as given, as resumed, or the first user message."""
-        return self._session.engine.goal
+        return self._session.engine.task.goal
 
     @property
     def resumed(self) -> Resumption | None:
@@ -40,7 +40,7 @@ class WindowTask:
     def subtasks(self) -> dict[str, SubtaskStatus]:
         """The status of each subtask, in the order they were planned."""
         with self._session.lock:
-            return dict(self._session.engine.task.subtasks)
+            return dict(self._session.engine.task.record.subtasks)
 
     @property
     def notes(self) -> str:
@@ -50,7 +50,7 @@ class WindowTask:
 
     def plan(self, *subtasks: str) -> None:
         """Add subtasks to the plan."""
-        self._record("plan", lambda engine: engine.task.plan(_each(subtasks)))
+        self._record("plan", lambda engine: engine.task.record.plan(_each(subtasks)))
 
     def start(self, subtask: str) -> None:
         """Mark a subtask as in progress.
@@ -58,32 +58,32 @@ class WindowTask:
         A completed one stays completed, so that a program may start its steps again after it resumed; `subtasks`
         shows which ones to skip, and `reopen` takes one back.
         """
-        self._record("begin", lambda engine: engine.task.begin(subtask))
+        self._record("begin", lambda engine: engine.task.record.begin(subtask))
 
     def complete(self, subtask: str) -> None:
         """Mark a subtask as done and save a checkpoint."""
-        self._record("done", lambda engine: engine.task.done(subtask), milestone=True)
+        self._record("done", lambda engine: engine.task.record.done(subtask), milestone=True)
 
     def reopen(self, subtask: str) -> None:
         """Mark a completed subtask as in progress again and save a checkpoint."""
-        self._record("reopen", lambda engine: engine.task.reopen(subtask), milestone=True)
+        self._record("reopen", lambda engine: engine.task.record.reopen(subtask), milestone=True)
 
     def decide(self, what: str, *, why: str = "", instead_of: Sequence[str] = ()) -> None:
         """Record a decision with its reason and the rejected alternatives, and save a checkpoint."""
         choice = Choice(what, why, _each([instead_of]))
-        self._record("decision", lambda engine: engine.task.choose(choice), milestone=True)
+        self._record("decision", lambda engine: engine.task.record.choose(choice), milestone=True)
 
     def add_issue(self, text: str) -> None:
         """Record an open issue and save a checkpoint."""
-        self._record("issue", lambda engine: engine.task.issue(text), milestone=True)
+        self._record("issue", lambda engine: engine.task.record.issue(text), milestone=True)
 
     def resolve_issue(self, text: str) -> None:
         """Remove an issue from the open ones."""
-        self._record("resolve", lambda engine: engine.task.resolve(text))
+        self._record("resolve", lambda engine: engine.task.record.resolve(text))
 
     def add_learning(self, text: str) -> None:
         """Record something worth knowing later."""
-        self._record("learn", lambda engine: engine.task.learn(text))
+        self._record("learn", lambda engine: engine.task.record.learn(text))
 
     def add_note(self, text: str, *, category: str = "misc", importance: Importance = "normal") -> None:
         """Write a note for later windows; `critical` notes are never removed to make room for others.
@@ -99,7 +99,7 @@ class WindowTask:
 
     def watch(self, *paths: str) -> None:
         """Add files the task depends on; those that changed are reported to the model when it is resumed."""
-        self._record("watch", lambda engine: engine.task.watch(_each(paths)))
+        self._record("watch", lambda engine: engine.task.record.watch(_each(paths)))
 
     def _record(self, what: str, change: Callable[[Engine], object], *, milestone: bool = False) -> None:
         self._session.apply(what, change)

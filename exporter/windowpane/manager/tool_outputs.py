@@ -1,4 +1,7 @@
-"""What a tool gave back: its text, and the images and documents in it, which are never counted as text."""
+"""Tool results: reading a tool's output, cutting one that is too large, and adding it to the window.
+
+Images and documents in an output are never counted as text.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from windowpane.core.events import BudgetBlocked, HistoryRepaired
+from windowpane.effects.commands import ArchiveOriginals, Effect
+from windowpane.exceptions import WindowError
+from windowpane.manager.engine import Engine
+from windowpane.manager.plans.placeholders import finding_of
+from windowpane.manager.state import Payload
 
 TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
 MEDIA_PARTS: Final = frozenset(
@@ -42,6 +52,78 @@ def read_output(output: object) -> Output:
     said = [part["text"] if _is_text(part) else _json(part) for part in rest]
     kinds = [str(part["type"]).removeprefix("input_").removesuffix("_url") for part in media]
     return Output("\n".join([*said, *(f"[{kind}]" for kind in kinds)]), media)
+
+
+def add_tool_result(
+    engine: Engine,
+    name: str,
+    output: object,
+    tool_call_id: str | None,
+    *,
+    interim: bool = False,
+    is_error: bool = False,
+) -> Effect[None]:
+    """Add a tool's output; one that is too large is cut to head and tail, with the original in the archive.
+
+    An *interim* output replaces the result of a call that continues, until the real one comes.
+    """
+    name, read = str(name or ""), read_output(output)
+    text, source, tokens = read.text, engine.counter.source, engine.counter.count(read.text)
+    finding, handle = finding_of(text), None
+    if tokens > (cap := _result_cap(engine, tokens)):
+        if engine.settings.archive:
+            handle = engine.next_handle()
+            archived = yield ArchiveOriginals(((handle, text),))
+            handle = None if archived.failed else handle
+        text = engine.settings.shorten(text, cap, engine.counter, handle or "")
+        tokens = engine.counter.count(text)
+    call_id = engine.calls.find(name, tool_call_id)
+    if call_id is not None and interim:
+        if not engine.calls.hold(call_id):
+            raise WindowError(f"the call {call_id} is answered already")
+        engine.show_interim(call_id, text)
+        return
+    if call_id in engine.calls.answered:
+        engine.tracker.record(HistoryRepaired("duplicate_result", 1))
+        return
+    tokens += len(read.media) * engine.settings.image_tokens
+    engine.watch_budget("tool_results", tokens)
+    if call_id is None:
+        engine.tracker.record(HistoryRepaired("unmatched_result", 1))
+    else:
+        engine.remove_interim(call_id)
+        call = engine.calls.answer(call_id)
+        name = name or (call.name if call else "")
+    block = engine.tracker.add(
+        "tool_result",
+        text,
+        tokens,
+        count_source=source,
+        digest=engine.digest(f"{text}\0{json.dumps(read.media, default=str)}") if read.media else "",
+        tool_call_id=call_id,
+        tool_name=name,
+        handle=handle,
+    )
+    engine.index(block)
+    is_error = is_error or read.is_error
+    if finding or read.media or is_error:
+        engine.payloads[block.id] = Payload(finding=finding, media=read.media, is_error=is_error)
+
+
+def _result_cap(engine: Engine, tokens: int) -> int:
+    """Return the most tokens that a result may have; record a component budget that it would exceed."""
+    settings, limits, budget = engine.settings, engine.limits, engine.budget
+    if limits is None or budget is None:
+        return settings.result_tokens
+    cap = min(settings.result_tokens, int(settings.result_ratio * limits.usable_tokens))
+    if settings.enforce == "component":
+        ruling = budget.ask("tool_results", tokens, engine.tracker.window.tokens_by_component)
+        if ruling.outcome == "blocked" and ruling.budget_tokens is not None:
+            engine.tracker.record(
+                BudgetBlocked("tool_results", tokens, ruling.used_tokens, ruling.budget_tokens, "truncated")
+            )
+            cap = min(cap, max(ruling.remaining_tokens or 0, ruling.budget_tokens // 10))
+    return cap
 
 
 def _texts(output: object) -> str | None:

@@ -14,11 +14,10 @@ from windowpane.core.vocabulary import COMPONENTS, Component
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import Ruling, check_claim
+from windowpane.manager.content import add_reply, add_tool_definitions, add_user
 from windowpane.manager.engine import Engine
-from windowpane.manager.history import take_user
 from windowpane.manager.listeners import CompactionCallback, EventListener, RecordListener
 from windowpane.manager.messages import AnthropicMessages, anthropic_messages, openai_messages
-from windowpane.manager.pending_calls import hold, release
 from windowpane.manager.plans.eviction import LISTED_CANDIDATES, plan_eviction
 from windowpane.manager.plans.policies import Policy, policy_named
 from windowpane.manager.session import ManagedSession
@@ -72,11 +71,11 @@ class PendingCalls:
 
         The model sees *reason* in place of the result meanwhile. An id that is not open is logged.
         """
-        self._session.apply("hold", lambda engine: hold(engine, tool_call_id, reason))
+        self._session.apply("hold", lambda engine: engine.hold(tool_call_id, reason))
 
     def release(self, tool_call_id: str) -> None:
         """Stop waiting for a call that will get no result."""
-        self._session.apply("release", lambda engine: release(engine, tool_call_id))
+        self._session.apply("release", lambda engine: engine.calls.release(tool_call_id))
 
 
 class ManagedWindow:
@@ -108,14 +107,14 @@ class ManagedWindow:
 
     def add_tool_definitions(self, tools: str | Iterable[Mapping[str, Any]]) -> None:
         """Add the tools that are sent with each call; they are counted, but never part of `messages()`."""
-        self._session.apply("add_tool_definitions", lambda engine: engine.add_tools(tools))
+        self._session.apply("add_tool_definitions", lambda engine: add_tool_definitions(engine, tools))
 
     def add_user(self, content: str | Sequence[Mapping[str, Any]], *, pinned: bool = False) -> None:
         """Add a user message: text, or content parts with images; `tool_result` parts answer their calls.
 
         A *pinned* message is never removed. The first user message is the task's goal unless one was given.
         """
-        self._session.run_local("add_user", take_user(self._engine, content, pinned=pinned))
+        self._session.run_local("add_user", add_user(self._engine, content, pinned=pinned))
 
     def add_memory(self, text: str, *, pinned: bool = False) -> None:
         """Add content retrieved from a memory; a *pinned* one is never removed."""
@@ -124,7 +123,7 @@ class ManagedWindow:
     def add_assistant(self, text: str | None, *, tool_calls: Iterable[object] | None = ()) -> None:
         """Add a reply by its text and its tool calls in OpenAI's shape; it ends no turn."""
         message = {"role": "assistant", "content": text, "tool_calls": tool_calls}
-        self._session.apply("add_assistant", lambda engine: engine.add_reply(read_reply(message).parts))
+        self._session.apply("add_assistant", lambda engine: add_reply(engine, read_reply(message).parts))
 
     def clear(self) -> None:
         """Continue in a new window with only the system prompt, the tools and pinned content."""
@@ -216,7 +215,7 @@ class ManagedWindow:
         """
         with self._session.lock:
             self._session.listeners.add_compaction_callback(callback)
-            self._engine.consulted = True
+            self._engine.reduction.asks_for_consent = True
 
     def on_record(self, listener: RecordListener) -> None:
         """Call *listener* with the log records that the session's preset writes in its source's own names."""
@@ -236,7 +235,7 @@ class ManagedWindow:
             raise ConfigurationError("weights", "the policy has weights of its own", expected="one of the two")
         with self._session.lock:
             self._engine.settings = replace(self._engine.settings, policy=policy)
-            self._engine.fruitless_used = None
+            self._engine.reduction.fruitless_used = None
 
     def flush(self) -> None:
         """Emit the events that are held back until the end of the turn."""
@@ -266,9 +265,9 @@ def _full_status(engine: Engine, *, audit_events: int) -> Status:
             for component in COMPONENTS
         },
         output_tokens=None if limits is None else limits.reserved_tokens,
-        breaker_open=engine.breaker.open,
+        breaker_open=engine.reduction.breaker.open,
         audit_events=audit_events,
-        subtasks=dict(engine.task.subtasks),
+        subtasks=dict(engine.task.record.subtasks),
     )
 
 

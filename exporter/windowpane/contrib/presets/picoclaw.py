@@ -235,7 +235,7 @@ def _summary_due(messages: int, percent: int) -> Callable[[Engine, Levels], bool
     def due(engine: Engine, levels: Levels) -> bool:
         del levels
         limits = engine.limits
-        if limits is None or engine.open_calls:
+        if limits is None or engine.calls.open:
             return False
         history = engine.used() - engine.standing()
         if history * 100 > limits.limit_tokens * percent:

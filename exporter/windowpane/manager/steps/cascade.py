@@ -52,8 +52,8 @@ def run_steps(
                 result.add(step.action, (yield from step.run(engine, limits, levels)))
         except Exception:  # noqa: BLE001 (a policy, summarizer or strategy may be the user's code)
             name = entry if isinstance(entry, str) else step.action
-            if name not in engine.failed_steps:
-                engine.failed_steps.add(name)
+            if name not in engine.reduction.failed_steps:
+                engine.reduction.failed_steps.add(name)
                 _log.exception("%s failed; the steps after it are tried instead", name)
 
 
@@ -93,7 +93,7 @@ def compact_unless_stopped(
     engine: Engine, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape = ENGINE_SHAPE
 ) -> Effect[StepResult]:
     """Compact, unless the breaker is open; reports when it opens now."""
-    breaker = engine.breaker
+    breaker = engine.reduction.breaker
     was_open = breaker.open
     if not breaker.due(engine.tracker.turn):
         if not was_open:
@@ -148,7 +148,7 @@ def _cut(engine: Engine, limits: WindowLimits, _levels: Levels) -> Effect[StepRe
 
 
 def _may_summarize(engine: Engine) -> bool:
-    return bool(engine.settings.model) and not engine.breaker.open
+    return bool(engine.settings.model) and not engine.reduction.breaker.open
 
 
 def _may_compact(engine: Engine, levels: Levels) -> bool:
@@ -167,7 +167,7 @@ def is_left_to_turn_end(engine: Engine, levels: Levels) -> bool:
 
 def _worth_evicting(engine: Engine, levels: Levels) -> bool:
     """Below red a plan that was not worth applying is not made again before something has come since."""
-    used, before = engine.used(), engine.fruitless_used
+    used, before = engine.used(), engine.reduction.fruitless_used
     if used < levels.evict:
         return False
     return before is None or used >= levels.compact or used >= before + max(1, levels.minimum_saving // 2)

@@ -58,7 +58,7 @@ class Resumption:
 
 def checkpoint_if_due(engine: Engine, levels: Levels, used_tokens: int) -> Effect[None]:
     """Save a checkpoint when the window passes their level, and every few turns while it stays above."""
-    last = engine.checkpoint_turn
+    last = engine.task.checkpoint_turn
     if used_tokens < levels.checkpoint:
         return
     if last is None or engine.tracker.turn - last >= CHECKPOINT_TURNS:
@@ -67,7 +67,7 @@ def checkpoint_if_due(engine: Engine, levels: Levels, used_tokens: int) -> Effec
 
 def save_milestone(engine: Engine) -> Effect[None]:
     """Save the checkpoint that something which happened is still waiting for."""
-    trigger, engine.milestone = engine.milestone, ""
+    trigger, engine.task.milestone = engine.task.milestone, ""
     if trigger:
         yield from save_checkpoint(engine, trigger)
 
@@ -79,12 +79,12 @@ def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = Non
     """
     if not engine.settings.checkpoint:
         return True
-    engine.milestone = ""
-    engine.checkpoint_version += 1
-    engine.checkpoint_turn = engine.tracker.turn
+    engine.task.milestone = ""
+    engine.task.checkpoint_version += 1
+    engine.task.checkpoint_turn = engine.tracker.turn
     if engine.settings.environment:
-        seen = yield ProbeEnvironment(tuple(engine.task.paths))
-        engine.environment = engine.environment if seen.failed or seen.value is None else seen.value
+        seen = yield ProbeEnvironment(tuple(engine.task.record.paths))
+        engine.task.environment = engine.task.environment if seen.failed or seen.value is None else seen.value
     saved = checkpoint_of(engine, completed=completed)
     answer = yield SaveCheckpoint(saved.document, saved.markdown)
     if answer.failed:
@@ -119,21 +119,21 @@ def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint
     status = engine.status()
     document: Document = {
         "schema": CHECKPOINT_SCHEMA,
-        "task_id": engine.task_id,
+        "task_id": engine.task.id,
         "session_id": tracker.info.session_id,
         "status": "active" if completed is None else "completed",
         "summary": completed or "",
         "saved_at": engine.now(),
         "agent": tracker.info.agent,
         "model": tracker.info.model,
-        "window_id": engine.windows_before + tracker.window_id,
-        "version": engine.checkpoint_version,
+        "window_id": engine.task.windows_before + tracker.window_id,
+        "version": engine.task.checkpoint_version,
         "turn": tracker.turn,
-        "goal": engine.goal,
-        "constraints_given": list(engine.constraints),
-        "task": engine.task.to_document(),
+        "goal": engine.task.goal,
+        "constraints_given": list(engine.task.constraints),
+        "task": engine.task.record.to_document(),
         "notes": as_data(engine.notes.notes),
-        "environment": dict(engine.environment),
+        "environment": dict(engine.task.environment),
         "used_tokens": status.used_tokens,
         "limit_tokens": status.limit_tokens,
         "sections": {
@@ -149,10 +149,10 @@ def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint
 
 def resume(engine: Engine) -> Effect[Resumption | None]:
     """Take up the task's newest checkpoint; None on a cold start."""
-    answer = yield LoadCheckpoint(engine.task_id)
+    answer = yield LoadCheckpoint(engine.task.id)
     if answer.failed:
         engine.tracker.record(CheckpointRejected(None, f"{type(answer.error).__name__}: {answer.error}"[:200]))
-        yield ArchiveCheckpoint(engine.task_id)
+        yield ArchiveCheckpoint(engine.task.id)
         return None
     found: Found = answer.value or Found(None)
     for rejection in found.rejected:
@@ -161,50 +161,50 @@ def resume(engine: Engine) -> Effect[Resumption | None]:
     if document is None:
         return None
     if document.get("status") == "completed":  # its process ended before it was put aside
-        yield ArchiveCheckpoint(engine.task_id)
+        yield ArchiveCheckpoint(engine.task.id)
         return None
     try:
         task = TaskRecord.from_document(document.get("task", {}))
     except CorruptCheckpointError as error:
         engine.tracker.record(CheckpointRejected(int(document["version"]), str(error)[:200]))
-        yield ArchiveCheckpoint(engine.task_id)
+        yield ArchiveCheckpoint(engine.task.id)
         return None
     drift: tuple[str, ...] = ()
     if engine.settings.environment and document.get("environment"):
         seen = yield ProbeEnvironment(tuple(task.paths))
         if not seen.failed and seen.value is not None:
-            engine.environment = seen.value
+            engine.task.environment = seen.value
             drift = _drift(document["environment"], seen.value)
     return _take_up(engine, document, task, drift)
 
 
 def start_anew(engine: Engine) -> Effect[None]:
     """A cold start whatever was saved: what there is of the task is put aside."""
-    yield ArchiveCheckpoint(engine.task_id)
+    yield ArchiveCheckpoint(engine.task.id)
 
 
 def _take_up(engine: Engine, document: Document, task: TaskRecord, drift: tuple[str, ...]) -> Resumption:
-    engine.goal = engine.goal or str(document["goal"])
-    engine.goal_is_given = bool(engine.goal)
-    engine.constraints = _merged(document.get("constraints_given", ()), engine.constraints)
-    task.success_criteria = _merged(task.success_criteria, engine.task.success_criteria)
-    task.watch(engine.task.paths)
-    engine.task = task
+    engine.task.goal = engine.task.goal or str(document["goal"])
+    engine.task.goal_is_given = bool(engine.task.goal)
+    engine.task.constraints = _merged(document.get("constraints_given", ()), engine.task.constraints)
+    task.success_criteria = _merged(task.success_criteria, engine.task.record.success_criteria)
+    task.watch(engine.task.record.paths)
+    engine.task.record = task
     for note in from_data(document.get("notes") or ()):
         engine.notes.write(note.category, note.text, importance=note.importance, turn=note.turn)
-    engine.windows_before = int(document["window_id"])
-    engine.checkpoint_version = int(document["version"])
+    engine.task.windows_before = int(document["window_id"])
+    engine.task.checkpoint_version = int(document["version"])
     stated = {
         **document,
-        "goal": engine.goal,
-        "constraints_given": engine.constraints,
+        "goal": engine.task.goal,
+        "constraints_given": engine.task.constraints,
         "task": task.to_document(),
     }
-    engine.opening = bootstrap(stated, max_characters=_room(engine), drift=drift)
+    engine.task.opening = bootstrap(stated, max_characters=_room(engine), drift=drift)
     now, saved_at = engine.now(), document.get("saved_at")
     age = max(0.0, now - saved_at) if now is not None and isinstance(saved_at, int | float) else None
-    engine.tracker.record(CheckpointLoaded(engine.checkpoint_version, age, len(drift)))
-    return Resumption(engine.checkpoint_version, engine.windows_before, age, drift)
+    engine.tracker.record(CheckpointLoaded(engine.task.checkpoint_version, age, len(drift)))
+    return Resumption(engine.task.checkpoint_version, engine.task.windows_before, age, drift)
 
 
 def _merged(older: Any, newer: Any) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class _Made:
 
 def is_room_coming(engine: Engine, levels: Levels) -> bool:
     """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
-    return engine.compacting > 0 and engine.used() < levels.roll
+    return engine.reduction.compactions_running > 0 and engine.used() < levels.roll
 
 
 def compact(
@@ -64,11 +64,11 @@ def compact(
     """
     if trigger != OVERFLOW and is_room_coming(engine, levels):
         return NOT_DONE
-    engine.compacting += 1
+    engine.reduction.compactions_running += 1
     try:
         return (yield from _compact(engine, limits, levels, trigger=trigger, shape=shape, writer=writer))
     finally:
-        engine.compacting -= 1
+        engine.reduction.compactions_running -= 1
 
 
 def _compact(
@@ -95,7 +95,7 @@ def _compact(
 
 def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: Writer) -> Effect[bool]:
     """Whether nobody objects."""
-    if not engine.consulted:
+    if not engine.reduction.asks_for_consent:
         return True
     answer = yield ConfirmCompaction(
         CompactionProposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
@@ -163,12 +163,12 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started
         results,
     )
     if reason:
-        if writer.required and engine.breaker.failed():
-            tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
+        if writer.required and engine.reduction.breaker.failed():
+            tracker.record(BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts))
         return NOT_DONE
     engine.forget(plan.removed)
-    engine.breaker.succeeded(tracker.turn)
-    engine.compacted_turn = tracker.turn
+    engine.reduction.breaker.succeeded(tracker.turn)
+    engine.reduction.compacted_turn = tracker.turn
     engine.assess(
         plan.removed, list(tracker.window), recoverable=handle is not None, facts=stretch.facts, of=event.event_id
     )

@@ -45,9 +45,9 @@ def complete(engine: Engine, summary: str) -> Effect[Completion]:
     summary = summary.strip() or (yield from _summary(engine))
     is_newest = yield from save_checkpoint(engine, "complete", completed=summary)
     if engine.settings.checkpoint and is_newest:
-        yield ArchiveCheckpoint(engine.task_id)
+        yield ArchiveCheckpoint(engine.task.id)
     engine.settings = replace(engine.settings, checkpoint=False)
-    return Completion(summary, engine.tracker.end("completed"), tuple(engine.task.unfinished))
+    return Completion(summary, engine.tracker.end("completed"), tuple(engine.task.record.unfinished))
 
 
 def _summary(engine: Engine) -> Effect[str]:
@@ -66,7 +66,11 @@ def _written(engine: Engine, summarizer: Summarizer, blocks: Sequence[Block]) ->
     try:
         return summarizer(
             extract(blocks),
-            goal=goal_text(engine.goal, engine.constraints, engine.task.success_criteria),
+            goal=goal_text(
+                engine.task.goal,
+                engine.task.constraints,
+                engine.task.record.success_criteria,
+            ),
             previous=[block.text or "" for block in blocks if block.content_type == "summary"],
             progress=engine.progress(),
             max_tokens=FINAL_TOKENS,

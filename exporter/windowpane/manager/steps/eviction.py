@@ -78,7 +78,7 @@ def evict_by(
         if plan is None or not plan.needed_tokens:
             return StepResult()
         if plan.freed_tokens < worth(plan):
-            engine.fruitless_used = engine.used()
+            engine.reduction.fruitless_used = engine.used()
             return NOT_DONE
         if handles:
             answer = yield ArchiveOriginals(_originals(plan))

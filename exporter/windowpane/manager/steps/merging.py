@@ -95,7 +95,7 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     tracker, started = engine.tracker, engine.timer()
     texts = [block.text or "" for block in cluster.blocks]
     text, method, calls = merge_texts(texts), "extractive", 0
-    if engine.settings.model and not engine.breaker.open:
+    if engine.settings.model and not engine.reduction.breaker.open:
         answer = yield CallModel(MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
         calls, said = 1, "" if answer.failed else str(answer.value or "").strip()
         if said and not reject(_offer(engine, cluster, said)):

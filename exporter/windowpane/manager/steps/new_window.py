@@ -19,14 +19,14 @@ def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepRes
     """Compact, save a checkpoint, and go on in a new window with what is left."""
     tracker = engine.tracker
     before = engine.used()
-    if engine.breaker.open and engine.breaker.reason == NO_PROGRESS:
+    if engine.reduction.breaker.open and engine.reduction.breaker.reason == NO_PROGRESS:
         return NOT_DONE
     outcome = yield from compact(engine, limits, levels, trigger="roll")
     if not outcome:
         return NOT_DONE
     yield from save_checkpoint(engine, "roll")
     _carry_on(engine, "checkpoint", [block for block in tracker.window if block.content_type != "unattributed"])
-    engine.breaker.reset()
+    engine.reduction.breaker.reset()
     freed = before - engine.used()
     return StepResult(f"{outcome.done}; window {tracker.window_id} opened from a checkpoint", freed)
 
@@ -35,13 +35,13 @@ def clear(engine: Engine) -> None:
     """The user went on in a new, empty window: system prompt, tools and what is pinned come along."""
     standing = ("system_prompt", "tool_definition")
     kept = [block for block in engine.tracker.window if block.content_type in standing or block.pinned]
-    engine.open_calls.clear()
-    engine.held.clear()
-    engine.answered.clear()
+    engine.calls.open.clear()
+    engine.calls.held.clear()
+    engine.calls.answered.clear()
     _carry_on(engine, "clear", kept)
-    if engine.goal_block is None and not engine.goal_is_given:
-        engine.goal = ""
-    engine.breaker.reset()
+    if engine.task.goal_block is None and not engine.task.goal_is_given:
+        engine.task.goal = ""
+    engine.reduction.breaker.reset()
 
 
 def _carry_on(engine: Engine, reason: str, kept: Sequence[Block]) -> None:
@@ -50,8 +50,10 @@ def _carry_on(engine: Engine, reason: str, kept: Sequence[Block]) -> None:
     moved = {block.replaces: block.id for block in opened}
     groups = {old.group: new.group for old, new in zip(kept, opened, strict=True)}
     engine.payloads = {moved[old]: payload for old, payload in engine.payloads.items() if old in moved}
-    engine.goal_block = moved.get(engine.goal_block)
-    for call in (*engine.open_calls.values(), *engine.held.values()):
+    engine.task.goal_block = moved.get(engine.task.goal_block)
+    for call in (*engine.calls.open.values(), *engine.calls.held.values()):
         call.group = groups.get(call.group, call.group)
-    engine.interim = {call_id: moved[block] for call_id, block in engine.interim.items() if block in moved}
+    engine.calls.interim = {
+        call_id: moved[block] for call_id, block in engine.calls.interim.items() if block in moved
+    }
     engine.reindex()

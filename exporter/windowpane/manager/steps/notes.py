@@ -22,7 +22,9 @@ METHOD: Final = "notes"
 def can_carry_notes(engine: Engine, levels: Levels) -> bool:
     """Whether there are notes that have not been found wanting."""
     return (
-        bool(engine.notes.notes) and engine.wanting_notes != engine.notes.notes and engine.used() >= levels.evict
+        bool(engine.notes.notes)
+        and engine.reduction.rejected_notes != engine.notes.notes
+        and engine.used() >= levels.evict
     )
 
 
@@ -30,14 +32,14 @@ def carry_notes(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[
     """Replace the older conversation by the notes, if they say enough."""
     outcome = yield from compact(engine, limits, levels, trigger="pressure", writer=NOTES)
     if outcome:
-        engine.wanting_notes = ()
+        engine.reduction.rejected_notes = ()
     return outcome
 
 
 def _draft(engine: Engine, stretch: Stretch) -> Effect[Draft]:
     """The notes whole, with goal, progress and where the original is."""
     yield from ()
-    engine.wanting_notes = engine.notes.notes
+    engine.reduction.rejected_notes = engine.notes.notes
     return Draft(completed(engine, engine.notes.text(), stretch.handle), METHOD)
 
 

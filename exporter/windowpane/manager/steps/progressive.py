@@ -43,7 +43,7 @@ def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels
     freed = count = asked = 0
     plan = plan_progressive(engine.snapshot(limits), engine.shortened, engine.raw(levels.target))
     for aged in plan.aged[:BLOCKS_A_TURN]:
-        may_ask = asked < MODEL_BLOCKS_A_TURN and not engine.breaker.open
+        may_ask = asked < MODEL_BLOCKS_A_TURN and not engine.reduction.breaker.open
         draft = yield from _draft(engine, aged, may_ask=may_ask)
         asked += draft.model_calls
         saved = yield from _replace(engine, aged, draft)
@@ -65,8 +65,10 @@ def _draft(engine: Engine, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
         system = PROMPT.format(tokens=aged.max_tokens, level=LEVELS[aged.level].name)
         answer = yield CallModel(system, fenced([aged.original]))
         text = "" if answer.failed else f"[{LEVELS[aged.level].name}] {str(answer.value or '').strip()}"
-        if answer.failed and engine.breaker.failed():
-            engine.tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
+        if answer.failed and engine.reduction.breaker.failed():
+            engine.tracker.record(
+                BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts)
+            )
         if text and engine.counter.count(text) <= aged.max_tokens:
             engine.shortened.write(aged, text)
             return _Draft(text, engine.settings.model, calls)

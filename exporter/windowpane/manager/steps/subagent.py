@@ -39,7 +39,7 @@ def delegate(engine: Engine, subtask: Subtask) -> Effect[Returned | None]:
 
 def can_delegate(engine: Engine, levels: Levels) -> bool:
     """Whether a sub-agent may be asked to look through the older conversation."""
-    return engine.settings.subagent and levels.evict <= engine.used() and not engine.breaker.open
+    return engine.settings.subagent and levels.evict <= engine.used() and not engine.reduction.breaker.open
 
 
 def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
@@ -48,14 +48,14 @@ def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Ef
 
 
 def _draft(engine: Engine, stretch: Stretch) -> Effect[Draft]:
-    rules = (*engine.constraints, *engine.task.success_criteria)
+    rules = (*engine.task.constraints, *engine.task.record.success_criteria)
     subtask = Subtask("Sum up the work below.", rules, expected_tokens=10**9)
     plan = plan_delegation(
         subtask, child_session_id=_child(engine), digest=engine.digest, max_tokens=stretch.plan.summary_tokens
     )
     assert plan is not None, "looking through a whole conversation is worth a window of its own"
     engine.tracker.record(
-        SubagentDelegated(plan.child_session_id, engine.digest(engine.goal) if engine.goal else None)
+        SubagentDelegated(plan.child_session_id, engine.digest(engine.task.goal) if engine.task.goal else None)
     )
     shown = fenced(transcript(stretch.plan.removed, engine.counter))
     answer = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
@@ -68,8 +68,8 @@ SUBAGENT: Final = Writer("subagent_delegation", _draft, required=False)
 
 
 def _child(engine: Engine) -> str:
-    engine.children += 1
-    return f"{engine.tracker.info.session_id}-{engine.children}"
+    engine.reduction.subagents_run += 1
+    return f"{engine.tracker.info.session_id}-{engine.reduction.subagents_run}"
 
 
 def _text(answer: CommandResult) -> str | None:

@@ -143,9 +143,13 @@ def completed(engine: Engine, text: str, handle: str | None) -> str:
 
 def goal_of(engine: Engine) -> str:
     """The goal as the summary states it: not where the message that gave it stays in the window."""
-    if engine.goal_block is not None and engine.goal_block in engine.tracker.window and not engine.goal_is_given:
-        return goal_text("", engine.constraints, engine.task.success_criteria)
-    return goal_text(engine.goal, engine.constraints, engine.task.success_criteria)
+    if (
+        engine.task.goal_block is not None
+        and engine.task.goal_block in engine.tracker.window
+        and not engine.task.goal_is_given
+    ):
+        return goal_text("", engine.task.constraints, engine.task.record.success_criteria)
+    return goal_text(engine.task.goal, engine.task.constraints, engine.task.record.success_criteria)
 
 
 def _lookup(handle: str | None) -> list[str]:

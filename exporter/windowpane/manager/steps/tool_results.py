@@ -31,9 +31,9 @@ def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> E
     asked again in this turn, and counts against the breaker.
     """
     freed = count = 0
-    failures = engine.breaker.attempts
+    failures = engine.reduction.breaker.attempts
     for block in _largest(engine, limits)[:RESULTS_A_TURN]:
-        if engine.used() <= levels.target or engine.breaker.attempts > failures:
+        if engine.used() <= levels.target or engine.reduction.breaker.attempts > failures:
             break
         saved = yield from _summarize(engine, block)
         freed += saved
@@ -98,8 +98,8 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
         ),
         () if reason else (short,),
     )
-    if answer.failed and engine.breaker.failed():
-        tracker.record(BreakerOpened(engine.breaker.reason, engine.breaker.attempts))
+    if answer.failed and engine.reduction.breaker.failed():
+        tracker.record(BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts))
     if reason:
         return 0
     engine.hand_over(block, short)
