@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from windowpane.fidelity.suite.judges import string_match
-from windowpane.models.language_models import AnyLanguageModel, openai_model
+from windowpane import AnyLanguageModel, openai_model, string_match
 
 
 def offline(system: str, user: str) -> str:

@@ -1,7 +1,8 @@
 """Observability for the context windows of LLM agents.
 
-`start()` sets up the outputs of a process; `ContextWindowManager` keeps one session's window healthy and reports
-everything that happens to it. Names are loaded when they are first used, so importing costs next to nothing.
+`start()` sets up the outputs of a process; `observe()` watches a client's calls; `ContextWindowManager` keeps one
+session's window healthy and reports everything that happens to it. Names are loaded when they are first used, so
+importing the package takes almost no time.
 """
 
 from __future__ import annotations
@@ -10,45 +11,107 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from windowpane.exceptions import IrreducibleContextError, WindowpaneError
+    from windowpane.contrib.presets import Preset
+    from windowpane.core.events import Event
+    from windowpane.core.limits import Thresholds
+    from windowpane.effects.commands import CompactionProposal
+    from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowpaneError
     from windowpane.fidelity.judge.sampling import Sample, SampledJudge
+    from windowpane.fidelity.suite.judges import string_match
+    from windowpane.manager.budget import Ruling
+    from windowpane.manager.dependencies import Dependencies
+    from windowpane.manager.messages import AnthropicMessages
+    from windowpane.manager.plans.policies import Policy
+    from windowpane.manager.plans.subagent import Returned, Subtask
+    from windowpane.manager.settings import EngineSettings
+    from windowpane.manager.status import Decision, Status
+    from windowpane.manager.steps.completion import Completion
+    from windowpane.manager.steps.step import Step
+    from windowpane.models.language_models import AnyLanguageModel, anthropic_model, openai_model
     from windowpane.observer.clients.api import observe, session
-    from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
-    from windowpane.runtime.start import start, stop
+    from windowpane.otlp.spans import WindowSpanProcessor
+    from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager, default_dependencies
+    from windowpane.runtime.start import Runtime, start, stop
 
     __version__: str
 
 __all__ = [
+    "AnthropicMessages",
+    "AnyLanguageModel",
     "AsyncContextWindowManager",
+    "CompactionProposal",
+    "Completion",
+    "ConfigurationError",
     "ContextWindowManager",
+    "Decision",
+    "Dependencies",
+    "EngineSettings",
+    "Event",
     "IrreducibleContextError",
+    "Policy",
+    "Preset",
+    "Returned",
+    "Ruling",
+    "Runtime",
     "Sample",
     "SampledJudge",
+    "Status",
+    "Step",
+    "Subtask",
+    "Thresholds",
+    "WindowSpanProcessor",
     "WindowpaneError",
     "__version__",
+    "anthropic_model",
+    "default_dependencies",
     "observe",
+    "openai_model",
     "session",
     "start",
     "stop",
+    "string_match",
 ]
 
 _HOMES: Final = {
+    "AnthropicMessages": "windowpane.manager.messages",
+    "AnyLanguageModel": "windowpane.models.language_models",
     "AsyncContextWindowManager": "windowpane.runtime.managers",
+    "CompactionProposal": "windowpane.effects.commands",
+    "Completion": "windowpane.manager.steps.completion",
+    "ConfigurationError": "windowpane.exceptions",
     "ContextWindowManager": "windowpane.runtime.managers",
+    "Decision": "windowpane.manager.status",
+    "Dependencies": "windowpane.manager.dependencies",
+    "EngineSettings": "windowpane.manager.settings",
+    "Event": "windowpane.core.events",
     "IrreducibleContextError": "windowpane.exceptions",
+    "Policy": "windowpane.manager.plans.policies",
+    "Preset": "windowpane.contrib.presets",
+    "Returned": "windowpane.manager.plans.subagent",
+    "Ruling": "windowpane.manager.budget",
+    "Runtime": "windowpane.runtime.start",
     "Sample": "windowpane.fidelity.judge.sampling",
     "SampledJudge": "windowpane.fidelity.judge.sampling",
+    "Status": "windowpane.manager.status",
+    "Step": "windowpane.manager.steps.step",
+    "Subtask": "windowpane.manager.plans.subagent",
+    "Thresholds": "windowpane.core.limits",
+    "WindowSpanProcessor": "windowpane.otlp.spans",
     "WindowpaneError": "windowpane.exceptions",
+    "anthropic_model": "windowpane.models.language_models",
+    "default_dependencies": "windowpane.runtime.managers",
     "observe": "windowpane.observer.clients.api",
+    "openai_model": "windowpane.models.language_models",
     "session": "windowpane.observer.clients.api",
     "start": "windowpane.runtime.start",
     "stop": "windowpane.runtime.start",
+    "string_match": "windowpane.fidelity.suite.judges",
 }
 """Public name to the module that defines it."""
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from its module; the version, from the installed package."""
+    """Return a public name from its module, or the version of the installed package."""
     if name == "__version__":
         from windowpane.core.version import package_version
 
@@ -59,5 +122,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Return the public names."""
     return sorted(__all__)

@@ -36,10 +36,11 @@ class _Unit:
 
 @dataclass(frozen=True, slots=True)
 class AnthropicMessages:
-    """What an Anthropic call takes: the system prompt apart from the messages."""
+    """The arguments of an Anthropic call: the system prompt apart from the messages."""
 
     system: str
-    messages: list[Message]
+    messages: list[Any]
+    """Dictionaries; typed as the client's own parameter types accept them."""
 
 
 def openai_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload]) -> list[Message]:
