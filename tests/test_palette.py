@@ -29,7 +29,7 @@ def luminance(colour: str) -> float:
 @GROUNDS
 def test_words_can_be_read_and_marks_be_seen(ground: int) -> None:
     """Words reach 4.5:1 on their ground and marks 3:1; components fill areas with a legend."""
-    words = [palette.INK, palette.QUIET, *palette.ZONE_WORD_TONES.values()]
+    words = [palette.INK, palette.QUIET, *palette.ZONE_TEXT_TONES.values()]
     marks = [
         palette.OUTLINE,
         palette.ACCENT,

@@ -9,7 +9,7 @@ import pytest
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.hysteresis import hysteresis
 from windowpane.alerts.rules import RULES, RULES_BY_NAME, Rule, configured
-from windowpane.alerts.summary import firing_summary, tokens_text, value_text
+from windowpane.alerts.summary import firing_summary, value_text
 from windowpane.exceptions import ConfigurationError
 
 FIRST_SIX = ("utilization", "eviction_rate", "compression_ratio", "burn_rate_spike", "fidelity", "tool_results")
@@ -65,14 +65,6 @@ def test_a_wrong_setting_is_named(name: str, problem: str) -> None:
     """An unknown alert, or a threshold where nothing is compared, is an error that says so."""
     with pytest.raises(ConfigurationError, match=f"alerts.{name}.*{problem}"):
         configured({name: 1.0})
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(8_123, "8,123"), (118_000, "118k"), (1_050_000, "1.05M"), (None, "–")]
-)
-def test_tokens_in_words(count: float | None, text: str) -> None:
-    """Token counts are short and thousands separated."""
-    assert tokens_text(count) == text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 from windowpane.store.records import AlertRow
 from windowpane.store.sqlite import SqliteStore
-from windowpane.text.labels import COMPONENT_WORDS
+from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart
 from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
 from windowpane_dashboard.charts.facts import facts_bar
@@ -68,7 +68,7 @@ def test_the_picture_stacks_to_what_was_used(rich: Timeline, palette: Palette) -
     stacked = [trace for trace in figure.data if trace.stackgroup == "window"]
 
     assert np.allclose(sum(np.asarray(trace.y) for trace in stacked), rich.turns["used"])
-    assert {trace.name for trace in stacked} <= set(COMPONENT_WORDS.values())
+    assert {trace.name for trace in stacked} <= set(COMPONENT_LABELS.values())
     assert {trace.line.color for trace in stacked} <= set(palette.components.values())
     assert not any(trace.type == "scattergl" for trace in figure.data)
 

@@ -94,8 +94,8 @@ class TestWhatItSays:
 
     def test_the_answer_names_the_worst(self, report: SessionReport) -> None:
         """One sentence says how bad it was and what was lost."""
-        assert "lost 2 of 5 facts" in report.answer
-        assert "needed again" in report.answer
+        assert "lost 2 of 5 facts" in report.headline
+        assert "fetched again" in report.headline
 
     def test_the_text_fits_80_columns_and_has_every_section(self, report: SessionReport) -> None:
         """Each section has a heading, no line is longer than a terminal is wide."""
@@ -145,7 +145,7 @@ class TestWhatItSays:
         """The document survives JSON and carries turns and answer."""
         document = json.loads(json.dumps(to_json(report)))
 
-        assert document["answer"] == report.answer
+        assert document["answer"] == report.headline
         assert len(document["turns"]) == len(report.turns)
 
 

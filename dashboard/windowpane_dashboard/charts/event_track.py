@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from windowpane.core.vocabulary import Severity
-from windowpane.text.labels import MARKS, Mark
+from windowpane.text.labels import MARKS, EventMark
 from windowpane_dashboard.charts.layout import axis, escape_label
 from windowpane_dashboard.style.theme import Palette
 
@@ -21,7 +21,7 @@ MAXIMUM_LINKS: Final = 300
 """Lines from a regret to its cause; the largest ones."""
 
 
-def event_kinds(marks: pd.DataFrame) -> tuple[Mark, ...]:
+def event_kinds(marks: pd.DataFrame) -> tuple[EventMark, ...]:
     """Return the kinds of events that occurred, in the order of the track."""
     letters = set(marks["letter"])
     return tuple(mark for letter, mark in MARKS.items() if letter in letters)
@@ -30,7 +30,7 @@ def event_kinds(marks: pd.DataFrame) -> tuple[Mark, ...]:
 def add_event_track(
     figure: go.Figure,
     marks: pd.DataFrame,
-    kinds: tuple[Mark, ...],
+    kinds: tuple[EventMark, ...],
     palette: Palette,
     regrets: pd.DataFrame | None = None,
 ) -> None:
@@ -50,7 +50,7 @@ def add_event_track(
             anchor="x",
             range=(-0.6, rows - 0.4),
             tickvals=list(range(rows)),
-            ticktext=[f"{mark.letter} {mark.word}" for mark in reversed(kinds)],
+            ticktext=[f"{mark.letter} {mark.label}" for mark in reversed(kinds)],
             gridcolor=palette.grid,
         )
     )
@@ -76,7 +76,7 @@ def _at_most(of_kind: pd.DataFrame) -> pd.DataFrame:
     return of_kind.loc[of_kind["number"].nlargest(MAXIMUM_MARKS).index].sort_values("turn")
 
 
-def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, palette: Palette) -> None:
+def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int, palette: Palette) -> None:
     lettered = len(of_kind) <= LETTERED
     colors = [_color(severity, palette) for severity in of_kind["severity"]]
     opaque = {"marker": {"opacity": 1}}
@@ -85,7 +85,7 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, pal
         x=of_kind["turn"].to_numpy(),
         y=np.full(len(of_kind), row),
         yaxis="y2",
-        name=mark.word,
+        name=mark.label,
         showlegend=False,
         mode="markers+text" if lettered else "markers",
         marker={"size": 17 if lettered else 8, "color": colors, "symbol": "circle", "opacity": 1, "line": rim},
@@ -94,7 +94,7 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: Mark, row: int, pal
         selected={**opaque, "textfont": {"color": palette.on_event}},
         unselected={**opaque, "textfont": {"color": palette.on_event}},
         hovertext=[
-            escape_label(f"turn {turn}, {mark.word}:\n{text}")
+            escape_label(f"turn {turn}, {mark.label}:\n{text}")
             for turn, text in zip(of_kind["turn"], of_kind["text"], strict=True)
         ],
         hovertemplate="%{hovertext}<extra></extra>",

@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 
 from windowpane.core.vocabulary import Component
 from windowpane.text.formats import percent, tokens
-from windowpane.text.labels import COMPONENT_WORDS, zone_label
+from windowpane.text.labels import COMPONENT_LABELS, zone_label
 from windowpane_dashboard.charts.downsample import downsampled_rows
 from windowpane_dashboard.charts.event_track import TRACK_PIXELS, add_event_track, event_kinds
 from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
@@ -136,7 +136,7 @@ def _add_components(figure: go.Figure, sampled: pd.DataFrame, palette: Palette) 
             continue
         color = palette.components[component]
         figure.add_scatter(
-            x=x, y=values, name=COMPONENT_WORDS[component], stackgroup="window", hoverinfo="skip",
+            x=x, y=values, name=COMPONENT_LABELS[component], stackgroup="window", hoverinfo="skip",
             mode="lines" if len(x) > 2 else "lines+markers", line={"width": 0.6, "color": color},
             fillcolor=translucent(color, 0.82), legendgroup=component,
         )  # fmt: skip
@@ -181,7 +181,7 @@ def turn_text(turn: Mapping[Hashable, Any]) -> str:
     if not np.isnan(turn["utilization"]):
         lines.append(f"{percent(turn['utilization'])} utilization, {zone_label(turn['zone'])}")
     lines += [
-        f"{COMPONENT_WORDS[component]}: {tokens(turn[component])}"
+        f"{COMPONENT_LABELS[component]}: {tokens(turn[component])}"
         for component in reversed(STACKING)
         if turn[component]
     ]

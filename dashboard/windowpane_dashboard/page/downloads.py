@@ -29,7 +29,7 @@ from windowpane.exceptions import EventFormatError, WindowpaneError
 from windowpane.store.export import ExportRow, json_line, parquet_writer
 from windowpane.store.interface import EventFilter
 from windowpane.store.reads import SqliteReader
-from windowpane.text.events import describe, describe_damage
+from windowpane.text.events import describe_damage, describe_event
 from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AuditFilters, Query
 
@@ -85,7 +85,7 @@ def _csv(rows: Iterator[list[object]] | list[tuple[str, ...]]) -> bytes:
 
 def _description(row: ExportRow) -> str:
     try:
-        return _escape_cell(describe(decode(row.body)))
+        return _escape_cell(describe_event(decode(row.body)))
     except EventFormatError as error:
         return _escape_cell(describe_damage(error))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from windowpane.store.records import DamagedEvent, StoredEvent
-from windowpane.text.events import describe, describe_damage
+from windowpane.text.events import describe_damage, describe_event
 from windowpane.text.labels import event_label
 
 
@@ -27,7 +27,7 @@ def event_line(one: StoredEvent | DamagedEvent) -> EventLine:
     if isinstance(one, DamagedEvent):
         return EventLine(one.at, one.session_id, one.turn, one.type, describe_damage(one.problem))
     context = one.event.context
-    return EventLine(one.event.at, context.session_id, context.turn, one.event.type, describe(one.event))
+    return EventLine(one.event.at, context.session_id, context.turn, one.event.type, describe_event(one.event))
 
 
 def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:

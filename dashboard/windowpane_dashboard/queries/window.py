@@ -16,7 +16,7 @@ from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, SessionRow, intact_events
 from windowpane.text.formats import UNKNOWN, count
-from windowpane.text.labels import CONTENT_WORDS
+from windowpane.text.labels import CONTENT_LABELS
 from windowpane_dashboard.queries.filters import SessionAddress
 
 REMOVED_ROWS: Final = 200
@@ -122,7 +122,7 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
 
 
 def _block_name(row: BlockRow) -> str:
-    name = CONTENT_WORDS[row.content_type]
+    name = CONTENT_LABELS[row.content_type]
     return f"{name} of {row.tool_name}" if row.tool_name else name
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from windowpane.core.liveness import is_live
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
-from windowpane.text.labels import COUNT_WORDS, LIMIT_WORDS, zone_label
+from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, zone_label
 from windowpane_dashboard.page import times
 from windowpane_dashboard.queries.timeline import Timeline, red_in
 from windowpane_dashboard.style.sanitize import escape_markdown
@@ -24,7 +24,7 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     if row.limit_tokens is None:
         limit = "limit unknown"
     else:
-        origin = LIMIT_WORDS.get(row.limit_source or "", "")
+        origin = LIMIT_SOURCE_LABELS.get(row.limit_source or "", "")
         limit = f"limit {tokens(row.limit_tokens)} {origin}".strip()
     parts = [
         f"model {row.model or 'unknown'}",
@@ -36,7 +36,9 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     if row.revision > 1:
         parts.append(f"revision {row.revision}")
     sources = set(timeline.turns["count_source"].dropna())
-    help_text = "Counts: " + ", ".join(COUNT_WORDS.get(source, source) for source in sorted(sources)) + "."
+    help_text = (
+        "Counts: " + ", ".join(COUNT_SOURCE_LABELS.get(source, source) for source in sorted(sources)) + "."
+    )
     if row.started_at is not None:
         help_text += f" From {times.local_and_utc(row.started_at)}"
         help_text += f" to {times.local_and_utc(row.last_at)}."

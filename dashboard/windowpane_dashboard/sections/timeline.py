@@ -11,7 +11,7 @@ import streamlit as st
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import percent, tokens
-from windowpane.text.labels import COMPONENT_WORDS, zone_label
+from windowpane.text.labels import COMPONENT_LABELS, zone_label
 from windowpane_dashboard.charts.window_chart import natural_scale, window_chart
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -180,6 +180,6 @@ def chart_description(turns: pd.DataFrame) -> str:
 def chart_table(turns: pd.DataFrame) -> pd.DataFrame:
     """Return the values of the chart, one row per turn."""
     columns: list[str] = ["turn", "used", *COMPONENTS, "limit_tokens", "utilization", "added_tokens"]
-    labels: dict[str, str] = {str(component): word for component, word in COMPONENT_WORDS.items()}
+    labels: dict[str, str] = {str(component): word for component, word in COMPONENT_LABELS.items()}
     data = turns[columns].rename(columns={**labels, "limit_tokens": "limit", "added_tokens": "added"})
     return data.assign(zone=[zone_label(zone) for zone in turns["zone"]])

@@ -63,7 +63,7 @@ def _themed(name: ThemeName) -> Palette:
         accent=pick(tones.ACCENT),
         components=pick_all(tones.COMPONENT_TONES),
         zones=pick_all(tones.ZONE_TONES),
-        zone_text=pick_all(tones.ZONE_WORD_TONES),
+        zone_text=pick_all(tones.ZONE_TEXT_TONES),
         facts=pick_all(tones.FACT_TONES),
         severities=pick_all(tones.SEVERITY_TONES),
         event=pick(tones.EVENT),

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from windowpane.report.headline import session_answer
+from windowpane.report.headline import session_headline
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
@@ -118,7 +118,7 @@ def charts(sides: list[ComparedSession]) -> None:
     axes = SharedAxes.around(*drawn) if drawn else None
     for letter, side in zip("AB", sides, strict=True):
         turns = side.timeline.turns
-        headline = session_answer(side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts)
+        headline = session_headline(side.row, worst_turn=side.timeline.worst_turn, facts=side.timeline.facts)
         left, right = st.columns([8, 1], vertical_alignment="center")
         left.markdown(f"**{letter}: {escape_markdown(side.row.session_id)}**  \n{escape_markdown(headline)}")
         right.page_link(

@@ -10,7 +10,7 @@ import streamlit as st
 
 from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.exceptions import ConfigurationError
-from windowpane.report.headline import fleet_answer
+from windowpane.report.headline import fleet_headline
 from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane.text.labels import MARKS, zone_label
@@ -30,7 +30,7 @@ from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 PAGE, TABLE = "fleet", "fleet_table"
-LETTERS = ", ".join(f"{mark.letter} {mark.word}" for mark in MARKS.values())
+LETTERS = ", ".join(f"{mark.letter} {mark.label}" for mark in MARKS.values())
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
         listed = store_access.fleet(snapshot, filters)
     now = time.time()
     with head:
-        widgets.headline(fleet_answer(listed.rows, now, firing=listed.firing, more=listed.more))
+        widgets.headline(fleet_headline(listed.rows, now, firing=listed.firing, more=listed.more))
         summary(listed)
     session_table(listed, now)
     with messages.report_read_errors("The size of the store cannot be read"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from windowpane.report.headline import session_answer
+from windowpane.report.headline import session_headline
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -51,7 +51,7 @@ def main() -> None:
         timeline = store_access.timeline(snapshot, row)
         identity_line(row, timeline)
         parent_link(row)
-        widgets.headline(session_answer(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
+        widgets.headline(session_headline(row, worst_turn=timeline.worst_turn, facts=timeline.facts))
         metrics_row(row, timeline)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())

@@ -8,23 +8,14 @@ from typing import Final
 from windowpane.alerts.rules import Comparison, Rule, Unit
 from windowpane.core.events import PressureMeasured
 from windowpane.core.vocabulary import ZONES
+from windowpane.text.formats import UNKNOWN, tokens_rounded
 
-UNKNOWN: Final = "–"
 COMPARISONS: Final[dict[Comparison, str]] = {
     "at_least": "at or above",
     "above": "above",
     "at_most": "at or below",
     "below": "below",
 }
-
-
-def tokens_text(count: float | None) -> str:
-    """Return tokens as 8,123, 118k or 1.05M."""
-    if count is None:
-        return UNKNOWN
-    if count < 10_000:
-        return f"{count:,.0f}"
-    return f"{count / 1000:,.0f}k" if count < 1_000_000 else f"{count / 1e6:,.2f}M"
 
 
 def value_text(value: float | None, unit: Unit) -> str:
@@ -40,8 +31,8 @@ def firing_summary(
         value=value_text(value, rule.unit),
         threshold=value_text(threshold, rule.unit),
         turns=rule.sustained_turns,
-        used=tokens_text(None if pressure is None else pressure.used_tokens),
-        limit=tokens_text(None if pressure is None else pressure.limit_tokens),
+        used=tokens_rounded(None if pressure is None else pressure.used_tokens),
+        limit=tokens_rounded(None if pressure is None else pressure.limit_tokens),
     )
     return text[:1].upper() + text[1:]
 
@@ -72,7 +63,7 @@ def _turns(value: float) -> str:
 
 _FORMATS: Final[dict[Unit, Callable[[float], str]]] = {
     "ratio": "{:.0%}".format,
-    "tokens": tokens_text,
+    "tokens": tokens_rounded,
     "turns": _turns,
     "zone": _zone,
     "count": "{:.0f}".format,

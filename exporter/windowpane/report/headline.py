@@ -1,6 +1,6 @@
-"""The answer first: what happened to a session, or to all of them, in one sentence.
+"""Headlines: the state of one session, or of all of them, in one sentence.
 
-Pure functions of what the store lists, shared by the dashboard, the report and the terminal.
+Shared by the dashboard, the report and the terminal.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class FactTotals:
 
 
 def is_red_soon(row: SessionRow) -> bool:
-    """Whether red is expected within three turns and not reached yet."""
+    """Return True if red is expected within three turns and not reached yet."""
     return row.turns_until_red is not None and 0 < row.turns_until_red <= RED_SOON_TURNS
 
 
-def session_answer(row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None) -> str:
-    """What happened in a session; *worst_turn* is the first turn in its worst zone."""
+def session_headline(row: SessionRow, *, worst_turn: int | None = None, facts: FactTotals | None = None) -> str:
+    """Return one sentence about a session; *worst_turn* is the first turn in its worst zone."""
     parts = [_fullness(row, worst_turn)]
     if row.overflows:
         parts.append(f"{count(row.overflows, 'overflow')}")
@@ -44,21 +44,21 @@ def session_answer(row: SessionRow, *, worst_turn: int | None = None, facts: Fac
         parts.append(f"{count(row.evicted_blocks, 'block')} evicted ({tokens(row.evicted_tokens)} tokens)")
     if row.regrets:
         again = "was" if row.regrets == 1 else "were"
-        parts.append(f"{count(row.regrets, 'block')} that had left {again} needed again")
+        parts.append(f"{count(row.regrets, 'removed block')} {again} fetched again")
     if row.firing:
         parts.append(f"{count(row.firing, 'alert')} firing")
     if row.incomplete:
-        parts.append("the recording breaks off")
+        parts.append("the recording is incomplete")
     return "; ".join(parts) + "."
 
 
 def _fullness(row: SessionRow, worst_turn: int | None) -> str:
     if not row.turns:
-        return f"No model call has come back yet; the window holds {tokens(row.used_tokens)} tokens"
+        return f"No model call has finished yet; the window holds {tokens(row.used_tokens)} tokens"
     turns = count(row.turns, "turn")
     if row.limit_tokens is None or row.peak_utilization is None:
         return (
-            f"The size of the window is unknown; at most {tokens(row.peak_used_tokens)} tokens were sent "
+            f"The limit of the window is unknown; at most {tokens(row.peak_used_tokens)} tokens were sent "
             f"in {turns}"
         )
     peak = f"{percent(row.peak_utilization)} of {tokens(row.limit_tokens)} tokens"
@@ -72,19 +72,19 @@ def _fullness(row: SessionRow, worst_turn: int | None) -> str:
 def _compressions(compressions: int, facts: FactTotals | None) -> str:
     what = count(compressions, "compression")
     if facts is None or not facts.total:
-        return f"{what}, what they lost is unknown"
-    gone = facts.lost + facts.contradicted
-    if not gone:
+        return f"{what} with unknown loss"
+    lost = facts.lost + facts.contradicted
+    if not lost:
         return f"{what} lost none of {count(facts.total, 'fact')}"
-    return f"{what} lost {gone:,} of {count(facts.total, 'fact')}"
+    return f"{what} lost {lost:,} of {count(facts.total, 'fact')}"
 
 
-def fleet_answer(
+def fleet_headline(
     rows: Sequence[SessionRow], now: float, *, firing: Mapping[str, Severity], more: bool = False
 ) -> str:
-    """Which of the sessions need a person now; where none is live, what the recorded ones came to.
+    """Return one sentence about the sessions that need attention, or about the recorded ones if none is live.
 
-    *firing* has the worst severity that fires now, by session. *more* says that *rows* are not all there are.
+    *firing* has the worst firing severity of each session; *more* is True if *rows* are not all sessions.
     """
     live = [row for row in rows if is_live(row, now)]
     if not live:
@@ -92,7 +92,7 @@ def fleet_answer(
         regrets = sum(1 for row in rows if row.regrets)
         of_them = f"the {len(rows):,} listed" if more else "them"
         reached = f"{high:,} of {of_them} reached red" if high else f"none of {of_them} reached red"
-        again = f"; {regrets:,} needed content again that had left" if regrets else ""
+        again = f"; {regrets:,} fetched removed content again" if regrets else ""
         recorded = f"{'More than ' if more else ''}{count(len(rows), 'session')}"
         return f"No session is live. {recorded} recorded, {reached}{again}."
     critical = sum(firing.get(row.session_id) == "critical" for row in live)

@@ -1,6 +1,6 @@
-"""The report as one self-contained HTML file: no script, no font, no address to fetch anything from.
+"""The report as one self-contained HTML file without scripts, fonts or external addresses.
 
-Everything that comes from an agent passes `html.escape`; a strict content security policy stands behind it.
+All text from an agent passes `html.escape`; a strict content security policy is the second line of defense.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Final
 from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.report.svg import window_svg
 from windowpane.text import formats, palette
-from windowpane.text.labels import COMPONENT_WORDS, zone_label
+from windowpane.text.labels import COMPONENT_LABELS, zone_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from windowpane.report.gather import SessionReport
+    from windowpane.report.session_report import SessionReport
 
 ROWS: Final = 200
-"""Rows of each table; the rest is counted."""
+"""Rows of each table; further rows are counted."""
 UNFOLDED: Final = 12
-"""Of these the first are shown at once."""
+"""Rows that are visible without unfolding."""
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def to_html(report: SessionReport) -> str:
-    """The whole page."""
+    """Return the whole page."""
     session = report.session
     title = f"{session.agent}: context window of {session.session_id}"
     return "\n".join(
@@ -37,9 +37,9 @@ def to_html(report: SessionReport) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{_style()}</style></head><body><main>",
-            f"<h1>{escape(report.answer)}</h1>",
+            f"<h1>{escape(report.headline)}</h1>",
             _identity(report),
-            _figures(report),
+            _tiles(report),
             "<h2>The window, turn by turn</h2>",
             window_svg(report) or "<p>No turn was measured.</p>",
             _legend(report),
@@ -65,18 +65,18 @@ def _identity(report: SessionReport) -> str:
     ]
     if session.incomplete:
         facts.append(("recording", "incomplete"))
-    spans = " ".join(f"<span>{name} <b>{escape(said)}</b></span>" for name, said in facts)
+    spans = " ".join(f"<span>{name} <b>{escape(value)}</b></span>" for name, value in facts)
     return f"<p class=identity>{spans}</p>"
 
 
-def _figures(report: SessionReport) -> str:
+def _tiles(report: SessionReport) -> str:
     session = report.session
     share = formats.percent(session.utilization, estimated=session.is_estimated)
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
-    shown = [
+    values = [
         ("utilization", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
-        ("velocity", formats.tokens_short(session.velocity), "tokens a turn"),
+        ("velocity", formats.tokens_short(session.velocity), "tokens per turn"),
         ("red in", formats.turns_until(session.turns_until_red), "turns"),
         (
             "evicted",
@@ -84,24 +84,24 @@ def _figures(report: SessionReport) -> str:
             f"{formats.tokens_short(session.evicted_tokens)} tokens",
         ),
         ("fidelity", formats.ratio(session.fidelity), "probe, 0 to 1"),
-        ("regrets", f"{session.regrets:,}", "needed again"),
+        ("regrets", f"{session.regrets:,}", "fetched again"),
         ("cost", formats.dollars(session.cost_dollars), f"cache {formats.percent(cached)}"),
     ]
     tiles = "".join(
         f"<div><span>{escape(name)}</span><b>{escape(value)}</b><span>{escape(unit)}</span></div>"
-        for name, value, unit in shown
+        for name, value, unit in values
     )
     return f"<section class=figures>{tiles}</section>"
 
 
 def _legend(report: SessionReport) -> str:
-    shown = {component for turn in report.turns for component in turn.components if turn.components[component]}
+    visible = {component for turn in report.turns for component in turn.components if turn.components[component]}
     items = "".join(
-        f'<span><i class="{component}"></i>{COMPONENT_WORDS[component]}</span>'
+        f'<span><i class="{component}"></i>{COMPONENT_LABELS[component]}</span>'
         for component in COMPONENTS
-        if component in shown
+        if component in visible
     )
-    letters = "".join(f"<span>{said}</span>" for said in ("E evicted", "C compressed", "R regret", "A alert"))
+    letters = "".join(f"<span>{entry}</span>" for entry in ("E evicted", "C compressed", "R regret", "A alert"))
     return f"<p class=legend>{items}{letters}</p>"
 
 
@@ -134,26 +134,26 @@ def _tables(report: SessionReport) -> str:
         [
             _table("Turns by zone", ("zone", "turns"), zones),
             _table("Alerts", ("severity", "alert", "fired at turn", "resolved at turn", "what"), alerts),
-            _table("Evictions", ("turn", "policy", "blocks", "tokens freed", "mostly because"), evictions),
+            _table("Evictions", ("turn", "policy", "blocks", "tokens freed", "main reason"), evictions),
             _table(
                 "Compressions",
                 ("turn", "strategy", "outcome", "before", "after", "ratio", "fidelity", "facts lost", "note"),
                 compressions,
             ),
-            _table("Regrets", ("turn", "left at turn", "taken out by", "tokens"), regrets),
-            _table("Cannot be read", ("turn", "seq", "event", "what is wrong"), damaged),
+            _table("Regrets", ("turn", "removed at turn", "removed by", "tokens"), regrets),
+            _table("Unreadable events", ("turn", "seq", "event", "problem"), damaged),
         ]
     )
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Under its title; a long one goes on where it is unfolded."""
+    """A table under its title; the rows of a long one continue in a folded part."""
     if not rows:
         return ""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
 
-    def part(shown: Sequence[Sequence[str]]) -> str:
-        body = "".join(_row(row) for row in shown)
+    def part(rows: Sequence[Sequence[str]]) -> str:
+        body = "".join(_row(row) for row in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     folded = rows[UNFOLDED:ROWS]
@@ -167,9 +167,9 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _style() -> str:
-    """The style sheet, with every colour from the palette."""
+    """The style sheet, with all colors from the palette."""
 
-    def colours(index: int) -> str:
+    def colors(index: int) -> str:
         areas = [
             f".{name}{{fill:{tone[index]};background:{tone[index]}}}"
             for name, tone in palette.COMPONENT_TONES.items()
@@ -177,14 +177,14 @@ def _style() -> str:
         red = palette.ZONE_TONES["red"][index]
         return "".join(areas) + f".line-red{{stroke:{red}}}.label-red{{fill:{red}}}.mark-A,.mark-R{{fill:{red}}}"
 
-    def grounds(index: int) -> str:
+    def backgrounds(index: int) -> str:
         return (
             f":root{{--ground:{palette.GROUND[index]};--ink:{palette.INK[index]};"
             f"--quiet:{palette.QUIET[index]};--rule:{palette.RULE[index]}}}"
         )
 
-    dark = grounds(1) + colours(1)
-    return grounds(0) + _LAYOUT + colours(0) + f"@media(prefers-color-scheme:dark){{{dark}}}"
+    dark = backgrounds(1) + colors(1)
+    return backgrounds(0) + _LAYOUT + colors(0) + f"@media(prefers-color-scheme:dark){{{dark}}}"
 
 
 _LAYOUT: Final = (

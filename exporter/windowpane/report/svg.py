@@ -1,4 +1,4 @@
-"""The window, turn by turn, as one inline SVG: stacked components, limit, red line, lettered events."""
+"""The window turn by turn as an inline SVG: stacked components, limit, red line, lettered events."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.text import formats
-from windowpane.text.labels import COMPONENT_WORDS, MARKS
+from windowpane.text.labels import COMPONENT_LABELS, MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windowpane.report.gather import SessionReport
+    from windowpane.report.session_report import SessionReport
     from windowpane.store.records import TurnRow
 
 WIDTH: Final = 1_040
@@ -20,49 +20,49 @@ HEIGHT: Final = 384
 LEFT: Final = 84
 RIGHT: Final = 16
 TOP: Final = 16
-LANE: Final = 88
-"""Height of the event lanes and the turn axis below the chart."""
-LANES: Final = "ECRA"
-"""One lane a letter, from the top."""
-LANE_STEP: Final = 16
+TRACKS_HEIGHT: Final = 88
+"""Height of the event tracks and the turn axis below the chart."""
+TRACKS: Final = "ECRA"
+"""Letters of the event tracks, from the top."""
+TRACK_HEIGHT: Final = 16
 MAXIMUM_TURNS: Final = 1_000
-"""Turns drawn at most; of each bucket of a longer session the fullest turn is kept, so no spike is hidden."""
+"""Turns drawn at most; a longer session shows the fullest turn of each bucket, so no spike is hidden."""
 
 
-class Mark(NamedTuple):
-    """A lettered event in the lane."""
+class TrackMark(NamedTuple):
+    """A lettered event in its track."""
 
     turn: int
     letter: str
-    what: str
+    text: str
 
 
 def window_svg(report: SessionReport) -> str:
-    """The chart; colours come from the page's style sheet, by class."""
+    """Return the chart; the page's style sheet colors it by class."""
     turns = _reduce([turn for turn in report.turns if turn.components])
     if not turns:
         return ""
     top = max(turn.limit_tokens or 0 for turn in turns) or max(sum(turn.components.values()) for turn in turns)
     scale = _Scale(turns, top * 1.02)
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(report.answer)}">',
-        f"<title>{escape(report.answer)}</title>",
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(report.headline)}">',
+        f"<title>{escape(report.headline)}</title>",
         *_axis(scale, top),
         *_areas(turns, scale),
         *_levels(turns, scale),
-        *_lane(report, scale),
+        *_tracks(report, scale),
         "</svg>",
     ]
     return "\n".join(parts)
 
 
 class _Scale:
-    """Turns to x, tokens to y."""
+    """Maps turns to x and tokens to y."""
 
     def __init__(self, turns: Sequence[TurnRow], top: float) -> None:
         self.first, self.last = turns[0].turn, turns[-1].turn
         self.top = max(top, 1.0)
-        self.bottom = HEIGHT - LANE
+        self.bottom = HEIGHT - TRACKS_HEIGHT
 
     def x(self, turn: float) -> float:
         span = max(1, self.last - self.first)
@@ -83,7 +83,7 @@ def _reduce(turns: Sequence[TurnRow]) -> list[TurnRow]:
 
 
 def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
-    """One polygon a component, stacked in the order of the vocabulary."""
+    """One polygon per component, stacked in the order of the vocabulary."""
     below = [0] * len(turns)
     polygons = []
     for component in COMPONENTS:
@@ -98,7 +98,7 @@ def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
             points = " ".join([*upper, *reversed(lower)])
             polygons.append(
                 f'<polygon class="{component}" points="{points}">'
-                f"<title>{COMPONENT_WORDS[component]}</title></polygon>"
+                f"<title>{COMPONENT_LABELS[component]}</title></polygon>"
             )
         below = above
     return polygons
@@ -137,27 +137,27 @@ def _axis(scale: _Scale, top: float) -> list[str]:
     return lines
 
 
-def _lane(report: SessionReport, scale: _Scale) -> list[str]:
+def _tracks(report: SessionReport, scale: _Scale) -> list[str]:
     marks = [
-        *(Mark(item.turn, "E", f"{item.blocks} blocks evicted: {item.reason}") for item in report.evictions),
-        *(Mark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
-        *(Mark(item.turn, "R", f"{item.tokens:,} tokens needed again") for item in report.regrets),
-        *(Mark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
+        *(TrackMark(item.turn, "E", f"{item.blocks} blocks evicted: {item.reason}") for item in report.evictions),
+        *(TrackMark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
+        *(TrackMark(item.turn, "R", f"{item.tokens:,} tokens fetched again") for item in report.regrets),
+        *(TrackMark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
     ]
     names = [
-        f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{_lane_y(letter, scale)}">'
-        f"{MARKS[letter].word}</text>"
-        for letter in LANES
+        f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{_track_y(letter, scale)}">'
+        f"{MARKS[letter].label}</text>"
+        for letter in TRACKS
         if any(mark.letter == letter for mark in marks)
     ]
     return names + [
         f'<text class="mark mark-{mark.letter}" text-anchor="middle" x="{scale.x(mark.turn):.1f}" '
-        f'y="{_lane_y(mark.letter, scale)}">{mark.letter}'
-        f"<title>turn {mark.turn}: {escape(mark.what)}</title></text>"
+        f'y="{_track_y(mark.letter, scale)}">{mark.letter}'
+        f"<title>turn {mark.turn}: {escape(mark.text)}</title></text>"
         for mark in marks
         if scale.first <= mark.turn <= scale.last
     ]
 
 
-def _lane_y(letter: str, scale: _Scale) -> int:
-    return scale.bottom + LANE_STEP * (LANES.index(letter) + 1)
+def _track_y(letter: str, scale: _Scale) -> int:
+    return scale.bottom + TRACK_HEIGHT * (TRACKS.index(letter) + 1)

@@ -1,4 +1,4 @@
-"""The report as text: 80 columns, readable without colour and without Unicode."""
+"""The report as text: 80 columns, readable without color and without Unicode."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from windowpane.text.labels import gauge, zone_mark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windowpane.report.gather import SessionReport
+    from windowpane.report.session_report import SessionReport
 
 WIDTH: Final = 80
 ROWS: Final = 12
-"""Rows of each table; the rest is counted."""
+"""Rows of each table; further rows are counted."""
 
 
 def to_text(report: SessionReport, *, unicode: bool = True) -> str:
-    """The whole report; every line at most 80 columns."""
+    """Return the whole report in lines of at most 80 columns."""
     sections = [
         _head(report, unicode=unicode),
         _composition(report),
@@ -33,24 +33,21 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _damaged(report),
         _cost(report),
     ]
-    shown = (
+    blocks = (
         "\n".join(part for line in section for part in _fitted(formats.plain(line)))
         for section in sections
         if section
     )
-    text = "\n\n".join(shown) + "\n"
+    text = "\n\n".join(blocks) + "\n"
     return text if unicode else formats.in_ascii(text)
 
 
-def _ahead(turns: float | None) -> str:
-    """When red begins, where that is known and it does."""
+def _red_in(turns: float | None) -> str:
     if turns is None or math.isnan(turns):
         return ""
-    return "  does not grow" if math.isinf(turns) else f"  red {_when(formats.turns_until(turns))}"
-
-
-def _when(said: str) -> str:
-    return said if said == "now" else f"in {said}"
+    if math.isinf(turns):
+        return "  not growing"
+    return f"  red {formats.turns_until(turns)}" if turns <= 0 else f"  red in {formats.turns_until(turns)}"
 
 
 def _head(report: SessionReport, *, unicode: bool) -> list[str]:
@@ -68,9 +65,9 @@ def _head(report: SessionReport, *, unicode: bool) -> list[str]:
         identity + ("   incomplete" if session.incomplete else ""),
         f"{size}   {formats.local(session.started_at)} to {formats.local(session.last_at)}",
         "",
-        report.answer,
+        report.headline,
         "",
-        f"{level} {zone}  {used}/{limit}{_ahead(session.turns_until_red)}",
+        f"{level} {zone}  {used}/{limit}{_red_in(session.turns_until_red)}",
     ]
     if session.limit_source is not None:
         lines.append(f"limit {formats.tokens(session.limit_tokens)} tokens ({session.limit_source})")
@@ -84,10 +81,10 @@ def _composition(report: SessionReport) -> list[str]:
         return []
     lines = ["The window at the last turn"]
     for component in COMPONENTS:
-        held = parts.get(component, 0)
-        if held:
-            share = held / total
-            lines.append(f"  {component:<17} {held:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
+        tokens = parts.get(component, 0)
+        if tokens:
+            share = tokens / total
+            lines.append(f"  {component:<17} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
     return lines
 
 
@@ -95,16 +92,16 @@ def _zones(report: SessionReport, *, unicode: bool) -> list[str]:
     turns = report.zone_turns
     if not turns:
         return []
-    said = [f"{zone_mark(zone, unicode=unicode)} {turns[zone]}" for zone in ZONES if zone in turns]
-    return ["Turns by zone   " + "   ".join(said)]
+    counts = [f"{zone_mark(zone, unicode=unicode)} {turns[zone]}" for zone in ZONES if zone in turns]
+    return ["Turns by zone   " + "   ".join(counts)]
 
 
 def _evictions(report: SessionReport) -> list[str]:
     session = report.session
     if not report.evictions:
         return []
-    left = formats.count(session.evicted_blocks, "block")
-    title = f"Evictions   {left}, {formats.tokens(session.evicted_tokens)} tokens"
+    blocks = formats.count(session.evicted_blocks, "block")
+    title = f"Evictions   {blocks}, {formats.tokens(session.evicted_tokens)} tokens"
     rows = [
         f"  turn {eviction.turn:>4}  {eviction.policy:<12} {formats.count(eviction.blocks, 'block'):>11}  "
         f"{formats.tokens_short(eviction.tokens_freed):>6} freed  {eviction.reason}"
@@ -133,7 +130,7 @@ def _regrets(report: SessionReport) -> list[str]:
     if not report.regrets:
         return []
     rows = [
-        f"  turn {regret.turn:>4}  left at turn {regret.turn_left} by {regret.cause}, "
+        f"  turn {regret.turn:>4}  removed at turn {regret.turn_left} by {regret.cause}, "
         f"{formats.tokens(regret.tokens)} tokens fetched again"
         for regret in report.regrets
     ]
@@ -153,7 +150,7 @@ def _alerts(report: SessionReport) -> list[str]:
 def _damaged(report: SessionReport) -> list[str]:
     if not report.damaged:
         return []
-    title = f"Cannot be read   {formats.count(len(report.damaged), 'event')}, missing above"
+    title = f"Unreadable   {formats.count(len(report.damaged), 'event')}, missing above"
     rows = [f"  turn {one.turn}, seq {one.seq}, {one.type}: {one.problem}" for one in report.damaged]
     return [title, *_bounded(rows)]
 
@@ -162,7 +159,7 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording reports no usage"]
+        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     written = f"written {formats.tokens(session.output_tokens)}"
     return [f"Cost   {formats.dollars(session.cost_dollars)}   {sent}; {written}"]
@@ -175,7 +172,7 @@ def _bounded(rows: Sequence[str]) -> list[str]:
 
 
 def _fitted(line: str) -> list[str]:
-    """A line in as many as it needs; no figure loses its end."""
+    """Wrap a line; no number is cut."""
     return wrap(
         line, WIDTH, subsequent_indent="      " if line.startswith(" ") else "", break_on_hyphens=False
     ) or [""]

@@ -1,1 +1,1 @@
-"""Text."""
+"""Numbers, names, events and status lines as text: the same in the dashboard, reports, terminal and alerts."""

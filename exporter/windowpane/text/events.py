@@ -1,7 +1,6 @@
-"""What happened, in plain words: one sentence for every event.
+"""One plain sentence for every event.
 
-Pure and without markup; agent names, tool names and reasons are quoted as they came, so whoever shows the
-sentence escapes it for its medium.
+Sentences have no markup. They quote names and reasons as recorded, so the caller escapes them for its medium.
 """
 
 from __future__ import annotations
@@ -13,28 +12,28 @@ from typing import Any, Final
 from windowpane.core import events as e
 from windowpane.core.vocabulary import ContentType
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, tokens
-from windowpane.text.labels import CONTENT_WORDS, COUNT_WORDS, LIMIT_WORDS, zone_label
+from windowpane.text.labels import CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, zone_label
 
 
-def describe(event: e.Event) -> str:
-    """What happened in *event*, as one plain sentence."""
+def describe_event(event: e.Event) -> str:
+    """Return one sentence that describes *event*."""
     return _SENTENCES[event.type](event.data)
 
 
 def describe_damage(problem: object) -> str:
-    """What stands in place of an event whose stored bytes cannot be read."""
+    """Return the sentence for an event whose stored bytes cannot be read."""
     return f"This event cannot be read: {problem}."
 
 
 def content_counts(kinds: Iterable[ContentType]) -> str:
-    """How many of each kind: `12 tool results and 2 thinking blocks`."""
+    """Return the number of blocks by type: `12 tool results and 2 thinking blocks`."""
     parts = []
     for kind, number in Counter(kinds).most_common():
-        word = CONTENT_WORDS[kind]
-        plural = {"assistant reply": "assistant replies", "summary": "summaries"}.get(word, f"{word}s")
+        label = CONTENT_LABELS[kind]
+        plural = {"assistant reply": "assistant replies", "summary": "summaries"}.get(label, f"{label}s")
         if kind in ("thinking", "media", "memory_injection", "unattributed"):
-            word, plural = f"{word} block", f"{word} blocks"
-        parts.append(count(number, word, plural))
+            label, plural = f"{label} block", f"{label} blocks"
+        parts.append(count(number, label, plural))
     return " and ".join((", ".join(parts[:-1]), parts[-1])) if len(parts) > 1 else "".join(parts)
 
 
@@ -48,8 +47,8 @@ def _because(reason: str) -> str:
 
 def _session_started(data: e.SessionStarted) -> str:
     if data.limit_tokens is None:
-        return "Session started; the size of its window is unknown."
-    origin = f" ({LIMIT_WORDS[data.limit_source]})" if data.limit_source else ""
+        return "Session started; its limit is unknown."
+    origin = f" ({LIMIT_SOURCE_LABELS[data.limit_source]})" if data.limit_source else ""
     return f"Session started with a window of {tokens(data.limit_tokens)} tokens{origin}."
 
 
@@ -66,7 +65,7 @@ def _session_ended(data: e.SessionEnded) -> str:
 
 def _turn_ended(data: e.TurnEnded) -> str:
     if data.usage is None:
-        text = f"Model call came back without a usage report; size {COUNT_WORDS[data.count_source]}"
+        text = f"Model call without a usage report; tokens {COUNT_SOURCE_LABELS[data.count_source]}"
     else:
         usage = data.usage
         text = f"Model call: {tokens(usage.input_total)} tokens in, {tokens(usage.output_tokens)} out"
@@ -83,8 +82,8 @@ def _block_added(data: e.BlockAdded) -> str:
     block = data.block
     tool = f" of {block.tool_name}" if block.tool_name else ""
     size = tokens(block.tokens, estimated=block.count_source == "estimate")
-    stead = f", in place of {block.replaces}" if block.replaces else ""
-    return f"{CONTENT_WORDS[block.content_type].capitalize()}{tool} came in ({size} tokens){stead}."
+    stead = f", replaces {block.replaces}" if block.replaces else ""
+    return f"{CONTENT_LABELS[block.content_type].capitalize()}{tool} added ({size} tokens){stead}."
 
 
 def _blocks_evicted(data: e.BlocksEvicted) -> str:
@@ -132,16 +131,16 @@ def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
 
 
 def _overflow_detected(data: e.OverflowDetected) -> str:
-    seen = "the provider refused the call" if data.where == "provider" else "it would not have fitted"
+    seen = "the provider refused the call" if data.where == "provider" else "detected before the call"
     limit = "" if data.limit_tokens is None else f" of {tokens(data.limit_tokens)}"
     return f"Overflow: {tokens(data.used_tokens)}{limit} tokens, {seen}; {data.outcome}."
 
 
 def _limit_changed(data: e.LimitChanged) -> str:
     if data.limit_tokens is None:
-        return "The size of the window is no longer known."
+        return "The limit of the window is no longer known."
     before = "" if data.previous_tokens is None else f" (was {tokens(data.previous_tokens)})"
-    origin = f", {LIMIT_WORDS[data.limit_source]}" if data.limit_source else ""
+    origin = f", {LIMIT_SOURCE_LABELS[data.limit_source]}" if data.limit_source else ""
     return f"The window is {tokens(data.limit_tokens)} tokens{before}{origin}."
 
 
@@ -159,32 +158,32 @@ def _content_regretted(data: e.ContentRegretted) -> str:
     how = {
         "same_call": "fetched again with the same call",
         "same_digest": "added again unchanged",
-        "identifier": "referred to by name",
+        "identifier": "referenced by name",
     }[data.match]
     cause = "Evicted" if data.cause == "eviction" else "Compressed"
     return f"Regret: {data.block_id} was {how} ({tokens(data.tokens)} tokens). {cause} in turn {data.turn_left}."
 
 
 def _alert_fired(data: e.AlertFired) -> str:
-    what = data.summary or f"value {_figure(data.value)}, threshold {_figure(data.threshold)}"
-    return f"Alert {_spaced(data.alert)} ({data.severity}) since turn {data.crossing_turn}: {what}"
+    text = data.summary or f"value {_number(data.value)}, threshold {_number(data.threshold)}"
+    return f"Alert {_spaced(data.alert)} ({data.severity}) since turn {data.crossing_turn}: {text}"
 
 
 def _alert_resolved(data: e.AlertResolved) -> str:
     return f"Alert {_spaced(data.alert)} ({data.severity}) resolved; fired in turn {data.fired_turn}."
 
 
-def _figure(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.2f}".removesuffix(".00")
 
 
 def _checkpoint_rejected(data: e.CheckpointRejected) -> str:
     version = "" if data.version is None else f" {data.version}"
-    return f"Checkpoint{version} was not used{_because(data.reason)}."
+    return f"Checkpoint{version} rejected{_because(data.reason)}."
 
 
 def _checkpoint_loaded(data: e.CheckpointLoaded) -> str:
-    drift = f"; {count(data.drift, 'fact')} about the environment no longer hold" if data.drift else ""
+    drift = f"; {count(data.drift, 'fact')} about the environment changed" if data.drift else ""
     age = "" if data.age_seconds is None else f", {seconds(data.age_seconds)} old"
     return f"Resumed from checkpoint {data.version}{age}{drift}."
 
@@ -207,7 +206,7 @@ def _line(line: int | None) -> str:
 _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "session.started": _session_started,
     "session.ended": _session_ended,
-    "turn.started": lambda _: "Turn opened.",
+    "turn.started": lambda _: "Turn started.",
     "turn.ended": _turn_ended,
     "block.added": _block_added,
     "blocks.referenced": lambda data: f"{data.by} used {count(len(data.block_ids), 'earlier block')}.",
@@ -233,24 +232,24 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "checkpoint.loaded": _checkpoint_loaded,
     "checkpoint.rejected": _checkpoint_rejected,
     "window.rolled": lambda data: (
-        f"Went on in window {data.to_window} ({data.reason}); window {data.from_window} "
+        f"Continued in window {data.to_window} ({data.reason}); window {data.from_window} "
         f"held {tokens(data.tokens_before)} tokens."
     ),
     "overflow.detected": _overflow_detected,
     "history.repaired": lambda data: f"History repaired: {_spaced(data.repair)}, {count(data.count, 'time')}.",
     "usage.rejected": lambda data: (
-        f"Usage report of {tokens(data.reported_tokens)} tokens not believed: {_spaced(data.reason)} "
+        f"Usage report of {tokens(data.reported_tokens)} tokens rejected: {_spaced(data.reason)} "
         f"(limit {tokens(data.limit_tokens)})."
     ),
     "limit.changed": _limit_changed,
     "breaker.opened": lambda data: (
-        f"Reduction stopped after {count(data.attempts, 'attempt')}{_because(data.reason)}."
+        f"Circuit breaker opened after {count(data.attempts, 'attempt')}{_because(data.reason)}."
     ),
     "change.unidentified": lambda data: (
         f"The provider's count moved by {data.tokens:+,} tokens more than the recorded changes explain."
     ),
     "session.incomplete": lambda data: (
-        f"The recording breaks off{_line(data.line)}{_because(data.reason)}. What came before is whole."
+        f"The recording is incomplete{_line(data.line)}{_because(data.reason)}. Everything before is complete."
     ),
     "telemetry.dropped": lambda data: (
         f"Dropped {count(data.last_n - data.first_n + 1, 'event')}{_because(_spaced(data.reason))}."
@@ -261,7 +260,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"({percent(data.utilization)} utilization)."
     ),
     "velocity.spiked": lambda data: (
-        f"Spike: {tokens(data.added_tokens)} tokens came in, {tokens(data.baseline_tokens)} were usual."
+        f"Spike: {tokens(data.added_tokens)} tokens added, {tokens(data.baseline_tokens)} are usual."
     ),
     "content.regretted": _content_regretted,
     "alert.fired": _alert_fired,

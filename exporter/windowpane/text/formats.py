@@ -1,6 +1,6 @@
-"""How figures are written for people, the same in the dashboard, the report, the terminal and the alerts.
+"""Numbers, durations and times as text: the only place that formats them.
 
-Unknown is always `–`, never 0 and never blank; an estimate carries `≈`.
+Unknown is always `–`, never 0 and never blank; an estimate starts with `≈`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ ESTIMATED: Final = "≈"
 
 
 def in_ascii(text: str) -> str:
-    """*text* for a terminal that takes only ASCII."""
+    """Return *text* for a terminal without Unicode."""
     return text.replace("–", "-").replace("−", "-").replace(ESTIMATED, "~").encode("ascii", "replace").decode()
 
 
 def plain(text: str) -> str:
-    """*text* as nothing but visible signs: no name of an agent's can steer a terminal or turn a line around."""
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
+    """Replace unprintable characters, so that no agent's name can control a terminal or reverse a line."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 def tokens(value: float | None, *, estimated: bool = False) -> str:
-    """Tokens in full: `12,345`."""
+    """Return tokens in full: `12,345`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     return f"{ESTIMATED if estimated else ''}{round(value):,}"
 
 
 def tokens_short(value: float | None, *, estimated: bool = False, signed: bool = False) -> str:
-    """Tokens for tight places: `940`, `12.3k`, `1.25M`; *signed* writes the plus as well."""
+    """Return tokens in short: `940`, `12.3k`, `1.25M`; *signed* adds a plus sign."""
     if value is None or math.isnan(value):
         return UNKNOWN
     size = abs(round(value))
@@ -47,8 +47,17 @@ def tokens_short(value: float | None, *, estimated: bool = False, signed: bool =
     return f"{ESTIMATED if estimated else ''}{sign}{text}"
 
 
+def tokens_rounded(value: float | None) -> str:
+    """Return tokens for a sentence: `8,123`, `118k`, `1.05M`."""
+    if value is None:
+        return UNKNOWN
+    if value < 10_000:
+        return f"{value:,.0f}"
+    return f"{value / 1_000:,.0f}k" if value < 1_000_000 else f"{value / 1e6:,.2f}M"
+
+
 def size(value: int) -> str:
-    """Bytes as `940 B`, `12.4 MB`, `1.2 GB`; decimal units."""
+    """Return bytes as `940 B`, `12.4 MB`, `1.2 GB`; decimal units."""
     scaled, unit = float(value), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if scaled < 999.5:
@@ -58,7 +67,7 @@ def size(value: int) -> str:
 
 
 def percent(ratio: float | None, *, estimated: bool = False) -> str:
-    """A ratio as `87%`; what is not quite full is never rounded up to 100%."""
+    """Return a ratio as `87%`; a ratio below 1 is never rounded up to 100%."""
     if ratio is None or math.isnan(ratio):
         return UNKNOWN
     mark = ESTIMATED if estimated else ""
@@ -70,12 +79,12 @@ def percent(ratio: float | None, *, estimated: bool = False) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio as `0.87`."""
+    """Return a ratio or a score as `0.87`."""
     return UNKNOWN if value is None or math.isnan(value) else f"{value:.2f}"
 
 
 def dollars(value: float | None) -> str:
-    """Money: `$0.42`, `$0.0012`, `$1,204`."""
+    """Return US dollars: `$0.42`, `$0.0012`, `$1,204`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if value == 0 or 0.01 <= abs(value) < 1_000:
@@ -84,7 +93,7 @@ def dollars(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration: `4 ms`, `3.2 s`, `2 min 5 s`, `3 h 12 min`."""
+    """Return a duration: `4 ms`, `3.2 s`, `2 min 5 s`, `3 h 12 min`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if value < 1:
@@ -97,7 +106,7 @@ def seconds(value: float | None) -> str:
 
 
 def turns_until(value: float | None) -> str:
-    """Turns until something: `now`, `4`, `flat` when it is not approached, `>999` when far away."""
+    """Return the turns of a forecast: `now`, `4`, `flat` without growth, `>999` when far away."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):
@@ -110,18 +119,18 @@ def turns_until(value: float | None) -> str:
 
 
 def turns_band(early: float | None, late: float | None) -> str:
-    """The 10–90 band of a forecast, such as `3–7`; empty where it is unknown or has no width worth saying."""
+    """Return the 10–90 band of a forecast, such as `3–7`; empty if it is unknown or both ends read the same."""
     low, high = turns_until(early), turns_until(late)
     return "" if low == high or UNKNOWN in (low, high) else f"{low}–{high}"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: `1 turn`, `1,204 turns`."""
+    """Return a number with its noun: `1 turn`, `1,204 turns`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def ago(at: float | None, now: float) -> str:
-    """How long ago: `now`, `5 s ago`, `2 min ago`, `3 h ago`, `12 days ago`."""
+    """Return the time since *at*: `now`, `5 s ago`, `2 min ago`, `3 h ago`, `12 days ago`."""
     if at is None:
         return UNKNOWN
     passed = max(0.0, now - at)
@@ -133,10 +142,10 @@ def ago(at: float | None, now: float) -> str:
 
 
 def utc(at: float | None) -> str:
-    """A moment in UTC: `2026-03-02 11:04:05 UTC`."""
+    """Return a time in UTC: `2026-03-02 11:04:05 UTC`."""
     return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def local(at: float | None, *, zone: tzinfo | None = None) -> str:
-    """A moment in the reader's own time zone, by default this machine's: `2026-03-02 12:04:05`."""
+    """Return a time in *zone*, by default this machine's: `2026-03-02 12:04:05`."""
     return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC).astimezone(zone):%Y-%m-%d %H:%M:%S}"

@@ -1,7 +1,4 @@
-"""The signs of the visual language: a word for everything, a shape for each zone, a letter for each event.
-
-The dashboard, the report, the terminal and the alert messages all take them from here.
-"""
+"""Labels of the vocabulary: names, a shape for each zone and severity, a letter for each kind of event."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ ZONE_SHAPES: Final[dict[Zone, str]] = {
     "red": "●",
     "overflow": "✕",
 }
-"""A shape for each zone, so that colour is never the only sign."""
+"""A shape for each zone, so that color is never the only symbol."""
 
 ASCII_ZONE_SHAPES: Final[dict[Zone, str]] = {
     "green": "o",
@@ -28,14 +25,14 @@ ASCII_ZONE_SHAPES: Final[dict[Zone, str]] = {
     "red": "#",
     "overflow": "X",
 }
-"""Likewise, for terminals without Unicode."""
+"""Shapes for terminals without Unicode."""
 
 GAUGE_CELLS: Final = 10
 
 SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
-"""A shape for each severity, as filled as it is bad."""
+"""A shape for each severity; the worse, the fuller."""
 
-CONTENT_WORDS: Final[dict[ContentType, str]] = {
+CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "system_prompt": "system prompt",
     "tool_definition": "tool definition",
     "user_message": "user message",
@@ -49,9 +46,7 @@ CONTENT_WORDS: Final[dict[ContentType, str]] = {
     "media": "media",
     "unattributed": "unattributed",
 }
-"""What a block is, for people."""
-
-COMPONENT_WORDS: Final[dict[Component, str]] = {
+COMPONENT_LABELS: Final[dict[Component, str]] = {
     "system_prompt": "system prompt",
     "tool_definitions": "tool definitions",
     "message_history": "message history",
@@ -59,49 +54,44 @@ COMPONENT_WORDS: Final[dict[Component, str]] = {
     "memory_injection": "memory injection",
     "unattributed": "unattributed",
 }
-"""What a component is, for people."""
-
-LIMIT_WORDS: Final[dict[str, str]] = {
+LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "given": "given by you",
     "provider": "from the provider",
     "catalogue": "from the model catalog",
     "observed_floor": "at least, as observed",
 }
-"""Where a limit comes from, for people."""
-
-COUNT_WORDS: Final[dict[str, str]] = {
+COUNT_SOURCE_LABELS: Final[dict[str, str]] = {
     "exact": "counted with the model's own tokenizer",
-    "usage": "as the provider reported",
-    "reported": "as the model said of its own budget",
+    "usage": "reported by the provider",
+    "reported": "reported by the model itself",
     "estimate": "estimated",
 }
-"""Where a token count comes from, for people."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """How a kind of event is marked on a timeline."""
+class EventMark:
+    """Letter, icon and label of a kind of event on a timeline."""
 
     letter: str
     icon: str
-    word: str
+    label: str
 
 
-MARKS: Final[dict[str, Mark]] = {
+MARKS: Final[dict[str, EventMark]] = {
     mark.letter: mark
     for mark in (
-        Mark("E", "▼", "evicted"),
-        Mark("C", "■", "compressed"),
-        Mark("S", "▲", "spike"),
-        Mark("K", "◆", "checkpoint"),
-        Mark("W", "⬡", "window rolled"),
-        Mark("R", "↩", "regret"),
-        Mark("A", "★", "alert"),
+        EventMark("E", "▼", "evicted"),
+        EventMark("C", "■", "compressed"),
+        EventMark("S", "▲", "spike"),
+        EventMark("K", "◆", "checkpoint"),
+        EventMark("W", "⬡", "window rolled"),
+        EventMark("R", "↩", "regret"),
+        EventMark("A", "★", "alert"),
     )
 }
-"""Marks by letter, in the order they are shown."""
+"""Marks by letter, in display order."""
 
-MARK_OF: Final[dict[str, Mark]] = {
+MARK_OF: Final[dict[str, EventMark]] = {
     "blocks.evicted": MARKS["E"],
     "content.compressed": MARKS["C"],
     "velocity.spiked": MARKS["S"],
@@ -113,40 +103,40 @@ MARK_OF: Final[dict[str, Mark]] = {
     "alert.fired": MARKS["A"],
     "alert.resolved": MARKS["A"],
 }
-"""Event name to its mark; other events have none."""
+"""Marks by event name; other events have none."""
 
 ROUTINE: Final[frozenset[str]] = frozenset(
     {"turn.started", "turn.ended", "block.added", "blocks.referenced", "pressure.measured"}
 )
-"""Events that every turn has; everything else is noteworthy."""
+"""Events of every turn; all others are noteworthy."""
 
 NOTEWORTHY: Final[tuple[str, ...]] = tuple(name for name in PAYLOADS if name not in ROUTINE)
-"""Event names worth a line of their own."""
+"""Event names that get a line in a list of events."""
 
 
 def zone_label(zone: Zone | None) -> str:
-    """A zone with its shape: `◕ orange`; `–` when unknown."""
+    """Return a zone with its shape: `◕ orange`; `–` when unknown."""
     return UNKNOWN if zone is None else f"{ZONE_SHAPES[zone]} {zone}"
 
 
 def severity_label(severity: Severity) -> str:
-    """A severity with its shape: `● critical`."""
+    """Return a severity with its shape: `● critical`."""
     return f"{SEVERITY_SHAPES[severity]} {severity}"
 
 
 def event_label(event_type: str) -> str:
-    """An event's name with its letter and icon, where it has them: `E ▼ blocks.evicted`."""
+    """Return an event's name with its letter and icon, if it has them: `E ▼ blocks.evicted`."""
     mark = MARK_OF.get(event_type)
     return event_type if mark is None else f"{mark.letter} {mark.icon} {event_type}"
 
 
 def zone_mark(zone: Zone | None, *, unicode: bool = True) -> str:
-    """The zone's shape and word, in ASCII where the terminal has nothing better."""
+    """Return a zone with its shape, in ASCII for a terminal without Unicode: `= orange`."""
     return zone_label(zone) if unicode or zone is None else f"{ASCII_ZONE_SHAPES[zone]} {zone}"
 
 
 def gauge(ratio: float | None) -> str:
-    """`[#######.. ]`: filled to *ratio*."""
+    """Return a bar filled to *ratio*: `[#######...]`."""
     if ratio is None:
         return f"[{'?' * GAUGE_CELLS}]"
     filled = min(GAUGE_CELLS, max(0, round(ratio * GAUGE_CELLS)))

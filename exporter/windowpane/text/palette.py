@@ -1,8 +1,7 @@
-"""The colours of the visual language, on a light and on a dark ground; the same meaning everywhere.
+"""Colors of the dashboard, the report, the runbook and the Grafana dashboards, on a light and a dark background.
 
-The dashboard, the report, the runbook and the Grafana dashboards all take them from here. Whatever is written in
-one of these colours reaches a contrast of 4.5 to 1 on its ground, and whatever is drawn in one 3 to 1; the
-components, which fill areas with a name beside them, may do with less.
+Text reaches a contrast of 4.5 to 1, marks and lines 3 to 1. The colors of components fill areas that are labeled
+as well and may have less.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from windowpane.core.vocabulary import Component, Fate, Severity, Zone
 
 
 class Tone(NamedTuple):
-    """A colour on a light and on a dark ground; hexadecimal RGB."""
+    """A color on a light and on a dark background; hexadecimal RGB."""
 
     light: str
     dark: str
@@ -21,16 +20,16 @@ class Tone(NamedTuple):
 
 GROUND: Final = Tone("#FFFFFF", "#0E1117")
 INK: Final = Tone("#1F2937", "#E6EAF0")
-"""Words."""
+"""Text."""
 QUIET: Final = Tone("#566070", "#9AA7B6")
-"""Words beside the point, and whatever is as it should be."""
+"""Secondary text, and values without a problem."""
 RULE: Final = Tone("#E6E9EE", "#232A35")
-"""Lines that only divide."""
+"""Dividing lines."""
 OUTLINE: Final = Tone("#6B7480", "#8B97A6")
-"""The limit, and the hatching of what is kept free."""
+"""The limit, and the hatching of the reserve."""
 ACCENT: Final = Tone("#2B6CB0", "#63A4E8")
 EVENT: Final = Tone("#4A5668", "#AEB9C7")
-"""Marks of events: quiet, because an event is not yet trouble."""
+"""Marks of events: a quiet color, because an event need not be a problem."""
 
 COMPONENT_TONES: Final[dict[Component, Tone]] = {
     "system_prompt": Tone("#44546A", "#8FA3BF"),
@@ -48,14 +47,14 @@ ZONE_TONES: Final[dict[Zone, Tone]] = {
     "red": Tone("#C62828", "#F85149"),
     "overflow": Tone("#7B0F0F", "#FF7B93"),
 }
-"""For marks and lines."""
+"""Colors of marks and lines."""
 
-ZONE_WORD_TONES: Final[dict[Zone, Tone]] = {
+ZONE_TEXT_TONES: Final[dict[Zone, Tone]] = {
     **ZONE_TONES,
     "yellow": ZONE_TONES["yellow"]._replace(light="#866207"),
     "orange": ZONE_TONES["orange"]._replace(light="#A85508"),
 }
-"""The same for words, which need more contrast."""
+"""Colors of text, which needs more contrast."""
 
 FACT_TONES: Final[dict[Fate, Tone]] = {
     "kept": Tone("#2E7D32", "#56D364"),
@@ -69,4 +68,4 @@ SEVERITY_TONES: Final[dict[Severity, Tone]] = {
     "warning": ZONE_TONES["orange"],
     "critical": ZONE_TONES["red"],
 }
-"""For marks."""
+"""Colors of marks."""

@@ -1,18 +1,18 @@
-"""A session's window in one line, for terminals and for the status line of a coding agent."""
+"""The state of a window in one line, for terminals and for the status line of a coding agent."""
 
 from __future__ import annotations
 
 import math
 
-from windowpane.core.events import PressureMeasured
+from windowpane.core.events import Pressure
 from windowpane.core.vocabulary import Zone
 from windowpane.text.formats import in_ascii, percent, tokens_short, turns_band, turns_until
 from windowpane.text.labels import ZONE_SHAPES, gauge, zone_mark
 
 
-def gauge_line(pressure: PressureMeasured, *, unicode: bool = True) -> str:
-    """`[########..] 78% ◕ orange  red in 4 (3–7)`; tokens alone where the size of the window is unknown."""
-    estimated = pressure.count_source == "estimate"
+def gauge_line(pressure: Pressure, *, unicode: bool = True) -> str:
+    """Return `[########..] 78% ◕ orange  red in 4 (3–7)`, or the tokens alone if the limit is unknown."""
+    estimated = pressure.is_estimated
     if pressure.utilization is None:
         used = tokens_short(pressure.used_tokens, estimated=estimated)
         line = f"{gauge(None)} {used} tokens of an unknown limit"
@@ -34,7 +34,7 @@ def status_line(
     velocity: float | None = None,
     red_in: float | None = None,
 ) -> str:
-    """`◕ 78% 156k/200k +4.1k/turn red in 4`, as far as it is known."""
+    """Return `◕ 78% 156k/200k +4.1k/turn red in 4` without the parts that are unknown."""
     parts = [ZONE_SHAPES[zone]] if zone is not None else []
     if utilization is not None:
         parts.append(percent(utilization))

@@ -1,11 +1,12 @@
-"""What a report says, gathered from the store once; every form of the report renders this."""
+"""The content of a report, read from the store once and rendered as text, JSON or HTML."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from windowpane.core.events import (
     BlocksEvicted,
@@ -14,19 +15,19 @@ from windowpane.core.events import (
     FidelityEvaluated,
 )
 from windowpane.core.vocabulary import ZONES, Component, Zone
-from windowpane.report.headline import FactTotals, session_answer
+from windowpane.report.headline import FactTotals, session_headline
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import AlertRow, DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EVENTS_SHOWN: Final = 500
-"""Events of each kind a report reads at most; totals come from the session's row."""
+MAXIMUM_EVENTS: Final = 500
+"""Largest number of events of each kind that a report reads; totals come from the session's row."""
 
 
 @dataclass(frozen=True, slots=True)
-class Eviction:
+class ReportedEviction:
     """One eviction, summed over its blocks."""
 
     turn: int
@@ -39,8 +40,8 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
-class Compression:
-    """One compression with what was measured of it."""
+class ReportedCompression:
+    """One compression with its evaluation."""
 
     turn: int
     strategy: str
@@ -53,12 +54,12 @@ class Compression:
     fidelity: float | None
     facts: FactTotals | None
     note: str
-    """Why there is no fidelity, or why it was rejected."""
+    """Reason for a missing fidelity score, or for the rejection."""
 
 
 @dataclass(frozen=True, slots=True)
-class Regret:
-    """Content that had left and was needed again."""
+class ReportedRegret:
+    """Content that was fetched again after it was removed."""
 
     turn: int
     turn_left: int
@@ -68,37 +69,37 @@ class Regret:
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """Everything a report of one session says; tokens, ratios 0 to 1, dollars."""
+    """The content of a report on one session; tokens, ratios 0 to 1, dollars."""
 
     session: SessionRow
     turns: Sequence[TurnRow]
     zone_turns: dict[Zone, int]
     """Turns that ended in each zone; only zones that occurred."""
     composition: dict[Component, int]
-    """Of the last measured turn."""
-    evictions: Sequence[Eviction]
-    compressions: Sequence[Compression]
-    regrets: Sequence[Regret]
+    """Tokens by component at the last measured turn."""
+    evictions: Sequence[ReportedEviction]
+    compressions: Sequence[ReportedCompression]
+    regrets: Sequence[ReportedRegret]
     alerts: Sequence[AlertRow]
     worst_turn: int | None
     """First turn in the session's worst zone."""
     damaged: Sequence[DamagedEvent] = ()
-    """Stored events that cannot be read, and so are missing above."""
+    """Stored events that cannot be read and are missing above."""
 
     @property
-    def answer(self) -> str:
-        """What happened to the window, in one sentence."""
-        return session_answer(self.session, worst_turn=self.worst_turn, facts=self.facts)
+    def headline(self) -> str:
+        """The state of the window in one sentence."""
+        return session_headline(self.session, worst_turn=self.worst_turn, facts=self.facts)
 
     @property
     def facts(self) -> FactTotals | None:
-        """Facts over all evaluated compressions; None where none was evaluated."""
+        """Facts of all evaluated compressions; None if none was evaluated."""
         evaluated = [compression.facts for compression in self.compressions if compression.facts is not None]
         return FactTotals(*map(sum, zip(*map(astuple, evaluated), strict=True))) if evaluated else None
 
 
 def gather(store: EventReader, session: SessionRow) -> SessionReport:
-    """Read what a report of *session* needs; bounded, whatever the session's length."""
+    """Read the content of a report on *session*, bounded for sessions of any length."""
     turns = store.turns(session.session_id)
     zones = Counter(turn.zone for turn in turns if turn.zone is not None)
     record = [one for types in _READ for one in _record(store, session, types)]
@@ -118,18 +119,18 @@ def gather(store: EventReader, session: SessionRow) -> SessionReport:
 
 
 _READ: Final = (("blocks.evicted",), ("content.compressed", "fidelity.evaluated"), ("content.regretted",))
-"""Events that are read, those of one kind together."""
+"""Event types of each bounded read."""
 
 
 def _record(
     store: EventReader, session: SessionRow, types: tuple[str, ...]
 ) -> Sequence[StoredEvent | DamagedEvent]:
-    return store.events_or_damage(EventFilter(session_id=session.session_id, types=types, limit=EVENTS_SHOWN))
+    return store.events_or_damage(EventFilter(session_id=session.session_id, types=types, limit=MAXIMUM_EVENTS))
 
 
-def _eviction(stored: StoredEvent, data: BlocksEvicted) -> Eviction:
+def _eviction(stored: StoredEvent, data: BlocksEvicted) -> ReportedEviction:
     reasons = Counter(block.reason for block in data.blocks)
-    return Eviction(
+    return ReportedEviction(
         turn=stored.event.context.turn,
         policy=data.policy,
         blocks=len(data.blocks),
@@ -139,8 +140,8 @@ def _eviction(stored: StoredEvent, data: BlocksEvicted) -> Eviction:
     )
 
 
-def _compressions(events: Sequence[StoredEvent]) -> list[Compression]:
-    """Compressions in order, each with the probe that evaluated it."""
+def _compressions(events: Sequence[StoredEvent]) -> list[ReportedCompression]:
+    """The compressions in order, each with its evaluation."""
     fidelity: dict[str, FidelityEvaluated] = {}
     for stored in events:
         data = stored.event.data
@@ -155,8 +156,8 @@ def _compressions(events: Sequence[StoredEvent]) -> list[Compression]:
 
 def _compression(
     stored: StoredEvent, data: ContentCompressed, evaluated: FidelityEvaluated | None
-) -> Compression:
-    return Compression(
+) -> ReportedCompression:
+    return ReportedCompression(
         turn=stored.event.context.turn,
         strategy=data.strategy,
         trigger=data.trigger,
@@ -180,5 +181,20 @@ def _facts(evaluated: FidelityEvaluated | None) -> FactTotals | None:
     )  # fmt: skip
 
 
-def _regret(stored: StoredEvent, data: ContentRegretted) -> Regret:
-    return Regret(stored.event.context.turn, data.turn_left, data.cause, data.tokens)
+def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
+    return ReportedRegret(stored.event.context.turn, data.turn_left, data.cause, data.tokens)
+
+
+def to_json(report: SessionReport) -> dict[str, Any]:
+    """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
+    return {**_plain(asdict(report)), "answer": report.headline}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return value

@@ -11,9 +11,9 @@ import pytest
 from windowpane.core.events import PAYLOADS, BlocksEvicted, ContentCompressed, Event, EventContext, EvictedBlock
 from windowpane.core.vocabulary import ZONES
 from windowpane.core.window.blocks import Block
-from windowpane.report.headline import FactTotals, fleet_answer, session_answer
+from windowpane.report.headline import FactTotals, fleet_headline, session_headline
 from windowpane.store.records import SessionRow
-from windowpane.text.events import content_counts, describe
+from windowpane.text.events import content_counts, describe_event
 from windowpane.text.formats import (
     ago,
     count,
@@ -21,6 +21,7 @@ from windowpane.text.formats import (
     percent,
     seconds,
     tokens,
+    tokens_rounded,
     tokens_short,
     turns_band,
     turns_until,
@@ -76,7 +77,7 @@ def row(**changes: Any) -> SessionRow:
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_every_event_has_a_sentence(name: str) -> None:
     """Each payload, with only what it must have, becomes a sentence without a raw None or placeholder."""
-    text = describe(event(made(PAYLOADS[name])))
+    text = describe_event(event(made(PAYLOADS[name])))
 
     assert len(text) > 5
     assert "None" not in text
@@ -91,7 +92,7 @@ def test_an_eviction_says_what_whence_and_why() -> None:
         for turn in range(3, 10)
     )
 
-    text = describe(event(BlocksEvicted("hybrid", gone, 10_500, 10_300)))
+    text = describe_event(event(BlocksEvicted("hybrid", gone, 10_500, 10_300)))
 
     assert text == (
         "Evicted 7 tool results from turns 3 to 9 (10,500 tokens): older than 8 turns. "
@@ -101,7 +102,9 @@ def test_an_eviction_says_what_whence_and_why() -> None:
 
 def test_a_rejected_compression_does_not_claim_a_result() -> None:
     """An attempt that changed nothing says so, with its reason."""
-    text = describe(event(ContentCompressed("compaction", "red", "rejected", 900, 950, reason="not smaller")))
+    text = describe_event(
+        event(ContentCompressed("compaction", "red", "rejected", 900, 950, reason="not smaller"))
+    )
 
     assert text == "Compaction rejected: not smaller."
 
@@ -136,6 +139,10 @@ def test_kinds_of_content_are_counted_in_words() -> None:
         (tokens_short(999_600), "1M"),
         (tokens_short(4_100, signed=True), "+4.1k"),
         (tokens_short(-4_100), "−4.1k"),
+        (tokens_rounded(8_123), "8,123"),
+        (tokens_rounded(118_000), "118k"),
+        (tokens_rounded(1_050_000), "1.05M"),
+        (tokens_rounded(None), "–"),
         (percent(0.874), "87%"),
         (percent(0.999), "99.9%"),
         (percent(0.9996), "99.9%"),
@@ -164,7 +171,7 @@ def test_figures_are_written_one_way(given: str, expected: str) -> None:
 
 def test_the_answer_of_a_session_says_what_went_wrong() -> None:
     """Zone and turn, what compressions lost, what was needed again."""
-    text = session_answer(
+    text = session_headline(
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
         facts=FactTotals(61, 40, 7, 13, 1),
@@ -172,15 +179,15 @@ def test_the_answer_of_a_session_says_what_went_wrong() -> None:
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compressions lost 14 of 61 facts; "
-        "12 blocks evicted (18,400 tokens); 3 blocks that had left were needed again."
+        "12 blocks evicted (18,400 tokens); 3 removed blocks were fetched again."
     )
 
 
 def test_an_unknown_limit_is_not_called_green() -> None:
     """Without a limit there is no zone in the answer."""
-    text = session_answer(row(limit_tokens=None, peak_utilization=None, worst_zone=None))
+    text = session_headline(row(limit_tokens=None, peak_utilization=None, worst_zone=None))
 
-    assert text.startswith("The size of the window is unknown")
+    assert text.startswith("The limit of the window is unknown")
     assert "green" not in text
 
 
@@ -193,18 +200,18 @@ def test_the_answer_of_the_fleet_counts_who_needs_a_person() -> None:
         row(last_at=-5_000.0, zone="red"),
     ]
 
-    assert fleet_answer(rows, now=1_100.0, firing={"worst": "critical"}) == (
+    assert fleet_headline(rows, now=1_100.0, firing={"worst": "critical"}) == (
         "2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon)."
     )
-    assert fleet_answer(rows[2:3], now=1_100.0, firing={}) == "1 live session, none needs you."
-    assert fleet_answer(rows[2:3], now=1_100.0, firing={}, more=True) == (
+    assert fleet_headline(rows[2:3], now=1_100.0, firing={}) == "1 live session, none needs you."
+    assert fleet_headline(rows[2:3], now=1_100.0, firing={}, more=True) == (
         "More than 1 live session, none needs you."
     )
-    assert fleet_answer(rows, now=99_999.0, firing={}, more=True).startswith(
+    assert fleet_headline(rows, now=99_999.0, firing={}, more=True).startswith(
         f"No session is live. More than {len(rows)} sessions recorded, "
     )
-    assert f" of the {len(rows)} listed reached red" in fleet_answer(rows, now=99_999.0, firing={}, more=True)
+    assert f" of the {len(rows)} listed reached red" in fleet_headline(rows, now=99_999.0, firing={}, more=True)
     assert (
-        fleet_answer(rows, now=99_999.0, firing={})
+        fleet_headline(rows, now=99_999.0, firing={})
         == "No session is live. 4 sessions recorded, 4 of them reached red."
     )
