@@ -323,7 +323,7 @@ LAST_EVENT_AGE: Final = _own(
     "last_event_age_seconds", "gauge", "s", "Time since the newest event of any session; absent before the first."
 )
 BUILD_INFO: Final = _own(
-    "build_info", "gauge", "{build}", "Always 1; the labels say which release runs on which Python.",
+    "build_info", "gauge", "{build}", "Always 1; the labels contain the release and the version of Python.",
     ("version", "python"),
 )  # fmt: skip
 

@@ -28,7 +28,7 @@ _ZONE_INDEX: Final = {zone: index for index, zone in enumerate(ZONES)}
 
 
 class GaugeColumn(NamedTuple):
-    """One gauge of a session: a metric and the values of its own labels."""
+    """One gauge of a session: a metric and the values of its labels after agent and model."""
 
     metric: Metric
     labels: tuple[str, ...]
@@ -274,9 +274,9 @@ def _aggregate_slices() -> dict[Aggregate, slice]:
     slices: dict[Aggregate, slice] = {}
     for index, column in enumerate(GAUGE_COLUMNS):
         how = column.metric.aggregate or "max"
-        known = slices.get(how, slice(index, index))
-        assert known.stop == index, f"columns with aggregate {how} must be adjacent"
-        slices[how] = slice(known.start, index + 1)
+        adjacent = slices.get(how, slice(index, index))
+        assert adjacent.stop == index, f"columns with aggregate {how} must be adjacent"
+        slices[how] = slice(adjacent.start, index + 1)
     return slices
 
 
@@ -292,11 +292,11 @@ def _reduce(how: Aggregate, values: Floats, used: Floats, starts: NDArray[np.int
     if how == "max_abs":
         high, low = np.fmax.reduceat(values, starts, axis=1), np.fmin.reduceat(values, starts, axis=1)
         return np.where(np.abs(high) >= np.abs(low), high, low)
-    known = ~np.isnan(values)
+    present = ~np.isnan(values)
     if how == "weighted_mean":
-        weights = np.where(known, np.fmax(used, 1.0), 0.0)
+        weights = np.where(present, np.fmax(used, 1.0), 0.0)
         total = np.add.reduceat(weights, starts, axis=1)
-        weighted = np.add.reduceat(np.where(known, values, 0.0) * weights, starts, axis=1)
+        weighted = np.add.reduceat(np.where(present, values, 0.0) * weights, starts, axis=1)
         return np.divide(weighted, total, out=np.full_like(total, math.nan), where=total > 0)
-    total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=1)
-    return np.where(np.logical_or.reduceat(known, starts, axis=1), total, math.nan)
+    total = np.add.reduceat(np.where(present, values, 0.0), starts, axis=1)
+    return np.where(np.logical_or.reduceat(present, starts, axis=1), total, math.nan)

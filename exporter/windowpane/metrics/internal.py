@@ -16,6 +16,9 @@ from windowpane.metrics import catalog
 from windowpane.metrics.counters import Instrument, Row, SeriesTable
 from windowpane.metrics.families import Family, Point, add_series
 
+CountDrops = Callable[[str, str, int], None]
+"""Counts dropped events by sink (or `queue`) and reason, as `InternalMetrics.record_drop` does."""
+
 
 class Drop(NamedTuple):
     """A sink and a reason for which it can miss events."""
@@ -39,7 +42,7 @@ KNOWN_DROPS: Final = (
 class InternalMetrics:
     """Records the `windowpane_*` metrics. Thread-safe; a `FamilySource`.
 
-    *last_event_at* and *queue_events* are called at each collection; None means that there is no value.
+    *last_event_at* and *queue_events* are called at each collection; None means: absent.
     """
 
     def __init__(

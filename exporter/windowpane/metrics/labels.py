@@ -32,7 +32,7 @@ class Label:
     values: tuple[str, ...] = ()
     """The whole enumeration; empty where names are admitted as they come, up to `cap`."""
     cap: int = 0
-    """Distinct names admitted where there is no enumeration; later ones become `other`."""
+    """Distinct names admitted without an enumeration; later ones become `other`."""
 
 
 LABELS: Final = {

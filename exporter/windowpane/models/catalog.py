@@ -88,7 +88,7 @@ class PackagedCatalog:
         entry = _find(model)
         if entry is None:
             return None
-        windows = (known.context_window for known in entry.provider.models)
+        windows = (sold.context_window for sold in entry.provider.models)
         return min((window for window in windows if window is not None and window >= above), default=None)
 
     def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
@@ -108,8 +108,8 @@ class PackagedCatalog:
         entry = _find(model)
         if entry is None:
             return None if given is None else ModelInfo(name=self._names[key], limit_tokens=given)
-        known = ModelInfo(name=entry.model.id, limit_tokens=entry.limit_tokens, provider=entry.provider.id)
-        return known if given is None else replace(known, limit_tokens=given)
+        info = ModelInfo(name=entry.model.id, limit_tokens=entry.limit_tokens, provider=entry.provider.id)
+        return info if given is None else replace(info, limit_tokens=given)
 
 
 @cache

@@ -1,1 +1,1 @@
-"""Out to OpenTelemetry: metrics and events pushed as OTLP over HTTP, and the window on the current span."""
+"""OpenTelemetry: metrics and events pushed as OTLP over HTTP, and the window's attributes on the current span."""

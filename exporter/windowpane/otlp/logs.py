@@ -34,9 +34,9 @@ QUEUE_EVENTS: Final = 20_000
 BATCH_EVENTS: Final = 500
 """Records per request; at about 1 KB each far below the limit of receivers."""
 LINGER_SECONDS: Final = 1.0
-"""How long the thread waits for more events before it sends."""
+"""Longest wait for more events before a batch is sent."""
 
-CountDrops = Callable[[str, int], None]
+CountUnsent = Callable[[str, int], None]
 """Reason (`full`, `error` or `closed`) and number of events that were not sent."""
 
 _log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class EventLogs:
         exporter: LogRecordExporter,
         *,
         resource: Resource,
-        count_drops: CountDrops | None = None,
+        count_drops: CountUnsent | None = None,
         clock: Clock = time.time,
         queue_events: int = QUEUE_EVENTS,
         linger_seconds: float = LINGER_SECONDS,

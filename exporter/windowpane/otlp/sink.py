@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from windowpane.config.schema import OtlpConfig
     from windowpane.core.events import Event
     from windowpane.metrics.families import FamilySource
+    from windowpane.metrics.internal import CountDrops
     from windowpane.otlp.logs import EventLogs
     from windowpane.otlp.metrics import OtelMetrics
 
 SINK: Final = "otlp"
 
-CountDrops = Callable[[str, str, int], None]
-"""Sink, reason and number of events."""
 Signal = Literal["metrics", "logs"]
 
 _SIGNAL_PATHS: Final = ("/v1/metrics", "/v1/logs", "/v1/traces")

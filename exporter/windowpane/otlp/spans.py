@@ -1,6 +1,6 @@
 """Attributes of the context window on the agent's OpenTelemetry spans.
 
-The API is never imported here: an agent that traces has imported it, and without it there is no span. Sources:
+The API is never imported here: an agent that traces has imported it, and without the API no span exists. Sources:
 the GenAI conventions for `gen_ai.conversation.*` (`compacted` is set to true or not at all). They have no
 attributes for the window yet, so its size and utilization have Sentry's names.
 """
@@ -91,7 +91,7 @@ class WindowSpanProcessor:
         """Do nothing: the span has its attributes."""
 
     def shutdown(self) -> None:
-        """Do nothing: there are no resources to release."""
+        """Do nothing: the processor does not hold resources."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the SDK's signature
         """Return True: nothing is pending."""

@@ -55,5 +55,5 @@ def set_running_outputs(outputs: RunningOutputs | None) -> None:
 
 @cache
 def process_digester() -> Digester:
-    """Return a digester keyed for this process alone, for when there is no store."""
+    """Return a digester keyed for this process alone, used without a store."""
     return keyed_digester(secrets.token_bytes(KEY_BYTES))

@@ -22,19 +22,18 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.metrics.internal import CountDrops
 from windowpane.runtime.sink_runner import DropReport, SinkRunner
 
 CAPACITY_EVENTS: Final = 100_000
 CHUNK_EVENTS: Final = 2_000
 """Events written to the sinks at once."""
 LINGER_SECONDS: Final = 0.1
-"""How long the worker waits for more events, so that it seldom competes with the agent."""
+"""Time the worker waits for more events, so that it seldom competes with the agent."""
 CLOSE_SECONDS: Final = 5.0
 FORK_SECONDS: Final = 2.0
-"""How long a fork waits for a write in progress: SQLite cannot be used in a child forked in the middle of one."""
+"""Longest wait of a fork for a write in progress: a child forked during one cannot use SQLite."""
 
-CountDrops = Callable[[str, str, int], None]
-"""Sink (or `queue`), reason and number of events that were lost."""
 Listener = Callable[[Event], object]
 
 _log = logging.getLogger("windowpane.runtime.pipeline")
@@ -76,7 +75,7 @@ class Pipeline:
         atexit.register(self.close)
 
     def _reset(self) -> None:
-        """Start with an empty queue and no worker; a forked child leaves the parent's queue to the parent."""
+        """Start with an empty queue and no worker; a forked child never writes the parent's queue."""
         self._batches: deque[list[Event]] = deque()
         self._signals: SimpleQueue[_FlushRequest | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
@@ -93,7 +92,7 @@ class Pipeline:
     # -- called by agents -------------------------------------------------------------------------------------
 
     def put(self, batch: list[Event]) -> None:
-        """Queue a list of events, which the caller must not change later; drop all of it if there is no room."""
+        """Queue a list of events, which the caller must not change later; drop all of it if the queue is full."""
         try:
             size = len(batch)
             waiting = self._accepted - self._removed

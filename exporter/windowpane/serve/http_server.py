@@ -48,7 +48,7 @@ GZIP_LEVEL: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether the exporter works; the details are sent to authenticated clients only."""
+    """State of the exporter; the details are sent to authenticated clients only."""
 
     ok: bool = True
     details: Mapping[str, object] = field(default_factory=dict)

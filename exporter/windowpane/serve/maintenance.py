@@ -65,7 +65,7 @@ class StoreMaintenance:
                 _log.critical("audit chain broken: session %s, event %s: %s", session_id, link.seq, link.problem)
                 self._broken[session_id] = context = self._context(link)
                 self._report(context, holds=True)
-        for session_id in [known for known in self._broken if known not in broken]:
+        for session_id in [repaired for repaired in self._broken if repaired not in broken]:
             self._report(self._broken.pop(session_id), holds=False)
         return verification
 
