@@ -1,118 +1,12 @@
-"""Builders the metric tests share: events of made-up sessions, a lens on families, a receiver of OTLP."""
+"""Fixtures of the metric tests."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
-from typing import Protocol
 
-import pytest
+sys.path.insert(0, str(Path(__file__).parents[1] / "metrics"))
 
-sys.path.insert(0, str(Path(__file__).parent))
+from metric_fixtures import make_event, measured, scripted_state, value_of
 
-from otlp_receiver import Receiver
-
-from windowpane.core.events import Event, EventContext, Payload, PressureMeasured, Usage
-from windowpane.core.limits import WindowLimits
-from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
-from windowpane.metrics.families import Family
-from windowpane.metrics.fold import MetricState
-
-Value = Callable[..., "float | None"]
-
-
-class MakeEvent(Protocol):
-    """An event of a session that needs nothing but its payload."""
-
-    def __call__(
-        self,
-        data: Payload,
-        *,
-        session: str = "s1",
-        agent: str = "reviewer",
-        model: str = "gpt-5",
-        at: float | None = 1_000.0,
-    ) -> Event: ...
-
-
-@pytest.fixture
-def make_event() -> MakeEvent:
-    """Wrap a payload in an envelope; every call is the next event of its session's stream."""
-    numbers = count()
-
-    def make(
-        data: Payload,
-        *,
-        session: str = "s1",
-        agent: str = "reviewer",
-        model: str = "gpt-5",
-        at: float | None = 1_000.0,
-    ) -> Event:
-        context = EventContext(session, agent, model, 1, 1, "live", f"stream-{session}")
-        return Event(context, next(numbers), at, data)
-
-    return make
-
-
-@pytest.fixture
-def measured() -> Callable[..., PressureMeasured]:
-    """A final measurement of 1,000 used tokens, with what a test cares about replaced."""
-
-    def make(**fields: object) -> PressureMeasured:
-        given: dict[str, object] = {
-            "phase": "final",
-            "used_tokens": 1_000,
-            "used_by_component": {"message_history": 1_000},
-            "count_source": "usage",
-        }
-        return PressureMeasured(**(given | fields))  # type: ignore[arg-type]
-
-    return make
-
-
-@pytest.fixture
-def value_of() -> Value:
-    """The value of one series of some families, or None where there is none."""
-
-    def value(families: list[Family], name: str, **labels: str) -> float | None:
-        for family in families:
-            if family.metric.name != name:
-                continue
-            for point in family.points:
-                found = dict(zip(family.metric.labels, point.labels, strict=True))
-                if labels.items() <= found.items():
-                    return point.value
-        return None
-
-    return value
-
-
-@pytest.fixture
-def scripted_state() -> MetricState:
-    """The fold of a small real session: six turns that fill an 8K window, with one duplicate result."""
-    state = MetricState()
-    tracker = SessionTracker(
-        SessionInfo("scripted", "reviewer", "gpt-5", "live", "stream"),
-        emit=state.write,
-        digest=lambda text: text,
-        limits=WindowLimits.of(8_192, "given"),
-        clock=lambda: 1_000.0,
-    )
-    tracker.start(task="Migrate user-service")
-    used = 0
-    for turn in range(1, 7):
-        tracker.add("user_message", f"message {turn}", 600)
-        tracker.add("tool_result", f"result {turn % 5}", 300, tool_call_id=f"call-{turn}")
-        used += 900
-        tracker.end_turn(Usage(used - 100, 40, cache_read_tokens=100, reasoning_tokens=5), cost_dollars=0.25)
-    return state
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """An OTLP receiver on loopback."""
-    running = Receiver()
-    yield running
-    running.close()
+__all__ = ["make_event", "measured", "scripted_state", "value_of"]

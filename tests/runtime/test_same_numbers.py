@@ -14,14 +14,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from otlp_receiver import Receiver, expected, received, said
 from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, SessionEnded
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.otlp.sink import genai_provider
-from windowpane.runtime.start import Runtime, start, stop
+from windowpane.runtime.start import Runtime, stop
 from windowpane.serve.store_exporter import StoreExporter
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback import session_events, session_keys
@@ -38,19 +37,6 @@ RECORDINGS = (
     "mini_swe_agent/v0_github_issue.traj.json",
     "pi/large-session.jsonl",
 )
-
-
-@pytest.fixture
-def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Runtime]]:
-    for name in list(os.environ):
-        if name.startswith(("WINDOWPANE_", "OTEL_")) and name != "WINDOWPANE_SESSIONS_DIR":
-            monkeypatch.delenv(name)
-
-    def go(**options: Any) -> Runtime:
-        return start(port=0, store=tmp_path / "windowpane.db", notify=[], **options)
-
-    yield go
-    stop()
 
 
 def sessions_of(path: Path, digest: Callable[[str], str]) -> Iterator[list[Event]]:

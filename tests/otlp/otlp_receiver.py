@@ -1,13 +1,14 @@
-"""An OTLP receiver on loopback: keeps what it is sent, and answers as it is told."""
+"""An OTLP receiver on loopback that records requests, and readers of the recorded metrics and log records."""
 
 from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
@@ -137,3 +138,11 @@ def expected(
                 key |= {("gen_ai.operation.name", "chat"), ("gen_ai.provider.name", provider)}
             values[metric.otel_name, key] = (counts, metric.buckets, total)
     return values
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """An OTLP receiver on loopback."""
+    running = Receiver()
+    yield running
+    running.close()

@@ -12,7 +12,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +24,12 @@ from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
 from windowpane.runtime.current import running_outputs
 from windowpane.runtime.managers import ContextWindowManager
-from windowpane.runtime.start import Runtime, start, stop
+from windowpane.runtime.start import Runtime, stop
 from windowpane.serve.service_discovery import running_targets
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteStore
 
 Start = Callable[..., Runtime]
-
-
-@pytest.fixture
-def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts the outputs on a free port with a store of the test's own; stops them afterwards."""
-    for name in list(os.environ):
-        if name.startswith("WINDOWPANE_") and "TEST" not in name:
-            monkeypatch.delenv(name)
-
-    def go(**options: Any) -> Runtime:
-        return start(**({"port": 0, "store": tmp_path / "windowpane.db", "notify": []} | options))
-
-    yield go
-    stop()
 
 
 def read(url: str, *, token: str | None = None) -> str:

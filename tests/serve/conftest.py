@@ -1,0 +1,12 @@
+"""Fixtures for tests of the endpoint and of the store's exporter."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "metrics"))
+
+from metric_fixtures import make_event, scripted_state, value_of
+
+__all__ = ["make_event", "scripted_state", "value_of"]
