@@ -55,7 +55,7 @@ class Agent:
         self._fleet = fleet
         self._session = 0
         self._turn = number % SESSION_TURNS  # so that they do not all end at once
-        self._tracker = self._begin()
+        self._tracker = self._start()
 
     def turn(self) -> None:
         tracker, number = self._tracker, self._turn
@@ -67,7 +67,7 @@ class Agent:
         self._turn += 1
         if self._turn % SESSION_TURNS == 0:
             tracker.end("completed")
-            self._tracker = self._begin()
+            self._tracker = self._start()
 
     def _start(self) -> SessionTracker:
         self._session += 1
