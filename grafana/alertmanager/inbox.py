@@ -1,6 +1,6 @@
-"""Prints the alerts that Alertmanager posts, one line each: the stand-in for a pager in the compose file.
+"""Prints the alerts that Alertmanager posts, one line each; it replaces a pager in the compose file.
 
-Needs nothing but Python. The last part of the path is the receiver's name.
+Requires only Python. The last part of the path is the receiver's name.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MAXIMUM_BYTES = 4_000_000
-SHOWN = ("agent", "model", "instance", "channel", "sink")
+LABELS = ("agent", "model", "instance", "channel", "sink")
 
 
 def line(receiver: str, alert: dict[str, Any]) -> str:
-    """One alert as a person reads it in a log."""
+    """Return one alert as a line for a log."""
     labels, notes = alert.get("labels", {}), alert.get("annotations", {})
-    where = " ".join(f"{name}={labels[name]}" for name in SHOWN if name in labels)
+    identity = " ".join(f"{name}={labels[name]}" for name in LABELS if name in labels)
     text = (
         f"[{receiver}] {alert.get('status', '?')} {labels.get('severity', '?')} {labels.get('alertname', '?')} "
-        f"{where}: {notes.get('summary', '')} | {notes.get('runbook_url', '')} | {notes.get('link', '')}"
+        f"{identity}: {notes.get('summary', '')} | {notes.get('runbook_url', '')} | {notes.get('link', '')}"
     )
     return "".join(character if character.isprintable() else " " for character in text)
 
 
 class Inbox(BaseHTTPRequestHandler):
-    """Takes Alertmanager's webhook and answers probes."""
+    """Receives Alertmanager's webhook and responds to probes."""
 
     def do_GET(self) -> None:
-        """Say that the inbox is there."""
-        self._answer(200)
+        """Respond to a probe."""
+        self._respond(200)
 
     def do_POST(self) -> None:
         """Print the alerts of one message."""
         size = int(self.headers.get("Content-Length", "0"))
         if size > MAXIMUM_BYTES:
-            self._answer(413)
+            self._respond(413)
             return
         try:
             alerts = json.loads(self.rfile.read(size))["alerts"]
             lines = [line(self.path.rsplit("/", 1)[-1], alert) for alert in alerts]
         except (ValueError, KeyError, TypeError, AttributeError):
-            self._answer(400)
+            self._respond(400)
             return
         for text in lines:
             print(text, flush=True)
-        self._answer(200)
+        self._respond(200)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # named by the base class
         """Only alerts are printed."""
 
-    def _answer(self, status: int) -> None:
+    def _respond(self, status: int) -> None:
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()

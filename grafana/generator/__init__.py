@@ -1,1 +1,1 @@
-"""What `grafana/build.py` makes the files of this folder from."""
+"""The generator of the files in this folder, run by `grafana/build.py`."""

@@ -1,4 +1,4 @@
-"""What all dashboards share: variables, annotations, links, identity."""
+"""The frame of all dashboards: variables, annotations, links, identity."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.builders import prometheus
 from grafana_foundation_sdk.models import dashboard as models
 
-from generator.look import SEVERITY_COLOURS
 from generator.panels import DATASOURCE
 from generator.queries import grown
+from generator.style import SEVERITY_COLORS
 from windowpane.alerts.prometheus import DEFAULT_DASHBOARD
 from windowpane.metrics import catalog
 from windowpane.text.palette import COMPONENT_TONES
 
 TAG: Final = "windowpane"
 RUNBOOK: Final = "http://127.0.0.1:9090/user/runbook.html"
-"""Where the shipped Prometheus serves the runbook; the variable `runbook_url` says otherwise elsewhere."""
+"""Default of the variable `runbook_url`: the runbook as served by the Prometheus of the compose file."""
 RECENT: Final = "$__rate_interval"
 
 
@@ -40,7 +40,7 @@ def board(
     variables: Sequence[Any] = (),
     of_sessions: bool = True,
 ) -> models.Dashboard:
-    """A dashboard with everything that all of them have."""
+    """Return a dashboard with the frame and these rows."""
     built = builders.Dashboard(title).uid(uid).description(description).tags([TAG])
     built.readonly().refresh("30s").time("now-6h", "now").timezone("browser")
     built.tooltip(models.DashboardCursorSync.CROSSHAIR)
@@ -55,15 +55,15 @@ def board(
         for panel in row.panels:
             built.with_panel(panel)
     finished = built.build()
-    for shown in (*(finished.links or ()), *(finished.annotations.list_val or ())):
-        shown.placement = None  # the SDK would hide them in a menu that older releases do not have
+    for item in (*(finished.links or ()), *(finished.annotations.list_val or ())):
+        item.placement = None  # the SDK would hide them in a menu that older releases do not have
     for number, panel in enumerate(finished.panels or [], 1):
         panel.id_val = number
     return finished
 
 
 def choice(name: str, query: str) -> builders.QueryVariable:
-    """A variable with the values of a label, several at once, all by default."""
+    """Return a variable with the values of a label; several can be selected, by default all."""
     everything = models.VariableOption(selected=True, text=["All"], value=["$__all"])
     variable = builders.QueryVariable(name).label(name.capitalize()).query(query).datasource(DATASOURCE)
     variable.multi(True).include_all(True).all_value(".+").current(everything)
@@ -90,22 +90,22 @@ def _sessions() -> list[Any]:
 
 
 def _addresses() -> list[Any]:
-    """Addresses that links lead to; set them in the dashboard's settings or as `var-dashboard_url` in its own."""
-    found = []
+    """Targets of links; set them in the dashboard's settings, or as `var-dashboard_url` in its address."""
+    variables = []
     for name, label, default in (
         ("dashboard_url", "Windowpane dashboard", DEFAULT_DASHBOARD),
         ("runbook_url", "Runbook", RUNBOOK),
     ):
         variable = builders.TextBoxVariable(name).label(label).default_value(default)
         variable.current(models.VariableOption(selected=True, text=default, value=default))
-        found.append(variable.hide(models.VariableHide.HIDE_VARIABLE))
-    return found
+        variables.append(variable.hide(models.VariableHide.HIDE_VARIABLE))
+    return variables
 
 
 def _alerts() -> builders.AnnotationQuery:
     happened = grown(catalog.ALERT_TRANSITIONS, "alert", "severity", matching='state="firing"', window=RECENT)
     if_shown = happened.replace(', agent=~"$agent", model=~"$model"', "")
-    return _annotation("Alerts", f"{if_shown} > 0", "{{severity}}: {{alert}}", SEVERITY_COLOURS["critical"])
+    return _annotation("Alerts", f"{if_shown} > 0", "{{severity}}: {{alert}}", SEVERITY_COLORS["critical"])
 
 
 def _annotations() -> list[builders.AnnotationQuery]:
@@ -125,18 +125,18 @@ def _annotations() -> list[builders.AnnotationQuery]:
     blue, violet = COMPONENT_TONES["message_history"].dark, COMPONENT_TONES["memory_injection"].dark
     return [
         _annotation(
-            "Alerts", f"{alerts} > 0", "{{severity}}: {{alert}} ({{agent}})", SEVERITY_COLOURS["critical"]
+            "Alerts", f"{alerts} > 0", "{{severity}}: {{alert}} ({{agent}})", SEVERITY_COLORS["critical"]
         ),
         _annotation("Compactions", f"{compactions} > 0", "C compaction ({{agent}})", blue),
         _annotation("Window rolls", f"{rolls} > 0", "W window rolled ({{agent}})", violet),
     ]
 
 
-def _annotation(name: str, expression: str, text: str, colour: str) -> builders.AnnotationQuery:
+def _annotation(name: str, expression: str, text: str, color: str) -> builders.AnnotationQuery:
     target = (
         prometheus.Dataquery().expr(expression).ref_id("A").datasource(DATASOURCE).range().legend_format(text)
     )
-    annotation = builders.AnnotationQuery().name(name).datasource(DATASOURCE).enable(True).icon_color(colour)
+    annotation = builders.AnnotationQuery().name(name).datasource(DATASOURCE).enable(True).icon_color(color)
     return annotation.target(target).expr(expression).title_format(text).step("30s")
 
 

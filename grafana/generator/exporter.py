@@ -1,4 +1,4 @@
-"""The exporter's own health: is everything scraped, stored, delivered, and how long did agents wait for us."""
+"""Health of the exporter: scrapes, storage, delivery, and the time that agents waited."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from grafana_foundation_sdk.models import dashboard as models
 
 from generator.board import Row, board
-from generator.look import CALM, SEVERITY_COLOURS
-from generator.panels import Look, Query, about, figure, lines, rows, total
+from generator.panels import PanelStyle, Query, about, lines, rows, single_value, total
 from generator.queries import TARGET, gauge, grown, per_minute, quantile
+from generator.style import CALM, SEVERITY_COLORS
 from windowpane.alerts.prometheus import OLD_EVENT_SECONDS, TIMED_RULES
 from windowpane.metrics import catalog as c
 
@@ -18,7 +18,7 @@ WHERE = "{{instance}}"
 
 
 def exporter() -> models.Dashboard:
-    """The dashboard."""
+    """Return the dashboard of the exporter."""
     return board(
         UID,
         "Windowpane / Exporter",
@@ -30,23 +30,23 @@ def exporter() -> models.Dashboard:
 
 def _now() -> list[Any]:
     small: dict[str, Any] = {"width": 6, "height": 5}
-    down = Look(
+    down = PanelStyle(
         "Targets down",
         "Targets that did not answer the last scrape, of those that Prometheus knows.\n\nMetric: up",
         "short",
-        steps=[models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLOURS["critical"])],
+        steps=[models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLORS["critical"])],
         no_value="no target",
         **small,
     )
     old = next(rule for rule in TIMED_RULES if rule.name == "events_old")
     age_steps = [
         models.Threshold(color=CALM),
-        models.Threshold(value=OLD_EVENT_SECONDS, color=SEVERITY_COLOURS[old.severity]),
+        models.Threshold(value=OLD_EVENT_SECONDS, color=SEVERITY_COLORS[old.severity]),
     ]
-    lost = [models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLOURS["warning"])]
+    lost = [models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLORS["warning"])]
     return [
-        figure(down, Query(f"sum (1 - up{{{TARGET}}})")),
-        figure(
+        single_value(down, Query(f"sum (1 - up{{{TARGET}}})")),
+        single_value(
             about(c.LAST_EVENT_AGE, "Last event age", "Of the quietest process.", steps=age_steps, **small),
             Query(gauge(c.LAST_EVENT_AGE)),
         ),
@@ -72,7 +72,7 @@ def _time() -> list[Any]:
             Query(quantile(0.99, c.STORE_WRITE_SECONDS), "p99"),
         ),
         lines(
-            Look(
+            PanelStyle(
                 "Duration of scrapes",
                 "How long Prometheus waited for each target.\n\nMetric: scrape_duration_seconds",
                 "s",
@@ -101,7 +101,7 @@ def _events() -> list[Any]:
             Query(per_minute(c.NOTIFICATIONS, "channel", "outcome"), "{{channel}} {{outcome}}"),
         ),
         lines(
-            Look(
+            PanelStyle(
                 "Series a scrape",
                 "Samples each target gave.\n\nMetric: scrape_samples_scraped",
                 "short",

@@ -1,4 +1,4 @@
-"""Fleet overview: which agents need a person, how full their windows are, what they cost."""
+"""Fleet overview: agents that need attention, utilization, cost."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from typing import Any
 from grafana_foundation_sdk.models import dashboard as models
 
 from generator.board import Row, board, data_link
-from generator.look import SEVERITY_COLOURS
-from generator.panels import Look, Query, about, bars, figure, lines, rows, states, total, unit_override
+from generator.panels import (
+    PanelStyle,
+    Query,
+    about,
+    bars,
+    lines,
+    rows,
+    single_value,
+    states,
+    total,
+    unit_override,
+)
 from generator.queries import forecast, gauge, grown, per_minute, rate
+from generator.style import SEVERITY_COLORS
 from windowpane.metrics import catalog as c
 
 UID = "windowpane-fleet"
@@ -17,7 +28,7 @@ WHO = "{{agent}} {{model}}"
 
 
 def fleet() -> models.Dashboard:
-    """The dashboard."""
+    """Return the dashboard of all agents."""
     return board(
         UID,
         "Windowpane / Fleet",
@@ -37,17 +48,17 @@ def _now() -> list[Any]:
     firing = about(
         c.ALERTS_FIRING, "Alerts firing", "Warnings and critical ones.", width=4, height=5, no_value="0"
     )
-    firing.steps.append(models.Threshold(value=1, color=SEVERITY_COLOURS["warning"]))
+    firing.steps.append(models.Threshold(value=1, color=SEVERITY_COLORS["warning"]))
     small = {"width": 4, "height": 5}
     return [
-        figure(about(c.UTILIZATION, "Fullest window", **small), Query(gauge(c.UTILIZATION))),
-        figure(
+        single_value(about(c.UTILIZATION, "Fullest window", **small), Query(gauge(c.UTILIZATION))),
+        single_value(
             about(c.TURNS_UNTIL_RED, "Turns until red", "The nearest of all; infinite when flat.", **small),
             Query(gauge(c.TURNS_UNTIL_RED, matching=median)),
         ),
-        figure(firing, Query(gauge(c.ALERTS_FIRING, matching='severity=~"warning|critical"'))),
-        figure(about(c.SESSIONS, "Live sessions", no_value="0", **small), Query(gauge(c.SESSIONS))),
-        figure(about(c.CACHE_HIT, "Prompt cache", **small), Query(gauge(c.CACHE_HIT))),
+        single_value(firing, Query(gauge(c.ALERTS_FIRING, matching='severity=~"warning|critical"'))),
+        single_value(about(c.SESSIONS, "Live sessions", no_value="0", **small), Query(gauge(c.SESSIONS))),
+        single_value(about(c.CACHE_HIT, "Prompt cache", **small), Query(gauge(c.CACHE_HIT))),
         total(about(c.COST, "Cost in this range", **small), Query(grown(c.COST))),
     ]
 
@@ -58,7 +69,7 @@ def _agents() -> Any:
     drill = data_link(
         "Session drill-down", "/d/windowpane-session?var-agent=${__data.fields.agent}&${__url_time_range}"
     )
-    look = Look(
+    style = PanelStyle(
         "Agents",
         "One row an agent and model: the fullest window, the nearest red, sessions and alerts. A click on the "
         "agent opens its sessions in the Windowpane dashboard.",
@@ -69,7 +80,7 @@ def _agents() -> Any:
     )
     both = ("agent", "model")
     panel = rows(
-        look,
+        style,
         Query(gauge(c.UTILIZATION, *both), "Utilization"),
         Query(gauge(c.TURNS_UNTIL_RED, *both, matching='bound="p50"'), "Turns until red"),
         Query(gauge(c.VELOCITY, *both), "Tokens a turn"),
@@ -128,9 +139,9 @@ def _windows() -> list[Any]:
 
 def _alerts() -> list[Any]:
     guide = data_link("Runbook", "${runbook_url}#${__data.fields.alert}")
-    look = about(c.ALERTS_FIRING, "Firing now", "A click on the alert opens its section of the runbook.")
+    style = about(c.ALERTS_FIRING, "Firing now", "A click on the alert opens its section of the runbook.")
     panel = rows(
-        look,
+        style,
         Query(f"{gauge(c.ALERTS_FIRING, 'alert', 'severity', 'agent', 'model')} > 0", "sessions"),
         links={"alert": guide},
     )
@@ -141,7 +152,7 @@ def _alerts() -> list[Any]:
             Query(f"{gauge(c.ALERTS_FIRING, 'alert', 'severity')} > 0", "{{severity}} {{alert}}"),
         ),
         lines(
-            about(c.ALERT_TRANSITIONS, "Alerts a minute", "By severity, when they began."),
+            about(c.ALERT_TRANSITIONS, "Alerts a minute", "By severity, at their start."),
             Query(per_minute(c.ALERT_TRANSITIONS, "severity", matching='state="firing"'), "{{severity}}"),
         ),
     ]

@@ -20,7 +20,7 @@ from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from generator.look import CALM, SERIES_COLOURS, SEVERITY_COLOURS, nothing_of, thresholds_of, unit_of
+from generator.style import CALM, SERIES_COLORS, SEVERITY_COLORS, no_value_text, thresholds_of, unit_of
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.labels import LABELS
 
@@ -41,8 +41,8 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a panel shows besides its data."""
+class PanelStyle:
+    """The properties of a panel besides its data."""
 
     title: str
     description: str
@@ -53,87 +53,87 @@ class Look:
     maximum: float | None = None
     no_value: str = "no data"
     turns: bool = False
-    """Whether the values are forecasts in turns: one decimal, and infinity is a word."""
+    """The values are forecasts in turns: shown with one decimal, and infinity as text."""
 
 
-def about(metric: Metric, title: str, note: str = "", **changed: Any) -> Look:
-    """How *metric* looks, by its catalog entry and the alerts that judge it."""
+def about(metric: Metric, title: str, note: str = "", **changed: Any) -> PanelStyle:
+    """Return the style of a panel for *metric*, by its catalog entry and its alerts."""
     text = f"{metric.help} {note}".strip()
     share = unit_of(metric) == "percentunit" and metric.kind == "gauge"
     given: dict[str, Any] = {
         "unit": unit_of(metric),
         "steps": thresholds_of(metric),
         "maximum": 1 if share else None,
-        "no_value": nothing_of(metric),
+        "no_value": no_value_text(metric),
         "turns": metric.unit == "{turn}" and metric.kind == "gauge",
     }
-    return Look(title, f"{text}\n\nMetric: {metric.name}", **(given | changed))
+    return PanelStyle(title, f"{text}\n\nMetric: {metric.name}", **(given | changed))
 
 
-def lines(look: Look, *drawn: Query, stacked: bool = False) -> timeseries.Panel:
-    """Series over time; the alert's thresholds as dashed lines."""
-    panel = _common(timeseries.Panel(), look, drawn)
+def lines(style: PanelStyle, *drawn: Query, stacked: bool = False) -> timeseries.Panel:
+    """Return a chart of series over time, with the alert's thresholds as dashed lines."""
+    panel = _common(timeseries.Panel(), style, drawn)
     panel.fill_opacity(60 if stacked else 8).line_width(1).show_points(options.VisibilityMode.NEVER)
     panel.legend(_legend(drawn)).tooltip(_tooltip()).min(0)
-    if look.maximum is not None:
-        panel.axis_soft_max(look.maximum)
+    if style.maximum is not None:
+        panel.axis_soft_max(style.maximum)
     panel.color_scheme(builders.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
     if stacked:
         panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL).group("A"))
-    if len(look.steps) > 1:
+    if len(style.steps) > 1:
         dashed = common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.DASHED)
         panel.thresholds_style(dashed)
-    return _coloured(panel, drawn)
+    return _colored(panel, drawn)
 
 
-def figure(look: Look, query: Query, *, spark: bool = True) -> stat.Panel:
-    """One number, coloured by the alert's thresholds."""
-    panel = _common(stat.Panel(), look, (query,))
+def single_value(style: PanelStyle, query: Query, *, spark: bool = True) -> stat.Panel:
+    """Return a panel with one number, colored by the alert's thresholds."""
+    panel = _common(stat.Panel(), style, (query,))
     panel.graph_mode(options.BigValueGraphMode.AREA if spark else options.BigValueGraphMode.NONE)
     panel.color_mode(options.BigValueColorMode.VALUE)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     return panel
 
 
-def total(look: Look, query: Query) -> stat.Panel:
-    """One number for the range that is shown."""
-    panel = figure(look, query, spark=False)
+def total(style: PanelStyle, query: Query) -> stat.Panel:
+    """Return a panel with one number for the selected range."""
+    panel = single_value(style, query, spark=False)
     panel.targets([_target(0, query, instant=True)])
     return panel
 
 
-def bars(look: Look, query: Query) -> bargauge.Panel:
-    """One bar a series, at the end of the range."""
-    panel = _common(bargauge.Panel(), look, (query,), instant=True)
+def bars(style: PanelStyle, query: Query) -> bargauge.Panel:
+    """Return a panel with one bar per series, at the end of the range."""
+    panel = _common(bargauge.Panel(), style, (query,), instant=True)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"])).min(0)
     panel.orientation(options.VizOrientation.HORIZONTAL)
-    return _coloured(panel, (query,))
+    return _colored(panel, (query,))
 
 
-def states(look: Look, query: Query) -> statetimeline.Panel:
-    """When each series was above zero."""
-    panel = _common(statetimeline.Panel(), look, (query,))
+def states(style: PanelStyle, query: Query) -> statetimeline.Panel:
+    """Return a timeline of the spans in which each series was above zero."""
+    panel = _common(statetimeline.Panel(), style, (query,))
     panel.show_value(options.VisibilityMode.NEVER).legend(_legend(()))
-    for severity, colour in SEVERITY_COLOURS.items():
-        fixed = {"mode": "fixed", "fixedColor": colour}
+    for severity, color in SEVERITY_COLORS.items():
+        fixed = {"mode": "fixed", "fixedColor": color}
         panel.override_by_regexp(f"^{severity} .*", [models.DynamicConfigValue(id_val="color", value=fixed)])
     return panel
 
 
-def heat(look: Look, query: Query) -> heatmap.Panel:
-    """A histogram over time."""
-    panel = _common(heatmap.Panel(), look, ())
+def heat(style: PanelStyle, query: Query) -> heatmap.Panel:
+    """Return a heat map of a histogram over time."""
+    panel = _common(heatmap.Panel(), style, ())
     panel.targets([_target(0, query, form=PromQueryFormat.HEATMAP)])
-    panel.calculate(False).y_axis(heatmap.YAxisConfig().unit(look.unit))
+    panel.calculate(False).y_axis(heatmap.YAxisConfig().unit(style.unit))
     return panel
 
 
-def rows(look: Look, *columns: Query, links: dict[str, models.DashboardLink] | None = None) -> table.Panel:
+def rows(style: PanelStyle, *columns: Query, links: dict[str, models.DashboardLink] | None = None) -> table.Panel:
     """A table: instant queries joined by their labels; a query's legend is its column's heading.
 
     The first column's largest values come first.
     """
-    panel = _common(table.Panel(), look, ())
+    panel = _common(table.Panel(), style, ())
     panel.sort_by([common.TableSortByFieldState().display_name(columns[0].legend).desc(True)])
     panel.targets([_target(i, one, instant=True, form=PromQueryFormat.TABLE) for i, one in enumerate(columns)])
     panel.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
@@ -147,14 +147,14 @@ def rows(look: Look, *columns: Query, links: dict[str, models.DashboardLink] | N
     return panel
 
 
-def unit_override(panel: Any, column: str, look: Look) -> None:
+def unit_override(panel: Any, column: str, style: PanelStyle) -> None:
     """Give a column of a table its own unit and thresholds, as *look* has them."""
     panel.override_by_name(
         column,
         [
-            models.DynamicConfigValue(id_val="unit", value=look.unit),
+            models.DynamicConfigValue(id_val="unit", value=style.unit),
             models.DynamicConfigValue(
-                id_val="thresholds", value=models.ThresholdsConfig(models.ThresholdsMode.ABSOLUTE, look.steps)
+                id_val="thresholds", value=models.ThresholdsConfig(models.ThresholdsMode.ABSOLUTE, style.steps)
             ),
             models.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-text"}),
             *(
@@ -162,20 +162,20 @@ def unit_override(panel: Any, column: str, look: Look) -> None:
                     models.DynamicConfigValue(id_val="decimals", value=1),
                     models.DynamicConfigValue(id_val="mappings", value=[FLAT]),
                 ]
-                if look.turns
+                if style.turns
                 else []
             ),
         ],
     )
 
 
-def _common(panel: Any, look: Look, drawn: tuple[Query, ...], *, instant: bool = False) -> Any:
-    panel.title(look.title).description(look.description).unit(look.unit).datasource(DATASOURCE)
-    panel.span(look.width).height(look.height).no_value(look.no_value)
-    panel.thresholds(builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(look.steps))
-    if look.maximum is not None and not isinstance(panel, timeseries.Panel):
-        panel.max(look.maximum)
-    if look.turns:
+def _common(panel: Any, style: PanelStyle, drawn: tuple[Query, ...], *, instant: bool = False) -> Any:
+    panel.title(style.title).description(style.description).unit(style.unit).datasource(DATASOURCE)
+    panel.span(style.width).height(style.height).no_value(style.no_value)
+    panel.thresholds(builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(style.steps))
+    if style.maximum is not None and not isinstance(panel, timeseries.Panel):
+        panel.max(style.maximum)
+    if style.turns:
         panel.decimals(1).mappings([FLAT])
     if drawn:
         panel.targets([_target(i, one, instant=instant) for i, one in enumerate(drawn)])
@@ -192,13 +192,13 @@ def _target(
     return target.instant() if instant else target.range()
 
 
-def _coloured(panel: Any, drawn: tuple[Query, ...]) -> Any:
+def _colored(panel: Any, drawn: tuple[Query, ...]) -> Any:
     """Give series their colour where a panel draws them by one label whose values have one."""
     for label in ("zone", "component", "severity", "state"):
         if any(one.legend == f"{{{{{label}}}}}" for one in drawn):
             for name in LABELS[label].values:
-                if name in SERIES_COLOURS:
-                    fixed = {"mode": "fixed", "fixedColor": SERIES_COLOURS[name]}
+                if name in SERIES_COLORS:
+                    fixed = {"mode": "fixed", "fixedColor": SERIES_COLORS[name]}
                     panel.override_by_name(name, [models.DynamicConfigValue(id_val="color", value=fixed)])
     return panel
 

@@ -1,4 +1,4 @@
-"""Unit tests for promtool: every alert fires where it should and is silent where it should not be."""
+"""Unit tests for promtool: every alert fires when it should, and only then."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TARGET = {"job": "windowpane", "instance": "agent:9464"}
 
 @dataclass(frozen=True)
 class Case:
-    """Series as promtool writes them, and at which minutes the alert is silent or fires with which labels."""
+    """Input series in promtool's notation, and the minutes at which the alert is silent or fires."""
 
     name: str
     series: dict[str, str]
@@ -39,7 +39,7 @@ class Case:
 
 
 def alert_tests() -> Document:
-    """A file of tests: for each alert at least one case that fires and resolves, and one that never fires."""
+    """Return the test file of the alerts: each has a case that fires and resolves, and one that is silent."""
     return {
         "rule_files": RULE_FILES,
         "evaluation_interval": "1m",
@@ -51,7 +51,7 @@ def alert_tests() -> Document:
 
 
 def recording_tests() -> Document:
-    """A file of tests: each recording over two processes, and over none."""
+    """Return the test file of the recording rules: each over two processes, and over none."""
     return {
         "rule_files": RULE_FILES,
         "evaluation_interval": "1m",
@@ -60,7 +60,7 @@ def recording_tests() -> Document:
 
 
 def series(name: str, labels: dict[str, str]) -> str:
-    """A series as PromQL writes it."""
+    """Return a series in PromQL notation."""
     inside = ",".join(f'{label}="{value}"' for label, value in labels.items())
     return f"{name}{{{inside}}}"
 
@@ -72,7 +72,7 @@ def _session_cases(rule: Rule) -> list[Case]:
     firing = catalog.ALERTS_FIRING.name
     cases = [
         Case(
-            f"{rule.name}: fires while the engine says so in two sessions, and resolves",
+            f"{rule.name}: fires while the engine reports it in two sessions, and resolves",
             {series(firing, labels): "0x4 2x5 0x10"},
             silent_at=(2, 12), fires_at=(6,), labels=labels, value="2",
         ),
@@ -87,7 +87,7 @@ def _session_cases(rule: Rule) -> list[Case]:
         resolved = series(catalog.ALERT_TRANSITIONS.name, {**labels, "state": "resolved"})
         cases.append(
             Case(
-                f"{rule.name}: fires when it began and ended between two scrapes",
+                f"{rule.name}: fires when it starts and ends between two scrapes",
                 {series(firing, labels): "0x20", fired: "3x4 4x16", resolved: "3x4 4x16"},
                 silent_at=(3, 12), fires_at=(5,), labels=labels,
             )
@@ -135,7 +135,7 @@ TIMED_CASES: dict[str, list[Case]] = {
             silent_at=(0, 3, 25), fires_at=(10,), labels=TARGET,
         ),
         Case(
-            "events_old: an age under an hour is no news",
+            "events_old: silent below an hour",
             {series(catalog.LAST_EVENT_AGE.name, TARGET): "0+60x59"},
             silent_at=(10, 59),
         ),
@@ -147,7 +147,7 @@ TIMED_CASES: dict[str, list[Case]] = {
             silent_at=(3, 30), fires_at=(6,), labels=DROPPED,
         ),
         Case(
-            "events_dropped: fires for a series that begins above zero",
+            "events_dropped: fires for a series that starts above zero",
             {series(catalog.DROPPED_EVENTS.name, DROPPED): "_x4 7x40"},
             silent_at=(3, 40), fires_at=(6,), labels=DROPPED,
         ),
@@ -169,7 +169,7 @@ TIMED_CASES: dict[str, list[Case]] = {
             silent_at=(10, 15, 40),
         ),
         Case(
-            "notifications_failing: fires when a message was given up",
+            "notifications_failing: fires when a message was abandoned",
             {_notified("failed"): "0x4 1x40"},
             silent_at=(3, 30), fires_at=(12,), labels=CHANNEL,
         ),
@@ -196,7 +196,7 @@ def _test(rule: Rule | TimedRule, case: Case) -> Document:
 
 
 def _annotations(name: str, labels: dict[str, str], case: Case, minute: int) -> dict[str, str]:
-    """The alert's annotations with Prometheus's templates filled in."""
+    """Return the alert's annotations with Prometheus's templates filled in."""
     filled = {
         "{{ $externalURL }}": EXTERNAL_URL,
         "{{ $value }}": case.value,
@@ -220,7 +220,7 @@ def _recording_test(recording: Recording) -> Document:
     metric = recording.metric
     own = {label: (*LABELS[label].values, "hybrid")[0] for label in metric.own_labels}
     processes = [{**AGENT, **own}, {**AGENT, **own, "instance": "other:9464"}]
-    kept = {"agent": AGENT["agent"], "model": AGENT["model"], **own}
+    retained = {"agent": AGENT["agent"], "model": AGENT["model"], **own}
     if recording.operation == "rate5m":
         values, expected = ("0+60x20", "0+120x20"), 3
     else:
@@ -236,7 +236,7 @@ def _recording_test(recording: Recording) -> Document:
             {
                 "expr": recording.record,
                 "eval_time": "10m",
-                "exp_samples": [{"labels": series(recording.record, kept), "value": expected}],
+                "exp_samples": [{"labels": series(recording.record, retained), "value": expected}],
             },
             {"expr": f'{recording.record}{{agent="nobody"}}', "eval_time": "10m", "exp_samples": []},
         ],

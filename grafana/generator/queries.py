@@ -1,4 +1,4 @@
-"""PromQL from the metric catalog: how a metric is selected and how its series over processes become one."""
+"""PromQL from the metric catalog: selection of a metric, and aggregation over processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPERATORS: Final = {"max": "max", "min": "min", "sum": "sum", "count": "sum", "
 
 
 def select(metric: Metric, matching: str = "", *, suffix: str = "", window: str = "") -> str:
-    """The metric's series that the dashboard's variables choose."""
+    """Return the metric's series that the dashboard's variables select."""
     chosen = [TARGET]
     if metric.labels[: len(IDENTITY)] == IDENTITY:
         chosen.append(SESSIONS)
@@ -23,7 +23,7 @@ def select(metric: Metric, matching: str = "", *, suffix: str = "", window: str 
 
 
 def gauge(metric: Metric, *by: str, matching: str = "") -> str:
-    """A gauge over all chosen processes, joined as the catalog joins sessions."""
+    """Return a gauge over all selected processes, aggregated as the catalog aggregates sessions."""
     series = select(metric, matching)
     if metric.aggregate == "weighted_mean":
         return _weighted(by, series)
@@ -33,12 +33,12 @@ def gauge(metric: Metric, *by: str, matching: str = "") -> str:
 
 
 def forecast(metric: Metric, *by: str, matching: str = "") -> str:
-    """A forecast in turns, to be drawn: what is flat has no line, since infinity has no place on an axis."""
+    """Return a forecast in turns for a chart; a flat one, which is infinite, is not drawn."""
     return f"{gauge(metric, *by, matching=matching)} < Inf"
 
 
 def _weighted(by: tuple[str, ...], series: str) -> str:
-    """The mean, each process's value weighing as many tokens as it has in use."""
+    """Return the mean over processes, weighted by their tokens in use."""
     on = ", ".join(("job", "instance", *IDENTITY))
     weight = f"sum by ({on}) ({select(USED_TOKENS)})"
     return (
@@ -48,27 +48,27 @@ def _weighted(by: tuple[str, ...], series: str) -> str:
 
 
 def rate(metric: Metric, *by: str, matching: str = "", suffix: str = "") -> str:
-    """Growth a second."""
+    """Return the growth per second."""
     return _over("sum", by, f"rate({select(metric, matching, suffix=suffix, window='$__rate_interval')})")
 
 
 def per_minute(metric: Metric, *by: str, matching: str = "") -> str:
-    """Growth a minute, for what happens seldom."""
+    """Return the growth per minute, for rare events."""
     return f"60 * {rate(metric, *by, matching=matching)}"
 
 
 def grown(metric: Metric, *by: str, matching: str = "", window: str = "$__range") -> str:
-    """Growth over the range that is shown."""
+    """Return the growth over the selected range."""
     return _over("sum", by, f"increase({select(metric, matching, window=window)})")
 
 
 def quantile(at: float, metric: Metric, *by: str) -> str:
-    """A quantile of a histogram's recent observations."""
+    """Return a quantile of a histogram's recent observations."""
     return f"histogram_quantile({at}, {rate(metric, 'le', *by, suffix='_bucket')})"
 
 
 def buckets(metric: Metric) -> str:
-    """A histogram's observations by bucket, for a heat map."""
+    """Return a histogram's observations by bucket, for a heat map."""
     return _over("sum", ("le",), f"increase({select(metric, suffix='_bucket', window='$__rate_interval')})")
 
 

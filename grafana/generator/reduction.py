@@ -1,4 +1,4 @@
-"""Evictions and compression: what left the windows, what it was worth, and what had to be fetched again."""
+"""Evictions and compression: removed content, its value, and content that was fetched again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from grafana_foundation_sdk.models import dashboard as models
 
 from generator.board import Row, board
-from generator.look import steps
-from generator.panels import Look, Query, about, bars, figure, heat, lines, total
+from generator.panels import PanelStyle, Query, about, bars, heat, lines, single_value, total
 from generator.queries import buckets, gauge, grown, per_minute, quantile, rate
+from generator.style import steps
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.metrics import catalog as c
 
@@ -19,11 +19,11 @@ BOTH = ("agent", "model")
 
 
 def reduction() -> models.Dashboard:
-    """The dashboard."""
+    """Return the dashboard of evictions and compression."""
     return board(
         UID,
         "Windowpane / Evictions and compression",
-        "What left the context windows, what compressions kept and lost, and what was needed again.",
+        "Content removed from context windows, facts kept and lost by compressions, and content needed again.",
         [
             Row("In this range", _summary()),
             Row("Evictions", _evictions()),
@@ -37,7 +37,7 @@ def reduction() -> models.Dashboard:
 def _summary() -> list[Any]:
     rule = RULES_BY_NAME["regret"]
     small: dict[str, Any] = {"width": 4, "height": 5}
-    regret = Look(
+    regret = PanelStyle(
         "Regret",
         f"Share of the evicted blocks that were needed again in this range. {rule.todo}\n\n"
         f"Metrics: {c.REGRETS.name}, {c.EVICTED_BLOCKS.name}",
@@ -51,8 +51,8 @@ def _summary() -> list[Any]:
             Query(grown(c.COMPRESSIONS, matching='outcome="accepted"')),
         ),
         total(regret, Query(f"{evictions} / ({grown(c.EVICTED_BLOCKS)} > 0)")),
-        figure(about(c.FIDELITY, "Lowest fidelity", **small), Query(gauge(c.FIDELITY))),
-        figure(
+        single_value(about(c.FIDELITY, "Lowest fidelity", **small), Query(gauge(c.FIDELITY))),
+        single_value(
             about(c.COMPRESSION_RATIO, "Lowest compression ratio", **small), Query(gauge(c.COMPRESSION_RATIO))
         ),
         total(about(c.OVERFLOWS, "Overflows", **small), Query(grown(c.OVERFLOWS))),
@@ -92,7 +92,7 @@ def _compressions() -> list[Any]:
             Query(gauge(c.COMPRESSION_RATIO, *BOTH), WHO),
         ),
         lines(
-            Look(
+            PanelStyle(
                 "Compression ratio, all tokens",
                 "Tokens that accepted compressions replaced, over what they put in their place.\n\n"
                 f"Metrics: {c.COMPRESSION_INPUT.name}, {c.COMPRESSION_OUTPUT.name}",

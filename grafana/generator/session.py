@@ -1,6 +1,6 @@
 """Session drill-down: the fullest sessions by name, with links into the session page.
 
-Session ids are exported only behind an opt-in cap; without it this dashboard says how to turn it on.
+Session ids are exported only behind an opt-in cap; without it this dashboard describes how to enable it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from grafana_foundation_sdk.models import dashboard as models
 
 from generator.board import Row, board, choice, data_link, link
-from generator.panels import Look, Query, about, lines, rows, unit_override
+from generator.panels import PanelStyle, Query, about, lines, rows, unit_override
 from generator.queries import SESSIONS, TARGET, forecast, gauge
 from windowpane.metrics import catalog as c
 
@@ -21,15 +21,15 @@ OPT_IN = "Needs the opt-in session label; the N fullest live sessions have one."
 
 
 def session() -> models.Dashboard:
-    """The dashboard."""
-    named = f"label_values({c.SESSION_UTILIZATION.name}{{{TARGET}, {SESSIONS}}}, session)"
+    """Return the dashboard of single sessions."""
+    by_session = f"label_values({c.SESSION_UTILIZATION.name}{{{TARGET}, {SESSIONS}}}, session)"
     return board(
         UID,
         "Windowpane / Sessions",
         "The fullest sessions one by one, and the agents they belong to. A click on a session opens its page in "
         f"the Windowpane dashboard. {OPT_IN}",
         [Row("Sessions", _sessions()), Row("Their agents", _agents())],
-        variables=[choice("session", named)],
+        variables=[choice("session", by_session)],
     )
 
 
@@ -37,9 +37,11 @@ def _sessions() -> list[Any]:
     by = ("session", "agent", "model")
     page = data_link("Open the session", "${dashboard_url}/session?session=${__value.raw:percentencode}")
     column = about(c.SESSION_UTILIZATION, "Utilization", steps=about(c.UTILIZATION, "").steps)
-    look = Look("Sessions", f"{OPT_IN}\n\nA click on a session opens its page.", "short", width=24, no_value=OFF)
+    style = PanelStyle(
+        "Sessions", f"{OPT_IN}\n\nA click on a session opens its page.", "short", width=24, no_value=OFF
+    )
     panel = rows(
-        look,
+        style,
         Query(gauge(c.SESSION_UTILIZATION, *by, matching=CHOSEN), "Utilization"),
         Query(gauge(c.SESSION_USED_TOKENS, *by, matching=CHOSEN), "Used tokens"),
         links={"session": page},

@@ -71,7 +71,7 @@ def test_a_stored_session_is_named_by_the_beginning_of_its_id(write_loop: WriteL
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--policy", "none", "is no policy; expected one of"),
+        ("--policy", "none", "is unknown; expected one of"),
         ("--preset", "none", "is no preset; expected"),
         ("--window", "large", "is not a size; expected"),
         ("--threshold", "2", "is not a threshold; expected"),

@@ -52,7 +52,7 @@ class _Alert:
     turns_held: int = 0
     fired_turn: int | None = None
     """None while pending or inactive."""
-    last_crossing: int = -1
+    last_crossing_turn: int = -1
     """Crossing turn of the last firing: the same one never fires twice."""
     last_occurred: int = 0
     value: float | None = None
@@ -69,23 +69,23 @@ class _Alert:
         """The condition holds in *turn*: stay pending, fire, or continue to fire."""
         self.value, self.threshold = _finite(value), _finite(threshold)
         if self.crossing_turn is None:
-            if turn <= self.last_crossing:
+            if turn <= self.last_crossing_turn:
                 return []
             self.crossing_turn, self.turns_held = turn, 0
         self.turns_held += 1
         if self.fired_turn is not None or self.turns_held < rule.sustained_turns:
             return []
-        self.fired_turn, self.last_crossing = turn, self.crossing_turn
+        self.fired_turn, self.last_crossing_turn = turn, self.crossing_turn
         text = firing_summary(rule, self.value, self.threshold, pressure)
         return [AlertFired(rule.name, rule.severity, self.crossing_turn, self.value, self.threshold, text)]
 
     def resolve(self, rule: Rule, value: float | None) -> list[AlertPayload]:
         """The condition no longer holds: discard a pending alert, resolve a firing one."""
-        crossing, fired = self.crossing_turn, self.fired_turn
+        crossing_turn, fired = self.crossing_turn, self.fired_turn
         self.crossing_turn, self.fired_turn, self.turns_held = None, None, 0
-        if crossing is None or fired is None:
+        if crossing_turn is None or fired is None:
             return []
-        return [AlertResolved(rule.name, rule.severity, crossing, _finite(value), self.threshold, fired)]
+        return [AlertResolved(rule.name, rule.severity, crossing_turn, _finite(value), self.threshold, fired)]
 
 
 class _Session:

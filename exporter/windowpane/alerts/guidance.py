@@ -1,7 +1,7 @@
-"""The long words of the runbook: for every alert what it means, why it matters, how to see it, what to do.
+"""The texts of the runbook: for every alert its meaning, its importance, where to see it, and the steps to take.
 
-Kept beside the rules so that an alert has one definition. `windowpane.alerts.runbook` renders it; a test sees to
-it that every alert has an entry and no entry is left over.
+They are part of the package, beside the rules, so that an alert has one definition; `windowpane.alerts.runbook`
+renders them.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """What a person needs who was woken by an alert and has never seen it."""
+    """The texts about one alert, for a reader who sees it for the first time."""
 
     means: str
     matters: str
     see: str
     steps: tuple[str, ...]
-    """What to do, the first thing first."""
+    """Steps to take, in their order."""
 
 
 GUIDANCE: Final[dict[str, Guidance]] = {
     "utilization": Guidance(
-        "The window has been in the red zone for several turns. Red begins at 0.90 of the limit by default, "
+        "The window has been in the red zone for several turns. Red starts at 0.90 of the limit by default, "
         "earlier where the window is small or the reserve for output is large.",
         "A turn or two in red is normal just before a compaction. Staying there means that nothing reduces the "
         "window: the next large tool result overflows it, the provider refuses the call or cuts the answer.",
         "The session page shows which component fills the window; in Grafana, 'Used tokens by component'.",
         (
-            "Look at the largest component. If it is tool results, evict or summarise the old ones.",
+            "Look at the largest component. If it is tool results, evict or summarize the old ones.",
             "Start a compaction, or save a checkpoint and roll to a new window.",
             "If compactions ran and the window is still red, see `cannot_compress` and what is pinned.",
             "If this agent always ends here, give it a larger window or a lower compaction threshold.",
         ),
     ),
     "eviction_rate": Guidance(
-        "More than a handful of blocks left the window every turn, for several turns.",
+        "More than a handful of blocks were evicted every turn, for several turns.",
         "The working set is larger than the window. What is evicted now is likely to be fetched again, which "
         "costs a call, its tokens and the prompt cache.",
         "'Evicted blocks' by policy and content type, with the regrets beside them.",
         (
-            "Compare with the regrets: many regrets mean the wrong things leave.",
+            "Compare with the regrets: many regrets mean that the wrong content is evicted.",
             "Cap the output of the tool that brings most tokens in, at ingest.",
-            "Raise the limit, or split the task over sub-agents with windows of their own.",
+            "Raise the limit, or split the task over sub-agents with separate windows.",
         ),
     ),
     "compression_ratio": Guidance(
@@ -52,7 +52,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "and the next compression loses more. At 1 or below it made things larger.",
         "'Compression ratio' and, on the session page, the before and after of each compression.",
         (
-            "See what the summary keeps verbatim: code, logs and lists are better evicted than summarised.",
+            "See what the summary keeps verbatim: code, logs and lists are better evicted than summarized.",
             "Compress older and larger spans; short recent exchanges have little to give.",
             "Check the prompt's target length against the summaries that come back.",
         ),
@@ -71,13 +71,13 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     "fidelity": Guidance(
         "After a compression the model can see less than three quarters of the decision-critical information "
         "that was there before.",
-        "The agent goes on as if nothing had happened, and repeats work or breaks a constraint it was given.",
+        "The agent continues as if nothing had happened, and repeats work or breaks a constraint it was given.",
         "The session page lists the facts: kept, recoverable, lost, contradicted.",
         (
             "Read the lost facts. Goals, constraints and file names should never be among them.",
             "Pin what must survive, or add it to the sections the summary has to have.",
             "If the score stays low, use another strategy or a stronger model for summaries.",
-            "For this session, tell the agent the lost facts again, or roll back to the checkpoint.",
+            "For this session, give the agent the lost facts again, or roll back to the checkpoint.",
         ),
     ),
     "tool_results": Guidance(
@@ -86,14 +86,14 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "'Used tokens by component' and the ratio of stale tokens.",
         (
             "Evict results that were never referenced; mask them, so that they can be fetched again.",
-            "Summarise large results when they come in.",
+            "Summarize large results when they are added.",
             "Ask tools for less: ranges instead of files, matches instead of logs.",
         ),
     ),
     "red_soon": Guidance(
-        "At the present pace the window enters red within three turns; the median of the forecast says so.",
-        "There is still time to choose the place of a compaction. Later it is forced, wherever the agent is.",
-        "'Turns until red' with its 10 to 90 band: a narrow band is a steady pace, a wide one is luck.",
+        "At the present pace the window enters red within three turns, by the median of the forecast.",
+        "There is still time to choose when to compact. Later a compaction is forced, wherever the agent is.",
+        "'Turns until red' with its 10 to 90 band: a narrow band is a steady pace, a wide one an uneven one.",
         (
             "Plan a compaction at the next exchange boundary.",
             "If one turn made the pace, see `burn_rate_spike` first.",
@@ -106,28 +106,28 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ("Compact or evict before the next call.", "Hold large tool calls back until that is done."),
     ),
     "overflow": Guidance(
-        "A window did not fit: the provider refused the call, or the check before the call said it would.",
+        "A window did not fit: the provider refused the call, or the check before the call expected it to.",
         "The call failed or was made with content cut away in a hurry.",
         "'Overflows' by outcome: reduced and retried is a near miss, failed is an outage of that agent.",
         (
-            "See the outcome. If the retry went through, read what was reduced for it.",
+            "See the outcome. If the retry succeeded, read what was reduced for it.",
             "Lower the threshold at which compaction starts, so that this is not reached.",
             "If the estimate was far off, see `estimate_off`.",
         ),
     ),
     "cannot_compress": Guidance(
-        "Everything that may leave has left and the window is still over its threshold.",
-        "The agent cannot go on in this window.",
+        "Everything that may be removed was removed, and the window is still over its threshold.",
+        "The agent cannot continue in this window.",
         "The session page, 'The window at this turn': what remains is pinned, referenced or the last exchange.",
         (
-            "Unpin or shorten what is pinned; a pinned file belongs into a tool, not into the window.",
+            "Unpin or shorten what is pinned; a pinned file belongs in a tool, not in the window.",
             "Save a checkpoint and roll to a new window.",
-            "If a single block is larger than the window, split it before it comes in.",
+            "If a single block is larger than the window, split it before it is added.",
         ),
     ),
     "audit_chain_broken": Guidance(
         "The hash chain over a session's events does not verify: an event was altered, removed or inserted.",
-        "What the record says about this session cannot be relied on. Without a key the cause may be a damaged "
+        "The record of this session cannot be relied on. Without a key the cause may be a damaged "
         "file; with one it is tampering.",
         "`windowpane audit verify` names the first bad event.",
         (
@@ -138,7 +138,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "output_reserve": Guidance(
-        "Less room is left than an answer needs: 4,096 tokens, or a quarter of a small window.",
+        "Less room remains than an answer needs: 4,096 tokens, or a quarter of a small window.",
         "The answer is cut off in the middle, often inside a tool call that then cannot be parsed.",
         "Used tokens against the limit on the session page.",
         ("Reduce the window before the next call.", "Check that the reserve fits the answers this agent writes."),
@@ -148,7 +148,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "Each regret is a decision that was wrong and was paid for twice: the fetch and the tokens.",
         "'Regrets' by cause, and on the session page the link from the fetch to its eviction.",
         (
-            "See what comes back: one file, one tool, one kind of content?",
+            "See what is fetched again: one file, one tool, one kind of content?",
             "Raise its priority or lifetime, or reference it in the notes.",
             "Mask instead of dropping, so that the agent knows what it can fetch.",
             "Replay the session under another policy before changing production.",
@@ -165,7 +165,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "oscillation": Guidance(
         "The zone changed at least 4 times within 10 turns.",
-        "By itself harmless; it makes alerts and decisions restless.",
+        "Harmless by itself, but alerts and decisions change with every zone.",
         "'Zone transitions' from and to.",
         ("Widen the hysteresis between zones.", "Lower the reduction target below the zone's lower edge."),
     ),
@@ -176,24 +176,24 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         (
             "Name the model as the provider does, so that its tokenizer is used.",
             "Pass the provider's usage to the end of the turn.",
-            "Look for content the window is not told about: tools, images, a system prompt added by a proxy.",
+            "Look for content the window does not receive: tools, images, a system prompt added by a proxy.",
         ),
     ),
     "yellow_entered": Guidance(
         "The window entered yellow.",
-        "Nothing is wrong. It is the moment to plan what leaves first.",
+        "Nothing is wrong. It is the moment to plan what is evicted first.",
         "The session page.",
-        ("Nothing yet.", "If this comes in the first turns, the fixed part of the window is too large."),
+        ("Nothing yet.", "If this happens in the first turns, the fixed part of the window is too large."),
     ),
     "window_rolled": Guidance(
-        "A new window began; what the agent knows of the old one is its checkpoint.",
+        "A new window was started; the agent knows the old one only by its checkpoint.",
         "A poor checkpoint is a loss of memory.",
-        "The session page marks the roll and shows what was carried over.",
+        "The session page marks the new window and shows what was carried over.",
         ("Check that goal, constraints and open work are in the checkpoint.",),
     ),
     "compaction_done": Guidance(
         "The conversation was replaced by a summary.",
-        "Useful to know when a person reads along: the agent may ask again.",
+        "Useful to know for a person who follows the session: the agent may ask again.",
         "The session page shows before and after with the facts that were lost.",
         ("Nothing, unless the fidelity alert fires too.",),
     ),
@@ -204,17 +204,17 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ("Compact earlier, or raise the threshold for models that hold up.",),
     ),
     "target_absent": Guidance(
-        "Prometheus knows no target of this job at all.",
+        "Prometheus has no target of this job.",
         "Nothing is watched, and no other alert of this page can fire.",
         "Status, Targets in Prometheus; `/sd` of `windowpane serve` where discovery is used.",
         (
-            "See that an agent process or `windowpane serve` runs on the host.",
-            'See that the scrape job is called "windowpane", or that relabelling names it so.',
-            "With discovery, ask `/sd` yourself: it lists only processes that still run.",
+            "Check that an agent process or `windowpane serve` runs on the host.",
+            'Check that the scrape job is named "windowpane", or relabeled to it.',
+            "With discovery, request `/sd`: it lists only processes that still run.",
         ),
     ),
     "target_down": Guidance(
-        "A target is configured or discovered but does not answer scrapes.",
+        "A target is configured or discovered but does not respond to scrapes.",
         "The sessions of that process are not watched.",
         "Status, Targets in Prometheus shows the error of the last scrape.",
         (
@@ -224,33 +224,33 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "events_old": Guidance(
-        "The exporter answers, but no session has reported anything for an hour.",
+        "The exporter responds, but no session has reported anything for an hour.",
         "Either no agent works, or agents work and their telemetry does not arrive.",
         "'Last event age' on the exporter page.",
         (
-            "Ask whether agents should be at work now. If not, silence this alert at such hours.",
-            "See that the agents call `windowpane.start()` and use the same store as `serve`.",
+            "Check whether agents should be at work now. If not, silence this alert at such hours.",
+            "Check that the agents call `windowpane.start()` and use the same store as `serve`.",
             "Read the agents' log for lines of the logger `windowpane`.",
         ),
     ),
     "events_dropped": Guidance(
-        "Events were produced and a sink did not take them.",
+        "Events were produced, and a sink did not accept them.",
         "The record has a gap. The gap itself is recorded, so the audit chain stays valid; metrics may be low.",
         "'Dropped events' by sink and reason on the exporter page.",
         (
             "sink=queue, reason=full: the worker is too slow. Look at the store's write times and the disk.",
-            "sink=store: a full disk, a locked or damaged file. `windowpane doctor` says which.",
-            "sink=otlp: the collector does not answer.",
+            "sink=store: a full disk, a locked or damaged file. `windowpane doctor` reports which.",
+            "sink=otlp: the collector does not respond.",
         ),
     ),
     "notifications_failing": Guidance(
-        "Messages to a channel fail or are retried, and not one was delivered in the same time.",
-        "Alerts are raised and nobody hears of them through this channel.",
+        "Messages to a channel fail or are retried, and none was delivered in the same time.",
+        "Alerts are raised, but their messages do not arrive through this channel.",
         "'Notifications' by channel and outcome on the exporter page.",
         (
-            "Prove the channel: `windowpane alerts test URL`.",
+            "Test the channel: `windowpane alerts test URL`.",
             "Renew the token or address in the configuration and restart the process.",
-            "Nothing is lost for now: the outbox keeps messages and tries again with growing pauses.",
+            "Nothing is lost for now: the outbox keeps messages and retries with growing pauses.",
         ),
     ),
 }  # fmt: skip

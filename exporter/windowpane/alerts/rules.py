@@ -18,7 +18,7 @@ from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import ConfigurationError
 
 Kind = Literal["level", "sample", "occurrence", "outside"]
-"""When a rule is evaluated: `level` on the final pressure of each turn; `sample` whenever a new value arrives;
+"""The time of evaluation: `level` on the final pressure of each turn; `sample` whenever a new value arrives;
 `occurrence` on an event, firing until it has not happened for some turns; `outside` by `AlertEngine.report`."""
 
 Comparison = Literal["at_least", "above", "at_most", "below", "occurs"]

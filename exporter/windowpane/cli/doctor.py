@@ -187,11 +187,9 @@ def _audit_key(config: Config) -> Finding:
 
 def _recordings() -> Finding:
     readers = all_readers()
-    places = default_places(readers)
-    if not places:
+    folders = default_places(readers)
+    if not folders:
         return Finding(
-            "note", "recordings", "none in the usual places; `windowpane import PATH` reads any folder"
+            "note", "recordings", "none in the default folders; `windowpane import PATH` reads any folder"
         )
-    return Finding(
-        "ok", "recordings", ", ".join(str(place) for place in places) + "; read them: windowpane import"
-    )
+    return Finding("ok", "recordings", ", ".join(map(str, folders)) + "; read them: windowpane import")

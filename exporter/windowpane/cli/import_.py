@@ -68,9 +68,9 @@ def command(
     readers = all_readers()
     chosen = paths or default_places(readers)
     if not chosen:
-        places = "\n".join(f"  {place}" for reader in readers for place in reader.default_paths())
+        folders = "\n".join(f"  {path}" for reader in readers for path in reader.default_paths())
         raise click.ClickException(
-            f"no recordings in the default folders; name a file or folder. Searched:\n{places}"
+            f"no recordings in the default folders; name a file or folder. Searched:\n{folders}"
         )
     with open_to_write(store_path, capture=capture) as store, progress_bar(quiet=as_json) as progress:
         playback = playback_settings(

@@ -156,7 +156,7 @@ class Layers:
             problem, expected = f"{first['input']} is out of range", _expectation(message)
         else:
             problem, expected = "invalid", _EXPECTED.get(kind) or _expectation(message)
-            if kind.endswith("_parsing"):  # the rest says how it was read
+            if kind.endswith("_parsing"):  # the rest describes the conversion
                 expected = expected.partition(",")[0]
         return ConfigurationError(self.location(key), problem + more, expected=expected)
 

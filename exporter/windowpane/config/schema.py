@@ -202,7 +202,7 @@ class AlertThresholds(Section):
     disable: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
+    def _alerts_exist(self) -> Self:
         configured(self.thresholds, enable=self.enable, disable=self.disable)
         return self
 

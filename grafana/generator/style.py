@@ -1,4 +1,4 @@
-"""How a metric looks in Grafana: its unit, its thresholds, its colours; from the catalog and the alerts."""
+"""The style of a metric in Grafana: unit, thresholds and colors, from the catalog and the alert rules."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from windowpane.text.palette import ACCENT, COMPONENT_TONES, SEVERITY_TONES, ZON
 OWN_PREFIX: Final = "windowpane_"
 
 CALM: Final = ACCENT.dark
-SEVERITY_COLOURS: Final[dict[Severity, str]] = {severity: tone.dark for severity, tone in SEVERITY_TONES.items()}
-SERIES_COLOURS: Final[dict[str, str]] = {
+SEVERITY_COLORS: Final[dict[Severity, str]] = {severity: tone.dark for severity, tone in SEVERITY_TONES.items()}
+SERIES_COLORS: Final[dict[str, str]] = {
     **{zone: tone.dark for zone, tone in ZONE_TONES.items()},
     **{component: tone.dark for component, tone in COMPONENT_TONES.items()},
-    **SEVERITY_COLOURS,
+    **SEVERITY_COLORS,
     "unknown": COMPONENT_TONES["unattributed"].dark,
     "fresh": COMPONENT_TONES["message_history"].dark,
     "stale": ZONE_TONES["orange"].dark,
     "duplicate": ZONE_TONES["red"].dark,
 }
-"""Colour of a series by its name, where the name has a meaning of its own."""
+"""Colors of series whose name has a meaning."""
 
 _UNITS: Final = {"1": "percentunit", "s": "s", "{USD}": "currencyUSD"}
-_NO_SHARES: Final = {"context_window_compression_ratio"}
+_FACTORS: Final = {"context_window_compression_ratio"}
 """Ratios that are factors: 3 means a third, not 300%."""
 
 
-_NOTHING: Final = {
+_NO_VALUE_TEXTS: Final = {
     "context_window_fidelity_ratio": "no compression judged",
     "context_window_compression_ratio": "no compression",
     "context_window_cache_hit_ratio": "no usage reported",
@@ -43,42 +43,42 @@ _NOTHING: Final = {
 }
 
 
-def nothing_of(metric: Metric) -> str:
-    """What a panel says where the metric has no value: why there is none."""
-    if metric.name in _NOTHING:
-        return _NOTHING[metric.name]
+def no_value_text(metric: Metric) -> str:
+    """Return the text of a panel without a value: the reason for it."""
+    if metric.name in _NO_VALUE_TEXTS:
+        return _NO_VALUE_TEXTS[metric.name]
     if metric.name.startswith(OWN_PREFIX):
         return "no process scraped"
     return "no live session" if metric.kind == "gauge" else "none in this range"
 
 
 def unit_of(metric: Metric) -> str:
-    """Grafana's name of the metric's unit."""
-    if metric.name in _NO_SHARES:
+    """Return Grafana's name of the metric's unit."""
+    if metric.name in _FACTORS:
         return "none"
     return _UNITS.get(metric.unit, "short")
 
 
 def thresholds_of(metric: Metric) -> list[Threshold]:
-    """Steps at the thresholds of the alerts that judge this gauge, coloured by severity."""
-    rules = [rule for rule in RULES if _judges(rule, metric)]
+    """Return steps at the thresholds of the alerts on this gauge, colored by severity."""
+    rules = [rule for rule in RULES if _applies(rule, metric)]
     return steps(rules) if rules else [Threshold(color=CALM)]
 
 
-def _judges(rule: Rule, metric: Metric) -> bool:
+def _applies(rule: Rule, metric: Metric) -> bool:
     comparable = rule.unit in ("ratio", "times", "turns", "blocks_per_turn")
     return metric.kind == "gauge" and rule.metric == metric.name and comparable and rule.enabled
 
 
 def steps(rules: list[Rule]) -> list[Threshold]:
-    """Grafana's steps for rules that judge one quantity in one direction. Raises `ValueError` for other rules."""
+    """Return Grafana's steps for rules on one signal. Raises `ValueError` if they differ in direction."""
     above = {rule.comparison in ("at_least", "above") for rule in rules}
     if len(above) != 1:
-        raise ValueError(f"rules of one quantity look in two directions: {[rule.name for rule in rules]}")
+        raise ValueError(f"rules of one signal compare in two directions: {[rule.name for rule in rules]}")
     ordered = sorted(
-        (rule.threshold, SEVERITY_COLOURS[rule.severity]) for rule in rules if rule.threshold is not None
+        (rule.threshold, SEVERITY_COLORS[rule.severity]) for rule in rules if rule.threshold is not None
     )
     values = [value for value, _ in ordered]
-    colours = [colour for _, colour in ordered]
-    colours = [CALM, *colours] if above.pop() else [*colours, CALM]
-    return [Threshold(value=value, color=colour) for value, colour in zip([None, *values], colours, strict=True)]
+    colors = [color for _, color in ordered]
+    colors = [CALM, *colors] if above.pop() else [*colors, CALM]
+    return [Threshold(value=value, color=color) for value, color in zip([None, *values], colors, strict=True)]
