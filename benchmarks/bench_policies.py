@@ -71,7 +71,7 @@ def study(task: Task) -> Studied | None:
     default = ReplaySetup(task.limit_tokens, policy=DEFAULT)
     limits = default.limits
     fullest = max((sum(b.tokens for b in call.history) for call in prepared.history.calls), default=0)
-    if fullest <= Levels.of(limits).evict or prepared.standing_tokens > limits.usable_tokens:
+    if fullest <= Levels.of(limits).evict or prepared.static_tokens > limits.usable_tokens:
         return None
     setups = [ReplaySetup(task.limit_tokens, policy=name) for name in POLICIES]
     setups += [ReplaySetup(task.limit_tokens, preset=name) for name in preset_names()]

@@ -107,7 +107,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path):
 
 def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
     """Reading never makes a file."""
-    with pytest.raises(StoreError, match="there is no store here"):
+    with pytest.raises(StoreError, match="no store here"):
         SqliteReader(tmp_path / "none.db")
 
     assert not (tmp_path / "none.db").exists()

@@ -2,7 +2,7 @@
 
 A `RecordingSource` gives a recording, a `ReplaySetup` describes how its window is managed or which baseline
 replaces management, and a `ReplayRun` is the result of one under the other. Nothing here writes events: results
-are stored in tables of their own.
+are stored in separate tables.
 """
 
 from __future__ import annotations

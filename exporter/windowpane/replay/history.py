@@ -175,7 +175,7 @@ class _ContentIndex:
             self._seen.add(key)
             self._index(block, key)
         reply = list(call.reply)
-        return CallNeeds(tuple(returned), (*self._fetched(reply), *self._named(reply)))
+        return CallNeeds(tuple(returned), (*self._fetched_again(reply), *self._used_by_name(reply)))
 
     def _index(self, block: Block, key: str) -> None:
         if block.content_type == "tool_call" and block.tool_call_id:
@@ -189,12 +189,12 @@ class _ContentIndex:
             for name in names[:IDENTIFIERS_PER_BLOCK]:
                 self._holders.setdefault(name, {})[key] = None
 
-    def _fetched(self, reply: Iterable[Block]) -> list[Need]:
+    def _fetched_again(self, reply: Iterable[Block]) -> list[Need]:
         """Results of earlier calls with the same tool and arguments."""
         calls = [block.digest for block in reply if block.content_type == "tool_call"]
         return [Need(self._result_of[digest], "call") for digest in calls if digest in self._result_of]
 
-    def _named(self, reply: Iterable[Block]) -> list[Need]:
+    def _used_by_name(self, reply: Iterable[Block]) -> list[Need]:
         used: dict[str, list[str]] = {}
         for block in reply:
             text = block.text or ""

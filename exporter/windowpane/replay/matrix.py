@@ -128,7 +128,7 @@ def _obstacle(prepared: PreparedRecording, setup: ReplaySetup) -> str | None:
     """Return why a session cannot be replayed under a setup, or None."""
     if setup.reads_content and not prepared.recording.has_content:
         return "it reads content, which was not captured; import with --capture, or name the recording's file"
-    standing = prepared.standing_tokens
-    if standing > setup.limits.usable_tokens:
-        return f"system prompt and tools alone take {standing:,} of {setup.limits.usable_tokens:,} usable tokens"
+    static = prepared.static_tokens
+    if static > setup.limits.usable_tokens:
+        return f"system prompt and tools alone take {static:,} of {setup.limits.usable_tokens:,} usable tokens"
     return None

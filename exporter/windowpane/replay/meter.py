@@ -25,7 +25,7 @@ REGRET_TURNS: Final = TrackerSettings().regret_turns
 PROBED_RATIO: Final = 0.25
 """Fidelity is probed whenever content of this share of the limit was removed."""
 NAMING_ONLY: Final = frozenset({"tool_call", "placeholder"})
-"""Types that mention a name without repeating what the removed content said about it."""
+"""Types that mention a name without repeating the removed content about it."""
 
 SUMMARIZED: Final = NAMING_ONLY | {"summary"}
 """By the stricter reading, a summary only mentions a name as well."""
@@ -41,7 +41,7 @@ class Measures:
     turns: int = 0
     """Number of calls."""
     overflows: int = 0
-    """Calls that would have left no room for their output, so that a provider may refuse them."""
+    """Calls without enough room for their output, which a provider may refuse."""
     tokens_sent: int = 0
     """Sum over the calls."""
     cached_tokens: int = 0
@@ -125,7 +125,7 @@ class WindowSizes:
     fitting: int
     """The most a call may send; more is an overflow."""
     largest: int
-    """The largest content that a policy could keep; the need of larger content is no one's fault."""
+    """The largest content that a policy could keep; needing larger content again is not counted as a regret."""
 
 
 class Meter:
@@ -270,10 +270,10 @@ class Meter:
 
     def _names_of(self, block: Block) -> frozenset[str]:
         key = content_key(block)
-        known = self._names.get(key)
-        if known is None:
-            known = self._names[key] = frozenset(identifiers(block.text or ""))
-        return known
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = frozenset(identifiers(block.text or ""))
+        return names
 
     def _probe_removed(self) -> None:
         """Score how many of the facts of the removed content are still visible."""

@@ -114,13 +114,13 @@ class JoinedSource:
 def find_recordings(paths: Iterable[Path]) -> Iterator[FileSource]:
     """Yield every session of the files and folders. Raises `SourceError` for an unreadable file named itself."""
     paths = list(paths)
-    named = {path for path in paths if not path.is_dir()}
+    explicit = {path for path in paths if not path.is_dir()}
     for path in files_of(paths):
         try:
             reader = reader_for(path, all_readers())
             keys = session_keys(reader.read(path, stats=FileStats(), problems=[]))
         except SourceError:
-            if path in named:
+            if path in explicit:
                 raise
             continue
         for key in keys:
@@ -219,9 +219,9 @@ class _CachingCounter:
 
     def count(self, text: str) -> int:
         """Return the tokens of *text*, or of the content that it replaces."""
-        known = self._counts.get(text)
-        if known is None:
-            known = self._counter.count(text)
+        tokens = self._counts.get(text)
+        if tokens is None:
+            tokens = self._counter.count(text)
             if len(self._counts) < self._most:
-                self._counts[text] = known
-        return known
+                self._counts[text] = tokens
+        return tokens

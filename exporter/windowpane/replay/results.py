@@ -89,8 +89,8 @@ class _SetupRuns(NamedTuple):
     runs: Sequence[ReplayRun]
 
     def mean(self, name: str) -> float | None:
-        known = [value for run in self.runs if (value := getattr(run.measures, name)) is not None]
-        return sum(known) / len(known) if known else None
+        values = [value for run in self.runs if (value := getattr(run.measures, name)) is not None]
+        return sum(values) / len(values) if values else None
 
     def total(self, name: str) -> int:
         return int(sum(getattr(run.measures, name) for run in self.runs))

@@ -49,7 +49,7 @@ class PreparedRecording:
         self.price = _price_of(recording.model)
 
     @property
-    def standing_tokens(self) -> int:
+    def static_tokens(self) -> int:
         """The most tokens of system prompt and tool definitions in a call; no policy can reduce them."""
         return max(
             (
@@ -126,14 +126,14 @@ def _baseline(setup: ReplaySetup, meter: Meter) -> Measures:
     sent_before: set[str] = set()
     while (call := meter.next_call) is not None:
         history = call.history
-        kept: Sequence[Block] = (
+        blocks: Sequence[Block] = (
             truncate(history, max_tokens) if setup.kind == "truncate" else keep_last(history, setup.keep_groups)
         )
-        ids = {block.id for block in kept}
+        ids = {block.id for block in blocks}
         arrived = {block.id for block in call.arrived}
         evicted += len((arrived | (sent_before if call.start else set())) - ids)
         sent_before = ids
-        meter.sent(kept)
+        meter.sent(blocks)
     return meter.measures(evicted=evicted, compressions=0, compression_fidelity=None)
 
 
@@ -157,8 +157,8 @@ def truncate(blocks: Sequence[Block], max_tokens: int) -> list[Block]:
 
 def keep_last(blocks: Sequence[Block], groups: int) -> list[Block]:
     """Keep the last *groups* groups, whatever their size."""
-    kept = set(list(_group_sizes(blocks))[-groups:])
-    return [block for block in blocks if block.content_type in STANDING_TYPES or block.group in kept]
+    retained = set(list(_group_sizes(blocks))[-groups:])
+    return [block for block in blocks if block.content_type in STANDING_TYPES or block.group in retained]
 
 
 def _group_sizes(blocks: Sequence[Block]) -> dict[str, int]:
@@ -187,13 +187,13 @@ class _Recount:
         return [self._block(block) for block in blocks] if self._needed else blocks
 
     def _block(self, block: Block) -> Block:
-        known = self._recounted.get(block.id)
-        if known is None:
+        recounted = self._recounted.get(block.id)
+        if recounted is None:
             tokens = block.tokens if block.text is None else self._counter.count(block.text)
             if block.content_type == "tool_call":
                 tokens += self._counter.count(block.tool_name or "")
-            known = self._recounted[block.id] = replace(block, tokens=tokens)
-        return known
+            recounted = self._recounted[block.id] = replace(block, tokens=tokens)
+        return recounted
 
 
 class _EventCounts:

@@ -52,11 +52,11 @@ def record_delivery(
 ) -> None:
     """Add the channel to those that delivered the alert's message or failed to; once each."""
     identity = (session, data.alert, data.crossing_turn)
-    found = statements.first(_CHANNELS, identity)
-    if found is None:
+    row = statements.first(_CHANNELS, identity)
+    if row is None:
         return
     delivered = isinstance(data, NotificationDelivered)
-    channels = _channels_decoder.decode(str(found[0 if delivered else 1]))
+    channels = _channels_decoder.decode(str(row[0 if delivered else 1]))
     if data.channel not in channels:
         text = msgspec.json.encode([*channels, data.channel]).decode()
         statements.add(_DELIVERED if delivered else _FAILED, (text, *identity))

@@ -97,14 +97,14 @@ def _remove_replaced(
     statements: StatementBatch, session: SessionDraft, event: Event, replaced: str, moment: int
 ) -> int | None:
     assert isinstance(event.data, BlockAdded)
-    found = statements.first(_POSITION, (session.key, replaced, IN_WINDOW))
-    if found is None:
+    row = statements.first(_POSITION, (session.key, replaced, IN_WINDOW))
+    if row is None:
         return None
     turn = event.context.turn
     statements.add(
         _REMOVE, (moment, turn, "replaced", "", None, event.data.block.id, session.key, replaced, IN_WINDOW)
     )
-    return int(found[0] or 0)
+    return int(row[0] or 0)
 
 
 def evict(statements: StatementBatch, session: SessionDraft, event: Event, seq: int) -> None:
@@ -114,8 +114,8 @@ def evict(statements: StatementBatch, session: SessionDraft, event: Event, seq: 
     memory.pending = {}
     for block in event.data.blocks:
         if block.replacement is not None:
-            found = statements.first(_POSITION, (key, block.block_id, IN_WINDOW))
-            memory.pending[block.replacement] = AT_THE_END if found is None else int(found[0] or 0)
+            row = statements.first(_POSITION, (key, block.block_id, IN_WINDOW))
+            memory.pending[block.replacement] = AT_THE_END if row is None else int(row[0] or 0)
     for block in event.data.blocks:
         statements.add(
             _REMOVE,
@@ -130,8 +130,8 @@ def compress(statements: StatementBatch, session: SessionDraft, event: Event, se
     turn, key, memory = event.context.turn, session.key, session.memory
     memory.pending = {}
     if data.results:
-        found = statements.first(_FIRST_POSITION, (key, IN_WINDOW, _encoder.encode(data.removed).decode()))
-        position = None if found is None or found[0] is None else int(found[0])
+        row = statements.first(_FIRST_POSITION, (key, IN_WINDOW, _encoder.encode(data.removed).decode()))
+        position = None if row is None or row[0] is None else int(row[0])
         memory.pending = _make_room(statements, session, data.results, position)
     replacement = data.results[0] if data.results else None
     for block_id in data.removed:
@@ -243,10 +243,10 @@ def _moment(connection: sqlite3.Connection, session: int, turn: int) -> int:
 
 
 def _rows(connection: sqlite3.Connection, statement: str, values: tuple[int, ...]) -> list[BlockRow]:
-    found = connection.execute(statement, values).fetchall()
-    events = [_block_event(*row[-3:]) for row in found]
+    rows = connection.execute(statement, values).fetchall()
+    events = [_block_event(*row[-3:]) for row in rows]
     previews = captured_content.previews(connection, {event.data.digest for event in events})
-    return [_row(row, event, previews) for row, event in zip(found, events, strict=True)]
+    return [_row(row, event, previews) for row, event in zip(rows, events, strict=True)]
 
 
 def _block_event(seq: int, turn: int, body: bytes) -> _BlockEvent:

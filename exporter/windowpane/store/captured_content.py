@@ -80,20 +80,20 @@ def preview(text: str) -> str:
 
 def read(connection: sqlite3.Connection, digest: str) -> str | None:
     """Return the captured text of a digest, or None."""
-    found = connection.execute("SELECT body FROM contents WHERE digest = ?", (digest,)).fetchone()
-    return None if found is None else zlib.decompress(found[0]).decode("utf-8", "surrogatepass")
+    row = connection.execute("SELECT body FROM contents WHERE digest = ?", (digest,)).fetchone()
+    return None if row is None else zlib.decompress(row[0]).decode("utf-8", "surrogatepass")
 
 
 def previews(connection: sqlite3.Connection, digests: set[str]) -> dict[str, str]:
     """Return the previews of those digests whose text was captured."""
     if connection.execute("SELECT 1 FROM contents LIMIT 1").fetchone() is None:
         return {}
-    found = {}
+    previews = {}
     for digest in digests:
         row = connection.execute("SELECT preview FROM contents WHERE digest = ?", (digest,)).fetchone()
         if row is not None:
-            found[digest] = row[0]
-    return found
+            previews[digest] = row[0]
+    return previews
 
 
 def delete(connection: sqlite3.Connection, digest: str | None) -> int:

@@ -177,14 +177,14 @@ def read_heads(connection: sqlite3.Connection) -> list[Head]:
 
 def last_revision(connection: sqlite3.Connection, session_id: str) -> int:
     """Return the highest revision of a session in the store-wide chain; 0 for an unknown session."""
-    found = connection.execute("SELECT max(revision) FROM heads WHERE session_id = ?", (session_id,)).fetchone()
-    return int(found[0] or 0)
+    row = connection.execute("SELECT max(revision) FROM heads WHERE session_id = ?", (session_id,)).fetchone()
+    return int(row[0] or 0)
 
 
 def pruned_events(connection: sqlite3.Connection, session_id: str) -> int:
     """Return how many events a session had when retention last deleted it; 0 if it never did."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT events FROM heads WHERE session_id = ? AND kind = 'pruned' ORDER BY id DESC LIMIT 1",
         (session_id,),
     ).fetchone()
-    return 0 if found is None else int(found[0])
+    return 0 if row is None else int(row[0])

@@ -1,7 +1,7 @@
 """Connections to the database file: creating and opening it, sharing connections, explaining errors.
 
-A store has one writing connection and a few reading ones, each lent to one read at a time. A forked child leaves
-its parent's connections alone and opens its own.
+A store has one writing connection and a few reading ones, each lent to one read at a time. A forked child does
+not touch its parent's connections and opens its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import quote
 from windowpane.exceptions import StoreError
 
 BUSY_SECONDS: Final = 30.0
-"""How long a writer waits for another process's transaction."""
+"""The longest that a writer waits for another process's transaction."""
 PAGE_BYTES: Final = 8192
 """Larger than the default: fewer bytes are lost at the ends of pages that hold events of about 500 bytes."""
 IDLE_CONNECTIONS: Final = 4
@@ -87,7 +87,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open a connection that cannot write; where no lock file can be created, the file is read without locks."""
     if not path.exists():
-        raise StoreError(f"{path}: there is no store here; import a session or start an agent first")
+        raise StoreError(f"{path}: no store here; import a session or start an agent first")
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
         return _connect(address)

@@ -51,10 +51,10 @@ def scope_of(connection: sqlite3.Connection, query: EventFilter) -> EventScope |
     """Return the scope of a filter; None when it can match nothing."""
     key = total = None
     if query.session_id is not None:
-        found = connection.execute(_EXTENT, (query.session_id,)).fetchone()
-        if found is None:
+        row = connection.execute(_EXTENT, (query.session_id,)).fetchone()
+        if row is None:
             return None
-        key, total = found
+        key, total = row
     counts = {
         name: (type_id, n) for type_id, name, n in connection.execute("SELECT id, name, events FROM event_types")
     }

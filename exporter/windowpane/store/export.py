@@ -60,13 +60,13 @@ def read_batches(query: Query, session_id: str | None) -> Iterator[list[ExportRo
     after = 0
     while True:
         if session_id is None:
-            found = query(_ALL, (after, BATCH))
+            rows = query(_ALL, (after, BATCH))
         else:
-            found = query(_OF_SESSION, (after, session_id, BATCH))
-        if not found:
+            rows = query(_OF_SESSION, (after, session_id, BATCH))
+        if not rows:
             return
-        yield [ExportRow(*row) for row in found]
-        after = found[-1][0]
+        yield [ExportRow(*row) for row in rows]
+        after = rows[-1][0]
 
 
 def write_json_lines(batches: Iterator[list[ExportRow]], file: Path) -> int:

@@ -247,8 +247,8 @@ def read(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
 
 def current_key(connection: sqlite3.Connection, session_id: str) -> int:
     """Return the row number of a session's current revision; 0, which no row has, for an unknown session."""
-    found = connection.execute(_CURRENT_KEY, (session_id,)).fetchone()
-    return 0 if found is None else int(found[0])
+    row = connection.execute(_CURRENT_KEY, (session_id,)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def facets(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:

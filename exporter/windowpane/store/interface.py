@@ -34,7 +34,7 @@ FleetOrder = Literal["pressure", "recent", "cost", "regret"]
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions to list, in which order; every field narrows, None matches all."""
+    """Filter and order of a list of sessions; every field narrows, None matches all."""
 
     agent: str | None = None
     model: str | None = None
@@ -54,7 +54,7 @@ class SessionFilter:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events to read; every field narrows, None matches all."""
+    """Filter and order of events; every field narrows, None matches all."""
 
     session_id: str | None = None
     types: tuple[str, ...] = ()

@@ -109,12 +109,12 @@ class SqliteReader:
         size = search.MAXIMUM_HITS if query.text else export.BATCH  # a search finds that many at once anyway
         while True:
             limited = replace(query, limit=size, newest_first=False)
-            found = [export.ExportRow(*row) for row in self._find(limited, export.COLUMNS)]
-            if found:
-                yield found
-            if len(found) < size:
+            batch = [export.ExportRow(*row) for row in self._find(limited, export.COLUMNS)]
+            if batch:
+                yield batch
+            if len(batch) < size:
                 return
-            query = replace(query, after_seq=found[-1].seq)
+            query = replace(query, after_seq=batch[-1].seq)
 
     def count_events(self, query: EventFilter) -> int:
         """Return the number of events that match, whatever the limit."""
@@ -135,11 +135,11 @@ class SqliteReader:
         """
         while True:
             with self._pool.lend() as connection:
-                found = events.scan_batch(connection, after_seq, batch)
-            if not found:
+                rows = events.scan_batch(connection, after_seq, batch)
+            if not rows:
                 return
-            after_seq = found[-1][0]
-            yield list(events.stored_events(found, on_unreadable))
+            after_seq = rows[-1][0]
+            yield list(events.stored_events(rows, on_unreadable))
 
     # -- everything else --------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a store returns: events with their position, and one frozen row per session, turn, block and alert."""
+"""Results of a store: events with their position, and one frozen row per session, turn, block and alert."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DamagedEvent:
     type: str
     at: float | None
     problem: str
-    """What is wrong with the bytes."""
+    """The error of decoding the bytes."""
 
 
 def intact_events(events: Iterable[StoredEvent | DamagedEvent]) -> list[StoredEvent]:
@@ -240,7 +240,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """How much is stored."""
+    """Amount stored, in events, sessions, texts and bytes."""
 
     events: int
     sessions: int

@@ -1,4 +1,4 @@
-"""What the processes of a store share beside events: admitted agent labels and running `/metrics` endpoints."""
+"""Registry that the processes of a store share: admitted agent labels and running `/metrics` endpoints."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def known_agent(connection: sqlite3.Connection, label: str) -> str | None:
 
 def admit_agent(connection: sqlite3.Connection, label: str) -> str:
     """Return the label if it is one of the first 50 distinct ones, admitting it; else `other`."""
-    known = known_agent(connection, label)
-    if known is None:
+    admitted = known_agent(connection, label)
+    if admitted is None:
         connection.execute("INSERT INTO agents VALUES (?)", (label,))
-    return known or label
+    return admitted or label
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Stored policy replays: tables of their own, so that fleet, metrics and audit never see them."""
+"""Stored policy replays, in separate tables, so that fleet, metrics and audit never see them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ReplayRow:
     sessions: int
     runs: int
     notes: tuple[str, ...] = ()
-    """What could not be replayed, and why."""
+    """Sessions and setups that could not be replayed, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +85,15 @@ def save(connection: sqlite3.Connection, stored: StoredReplay) -> None:
 
 def latest(connection: sqlite3.Connection, limit: int) -> list[ReplayRow]:
     """Return the latest replays, newest first."""
-    return [_row(found) for found in connection.execute(_LATEST, (limit,))]
+    return [_row(row) for row in connection.execute(_LATEST, (limit,))]
 
 
 def read(connection: sqlite3.Connection, replay_id: str) -> StoredReplay | None:
     """Return a replay with its runs, or None."""
-    found = connection.execute(_ONE, (replay_id,)).fetchone()
-    if found is None:
+    row = connection.execute(_ONE, (replay_id,)).fetchone()
+    if row is None:
         return None
-    return StoredReplay(_row(found), tuple(_run(run) for run in connection.execute(_RUNS, (replay_id,))))
+    return StoredReplay(_row(row), tuple(_run(run) for run in connection.execute(_RUNS, (replay_id,))))
 
 
 def _delete(connection: sqlite3.Connection, replay_id: str) -> None:
@@ -108,13 +108,13 @@ def _values(replay_id: str, number: int, run: ReplayRunRow) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _row(found: Sequence[Any]) -> ReplayRow:
-    replay_id, name, at, sessions, runs, notes = found
+def _row(row: Sequence[Any]) -> ReplayRow:
+    replay_id, name, at, sessions, runs, notes = row
     return ReplayRow(replay_id, name, at, sessions, runs, tuple(json.loads(notes)))
 
 
-def _run(found: Sequence[Any]) -> ReplayRunRow:
-    session, setup, kind, policy, preset, limit_tokens, measures, config, timeline, note = found
+def _run(row: Sequence[Any]) -> ReplayRunRow:
+    session, setup, kind, policy, preset, limit_tokens, measures, config, timeline, note = row
     return ReplayRunRow(
         session, setup, kind, policy, preset, limit_tokens, json.loads(measures), config,
         tuple(json.loads(zlib.decompress(timeline))), note,

@@ -1,7 +1,7 @@
 """Retention: how much is stored, and deleting whole sessions, oldest first.
 
-Each deleted session leaves a tombstone in the store-wide chain, and its counters are kept in the metric base, so
-neither the audit nor a counter notices a gap.
+The store-wide chain keeps a tombstone of each deleted session, and the metric base its counters, so neither the
+audit nor a counter shows a gap.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None,
     One session per transaction: a reader sees each deleted or whole, and other writers can write in between.
     """
     connection = writer.connection
-    found = None if before is None else connection.execute(_TOO_OLD, (before,)).fetchone()
-    if found is None and max_bytes is not None and size(connection).bytes > max_bytes:
-        found = connection.execute(_OLDEST).fetchone()
-    if found is None:
+    oldest = None if before is None else connection.execute(_TOO_OLD, (before,)).fetchone()
+    if oldest is None and max_bytes is not None and size(connection).bytes > max_bytes:
+        oldest = connection.execute(_OLDEST).fetchone()
+    if oldest is None:
         return 0
-    keys = [key for (key,) in connection.execute(_REVISIONS, (found[0],)).fetchall()]
+    keys = [key for (key,) in connection.execute(_REVISIONS, (oldest[0],)).fetchall()]
     if fold is not None:
         (base,) = connection.execute("SELECT metric_base FROM store").fetchone()
         for key in keys:
@@ -79,7 +79,7 @@ def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None,
     for key in keys:
         _delete(writer, key)
     if connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is None:
-        connection.execute("DELETE FROM contents")  # no session is left that captured texts could belong to
+        connection.execute("DELETE FROM contents")  # captured texts can belong to no session any more
     writer.reset()
     return 1
 

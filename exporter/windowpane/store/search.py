@@ -4,9 +4,9 @@ The index is filled in batches after the events are stored, so no agent waits fo
 read one by one. A search finds the events that contain all its words, of which the last may be a prefix.
 
 The cost of a search grows with what it finds, not with what is stored. The index yields the events of a whole
-word in order and stops at the limit, but for a prefix it collects all events before it yields the first.
-Therefore the words with that prefix are looked up, and if they are few they are searched for instead, merged as
-they are read. A session is searched between its own first and last event, or read through if that is less work.
+word in order and stops at the limit. Of a prefix it collects all events before it yields the first, so the words
+with that prefix are looked up, and if they are few they are searched for instead, merged as they are read. A
+session is searched between its own first and last event, or read through if that is less work.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def index(connection: sqlite3.Connection, *, limit: int = INDEX_BATCH) -> int:
 def remove(connection: sqlite3.Connection, session: int) -> None:
     """Remove a session's events from the index, before they are deleted."""
     (indexed,) = connection.execute(_INDEXED).fetchone()
-    found = connection.execute("SELECT seq, body FROM events WHERE session = ? AND seq <= ?", (session, indexed))
-    connection.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in found.fetchall()))
+    events = connection.execute("SELECT seq, body FROM events WHERE session = ? AND seq <= ?", (session, indexed))
+    connection.executemany(_REMOVE, ((seq, text_of(body)) for seq, body in events.fetchall()))
 
 
 def find(
@@ -136,16 +136,16 @@ def _indexed(
     conditions = _conditions(scope)
     first, last = query.after_seq + 1, MAXIMUM_SEQ
     if scope.session is not None:
-        begin, end = connection.execute(_ENDS, {"key": scope.session}).fetchone()
-        first, last = max(first, begin or 0), end or 0
+        start, end = connection.execute(_ENDS, {"key": scope.session}).fetchone()
+        first, last = max(first, start or 0), end or 0
     joined = "JOIN events AS e ON e.seq = events_text.rowid" if conditions.conditions else ""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT events_text.rowid FROM events_text {joined} "  # noqa: S608  # values are bound
         f"WHERE events_text MATCH ? AND events_text.rowid BETWEEN ? AND ? AND {conditions.clause} "
         f"ORDER BY events_text.rowid {'DESC' if query.newest_first else 'ASC'} LIMIT ?",
         (match, first, last, *conditions.values, limit),
     )
-    yield from (seq for (seq,) in found)
+    yield from (seq for (seq,) in rows)
 
 
 def _expression(connection: sqlite3.Connection, words: list[str], types: Sequence[str]) -> str | None:
@@ -172,17 +172,17 @@ def _completions(connection: sqlite3.Connection, prefix: str) -> list[str] | Non
     if not prefix.isascii():
         return None
     connection.execute(_VOCABULARY)
-    found: list[str] = []
+    completions: list[str] = []
     start = prefix
     while (row := next(iter(connection.execute(_NEXT_WORD, (start,)).fetchall()), None)) is not None:
         word = str(row[0])
         if not word.startswith(prefix):
             break
-        if len(found) == PREFIX_WORDS:
+        if len(completions) == PREFIX_WORDS:
             return None
-        found.append(word)
+        completions.append(word)
         start = f"{word}\x01"  # behind every event of the word, before any longer one
-    return found
+    return completions
 
 
 def _quoted(word: str) -> str:
@@ -199,8 +199,8 @@ def _all(parts: Iterable[str]) -> str:
 
 def _holds(wanted: list[str], present: list[str]) -> bool:
     *whole, prefix = wanted
-    known = set(present)
-    return all(word in known for word in whole) and any(word.startswith(prefix) for word in known)
+    words = set(present)
+    return all(word in words for word in whole) and any(word.startswith(prefix) for word in words)
 
 
 def _conditions(scope: EventScope) -> Conditions:

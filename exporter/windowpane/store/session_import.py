@@ -61,7 +61,7 @@ class ImportComparison:
     session_id: str = ""
     stream_id: str = ""
     key: int | None = None
-    """Row number of the stored session; None where there is none."""
+    """Row number of the stored session; None for a new session."""
     revision: int = 0
     head_seq: int = 0
     matched: int = 0
@@ -131,10 +131,10 @@ def _compare(
     stored = connection.execute(_BODIES, (result.key,))
     for event in chain((first,), events):
         body = encode(event)
-        for (known,) in stored:
-            if known == body:
+        for (stored_body,) in stored:
+            if stored_body == body:
                 break
-            if not result.matched or not _is_foreign(known, result.stream_id):
+            if not result.matched or not _is_foreign(stored_body, result.stream_id):
                 result.change = Change.REWRITTEN
                 return result
         else:
@@ -158,10 +158,10 @@ def _is_superseded(connection: sqlite3.Connection, comparison: ImportComparison,
 
 def _is_next(stored: Iterable[tuple[bytes]], body: bytes, stream_id: str) -> bool:
     """Return whether *body* is the next of the stored events, skipping those of other streams."""
-    for (known,) in stored:
-        if known == body:
+    for (stored_body,) in stored:
+        if stored_body == body:
             return True
-        if not _is_foreign(known, stream_id):
+        if not _is_foreign(stored_body, stream_id):
             return False
     return False
 

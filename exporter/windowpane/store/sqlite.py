@@ -195,9 +195,9 @@ class SqliteStore(SqliteReader):
         """Return the metric label of an agent: its name for the first 50 of this store, else `other`."""
         label = registry.label_of(name)
         with self._pool.lend() as connection:
-            known = registry.known_agent(connection, label)
-        if known is not None:
-            return known
+            admitted = registry.known_agent(connection, label)
+        if admitted is not None:
+            return admitted
         with self._writing() as writer:
             return registry.admit_agent(writer.connection, label)
 

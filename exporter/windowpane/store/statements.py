@@ -57,8 +57,8 @@ class StatementBatch:
     def first(self, statement: str, row: tuple[Value, ...]) -> tuple[Value, ...] | None:
         """Return the first row of a query, or None."""
         self._run()
-        found: tuple[Value, ...] | None = self.connection.execute(statement, row).fetchone()
-        return found
+        first: tuple[Value, ...] | None = self.connection.execute(statement, row).fetchone()
+        return first
 
     def finish(self) -> None:
         """Run everything, the deferred statements last."""

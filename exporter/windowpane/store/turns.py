@@ -43,7 +43,7 @@ class TurnDraft:
     """One row of `turns` as the writer changes it: the fields of `TurnRow` and three more columns.
 
     `session` is the session's row number, `first_seq` the turn's first event, and `call_seq` the moment whose
-    window the model saw: before its reply, or the last measurement while there is no reply.
+    window the model saw: before its reply, or the last measurement until the reply.
     """
 
     __slots__ = ("values",)

@@ -62,12 +62,12 @@ class Writer:
 
     def session(self, session_id: str) -> SessionDraft | None:
         """Return the current revision of a session, or None; inside a transaction."""
-        known = self._sessions.pop(session_id, None)
-        if known is not None:
+        remembered = self._sessions.pop(session_id, None)
+        if remembered is not None:
             head = self.connection.execute(_HEAD, (session_id,)).fetchone()
-            if head is None or head[0] != known.head_seq:
-                known = None
-        session = known or fleet.load(self.connection, session_id)
+            if head is None or head[0] != remembered.head_seq:
+                remembered = None
+        session = remembered or fleet.load(self.connection, session_id)
         if session is not None:
             self._remember(session)
         return session
@@ -162,9 +162,9 @@ class Writer:
     def _type_ids(self) -> dict[str, int]:
         """Return the numbers of the event types, adding those that this database has not seen yet."""
         read = "SELECT name, id FROM event_types"
-        known = dict(self.connection.execute(read).fetchall())
-        missing = [(name,) for name in PAYLOADS if name not in known]
+        numbers = dict(self.connection.execute(read).fetchall())
+        missing = [(name,) for name in PAYLOADS if name not in numbers]
         if missing:
             self.connection.executemany("INSERT OR IGNORE INTO event_types (name) VALUES (?)", missing)
-            known = dict(self.connection.execute(read).fetchall())
-        return known
+            numbers = dict(self.connection.execute(read).fetchall())
+        return numbers

@@ -68,8 +68,8 @@ def check(done: set[str], path: Path, migrations: list[NamedMigration] | None = 
 
 def applied(connection: sqlite3.Connection) -> set[str]:
     """Return the names of the migrations this database has; empty for a new file."""
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
-    if known is None:
+    table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
+    if table is None:
         return set()
     return {name for (name,) in connection.execute("SELECT name FROM migrations")}
 

@@ -161,7 +161,7 @@ STATEMENTS: Final = (
         PRIMARY KEY (session, alert, crossing_turn)
     ) WITHOUT ROWID""",
     "CREATE INDEX alerts_fired ON alerts (fired_seq)",
-    # Events that came after a later turn had begun, such as deliveries: what a range of turns would miss.
+    # Events stored after a later turn had started, such as deliveries, which a range of turns would miss.
     """CREATE TABLE late_events (
         session INTEGER NOT NULL, turn INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session, turn, seq)
     ) WITHOUT ROWID""",

@@ -1,4 +1,4 @@
-"""How a session's size was counted, beside its size; sessions by parent and alerts that fire now, by index."""
+"""A session's count source beside its size; indexes of sessions by parent and of firing alerts."""
 
 from __future__ import annotations
 

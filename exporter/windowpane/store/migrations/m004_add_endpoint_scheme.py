@@ -1,4 +1,4 @@
-"""Whether a running endpoint speaks HTTP or HTTPS, so that service discovery can say so."""
+"""The scheme of a running endpoint, HTTP or HTTPS, for service discovery."""
 
 from __future__ import annotations
 
