@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import operator
 import re
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,8 @@ from windowpane.config.loading import load_config
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PRESETS = "windowpane.contrib.presets."
+"""The only modules that documented use imports beside the package itself."""
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 
 
@@ -84,17 +87,20 @@ def test_the_documented_configuration_is_valid(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_its_python_is_python(page: str) -> None:
-    """Every Python block of a page compiles, and the names it takes from the package are there."""
+def test_its_python_is_python(page: str, tmp_path: Path) -> None:
+    """Every Python block of a page compiles, imports public names only, and calls methods that a window has."""
     text = (ROOT / page).read_text(encoding="utf-8")
+    window = windowpane.ContextWindowManager(agent="docs", model="unknown", data_folder=tmp_path)
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        tree = ast.parse(block)
-        for node in ast.walk(tree):
+        for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("windowpane"):
+                assert node.module == "windowpane" or (node.module or "").startswith(PRESETS), node.module
                 home = importlib.import_module(node.module or "")
                 assert [name.name for name in node.names if not hasattr(home, name.name)] == []
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "window":
-                assert hasattr(windowpane.ContextWindowManager, node.attr), node.attr
+            if isinstance(node, ast.Attribute) and re.fullmatch(r"window(\.\w+)+", path := ast.unparse(node)):
+                operator.attrgetter(path.removeprefix("window."))(window)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "windowpane":
+                assert node.attr in windowpane.__all__
 
 
 @pytest.mark.parametrize("page", PAGES)
