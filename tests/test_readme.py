@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import operator
+import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
@@ -118,3 +119,16 @@ def test_the_options_of_its_commands_exist(page: str) -> None:
                 command = subcommand
             options = {option for parameter in command.params for option in parameter.opts}
             assert {word.split("=")[0] for word in parts if word.startswith("--")} <= options, line
+
+
+def test_how_it_works_names_what_exists() -> None:
+    """Every folder of the package has its line, and every function it names can be imported."""
+    text = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    package = ROOT / "exporter" / "windowpane"
+    folders = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    names = {name for name in re.findall(r"`(\w+(?:\.\w+)+)`", text) if name.split(".")[0] in folders}
+
+    assert folders == set(re.findall(r"`(\w+)/`(?=[^|\n]*\|[^|\n]+\|$)", text, flags=re.MULTILINE))
+    assert len(names) > 20
+    for name in sorted(names):
+        assert pkgutil.resolve_name(f"windowpane.{name}") is not None
