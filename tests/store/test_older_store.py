@@ -14,7 +14,7 @@ import pytest
 from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "older_store"
 KEY = b"a key for the store of a test"
 
 
