@@ -50,27 +50,27 @@ class Session:
         self.turn = 0
         self.n = 0
         self.alerts: list[Event] = []
-        self.say(SessionStarted(limit))
+        self.emit(SessionStarted(limit))
 
-    def say(self, data: Payload) -> list[Event]:
+    def emit(self, data: Payload) -> list[Event]:
         context = EventContext("session", "agent", "gpt-5", self.turn, 1, "live", self.stream)
         alerts = self.engine.evaluate([Event(context, self.n, 1_000.0 + self.n, data)])
         self.n += 1
         self.alerts += alerts
         return alerts
 
-    def begin(self, *facts: Payload) -> None:
+    def start_turn(self, *facts: Payload) -> None:
         self.turn += 1
         for fact in facts:
-            self.say(fact)
+            self.emit(fact)
 
     def final(self, **gauges: Any) -> list[Event]:
         """End the open turn (or a new one) with these gauges."""
-        return self.say(pressure(self.limit, **gauges))
+        return self.emit(pressure(self.limit, **gauges))
 
     def turns(self, *utilizations: float) -> None:
         for utilization in utilizations:
-            self.begin()
+            self.start_turn()
             self.final(utilization=utilization)
 
     def fired(self, *, of: str | None = None) -> list[AlertFired]:
@@ -94,15 +94,15 @@ class Session:
 def pressure(limit: int | None = LIMIT, *, utilization: float | None = 0.1, **gauges: Any) -> PressureMeasured:
     """A final measurement of a window that is *utilization* full."""
     used = round((utilization or 0.0) * (limit or 1_000))
-    known = limit is not None and utilization is not None
+    measurable = limit is not None and utilization is not None
     defaults: dict[str, Any] = {
         "phase": "final",
         "used_tokens": used,
         "used_by_component": dict.fromkeys(COMPONENTS, 0) | {"message_history": used},
         "count_source": "usage",
         "limit_tokens": limit,
-        "utilization": used / limit if known and limit else None,
-        "zone": zone(used / limit) if known and limit else None,
+        "utilization": used / limit if measurable and limit else None,
+        "zone": zone(used / limit) if measurable and limit else None,
         "red_tokens": int(0.9 * limit) if limit else None,
     }
     return PressureMeasured(**(defaults | gauges))
@@ -130,7 +130,7 @@ def evicted(tokens: int) -> BlocksEvicted:
 
 
 def test_utilization_fires_on_the_third_turn_in_red() -> None:
-    """Two turns above the red threshold stay quiet, the third alerts, and it says since when."""
+    """Two turns above the red threshold stay quiet, the third alerts, and it names the turn of the start."""
     session = Session()
     session.turns(0.5, 0.91, 0.92)
     assert not session.fired(of="utilization")
@@ -154,7 +154,7 @@ def test_utilization_stays_silent_when_red_is_interrupted() -> None:
 
 
 def test_utilization_resolves_only_below_the_hysteresis() -> None:
-    """0.88 is not yet a resolution of an alert at 0.90; 0.86 is, and a new crossing fires again."""
+    """0.88 is not yet a resolution of an alert at 0.90; 0.86 is, and the next time above 0.90 fires again."""
     session = Session()
     session.turns(0.91, 0.91, 0.91, 0.88)
     assert not session.resolved()
@@ -167,11 +167,11 @@ def test_utilization_resolves_only_below_the_hysteresis() -> None:
 
 
 def test_utilization_follows_the_window_s_own_red() -> None:
-    """In a small window red begins earlier, and so does the alert, unless a threshold was set."""
+    """In a small window red starts earlier, and so does the alert, unless a threshold was set."""
     tight, fixed = Session(), Session(engine=AlertEngine(configured({"utilization": 0.95})))
     for session in (tight, fixed):
         for _ in range(3):
-            session.begin()
+            session.start_turn()
             session.final(utilization=0.87, red_tokens=int(0.85 * LIMIT))
 
     assert [fired.threshold for fired in tight.fired(of="utilization")] == [pytest.approx(0.85)]
@@ -181,9 +181,9 @@ def test_utilization_follows_the_window_s_own_red() -> None:
 def test_only_the_final_pressure_counts_turns() -> None:
     """Measurements before and after a reduction do not make turns."""
     session = Session()
-    session.begin()
+    session.start_turn()
     for phase in ("before", "after", "before"):
-        session.say(pressure(utilization=0.95, phase=phase))
+        session.emit(pressure(utilization=0.95, phase=phase))
 
     session.final(utilization=0.95)
 
@@ -192,25 +192,25 @@ def test_only_the_final_pressure_counts_turns() -> None:
 
 @pytest.mark.parametrize(("rate", "fires"), [(5.2, True), (5.0, False)])
 def test_eviction_rate(rate: float, fires: bool) -> None:
-    """More than 5 blocks a turn for 3 turns alerts; exactly 5 does not."""
+    """More than 5 blocks per turn for 3 turns alerts; exactly 5 does not."""
     session = Session()
 
     for _ in range(3):
-        session.begin()
+        session.start_turn()
         session.final(eviction_rate=rate)
 
     assert bool(session.fired(of="eviction_rate")) is fires
 
 
 def test_eviction_rate_resolves_ten_percent_below() -> None:
-    """4.6 a turn is within the hysteresis of 5, 4.4 is not."""
+    """4.6 per turn is within the hysteresis of 5, 4.4 is not."""
     session = Session()
     for rate in (6, 6, 6, 4.6):
-        session.begin()
+        session.start_turn()
         session.final(eviction_rate=rate)
     assert not session.resolved()
 
-    session.begin()
+    session.start_turn()
     session.final(eviction_rate=4.4)
 
     assert session.resolved(of="eviction_rate")
@@ -232,17 +232,17 @@ def test_compression_ratio(pairs: list[tuple[int, int]], fires: bool) -> None:
     session = Session()
 
     for before, after in pairs:
-        session.begin(compressed(before, after))
+        session.start_turn(compressed(before, after))
         session.final()
 
     assert bool(session.fired(of="compression_ratio")) is fires
 
 
 def test_a_window_scoped_or_rejected_compression_is_not_judged() -> None:
-    """Where the ratio is unknown, or nothing was replaced, there is nothing to judge."""
+    """An unknown ratio, or a compression that replaced nothing, is not evaluated."""
     session = Session()
 
-    session.begin(compressed(1_000, 900, scope="window"), compressed(1_000, 990, outcome="rejected"))
+    session.start_turn(compressed(1_000, 900, scope="window"), compressed(1_000, 990, outcome="rejected"))
     session.final()
 
     assert not session.alerts
@@ -251,13 +251,13 @@ def test_a_window_scoped_or_rejected_compression_is_not_judged() -> None:
 def test_burn_rate_spike_fires_once_and_resolves_after_quiet_turns() -> None:
     """A spike fires at once, a second one within the quiet time does not, and it resolves by itself."""
     session = Session()
-    session.begin()
+    session.start_turn()
     session.final()
-    session.say(VelocitySpiked(20_000, 2_000.0))
+    session.emit(VelocitySpiked(20_000, 2_000.0))
     assert [fired.value for fired in session.fired()] == [20_000]
 
     session.turns(0.1, 0.1)
-    session.say(VelocitySpiked(20_000, 2_000.0))
+    session.emit(VelocitySpiked(20_000, 2_000.0))
     session.turns(0.1, 0.1, 0.1, 0.1)
     assert not session.resolved()
     session.turns(0.1)
@@ -267,10 +267,10 @@ def test_burn_rate_spike_fires_once_and_resolves_after_quiet_turns() -> None:
 
 
 def test_no_spike_no_alert() -> None:
-    """However much a turn adds, without the tracker's verdict there is no spike."""
+    """Only the tracker's event counts as a spike, however much a turn adds."""
     session = Session()
 
-    session.begin()
+    session.start_turn()
     session.final(added_tokens=90_000, velocity=90_000.0)
 
     assert not session.alerts
@@ -281,7 +281,7 @@ def test_fidelity(score: float | None, fires: bool) -> None:
     """A score below 0.75 alerts; 0.75 does not, and an unknown one is not judged."""
     session = Session()
 
-    session.begin(FidelityEvaluated("probe", score, 1.0))
+    session.start_turn(FidelityEvaluated("probe", score, 1.0))
 
     assert bool(session.fired(of="fidelity")) is fires
 
@@ -290,14 +290,14 @@ def test_fidelity_does_not_flap_within_a_turn() -> None:
     """Several evaluations in one turn make one firing at most; resolution waits for the turn's end."""
     session = Session()
 
-    session.begin(*[FidelityEvaluated("probe", score, 1.0) for score in (0.5, 0.9, 0.5, 0.9)])
+    session.start_turn(*[FidelityEvaluated("probe", score, 1.0) for score in (0.5, 0.9, 0.5, 0.9)])
     assert session.names() == ["alert.fired fidelity"]
     session.final()
     assert session.names()[1:] == ["alert.resolved fidelity"]
-    session.say(FidelityEvaluated("judge", 0.4, 1.0))
+    session.emit(FidelityEvaluated("judge", 0.4, 1.0))
 
     assert len(session.alerts) == 2
-    session.begin()
+    session.start_turn()
     session.final()
     assert [fired.crossing_turn for fired in session.fired()] == [1, 2]
 
@@ -310,7 +310,7 @@ def test_tool_results(ratio: float, utilization: float, fires: bool) -> None:
     session = Session()
 
     for _ in range(3):
-        session.begin()
+        session.start_turn()
         session.final(utilization=utilization, tool_result_ratio=ratio)
 
     assert bool(session.fired(of="tool_results")) is fires
@@ -324,14 +324,14 @@ def test_red_soon_warns_then_turns_critical() -> None:
     session = Session()
 
     for turns in (None, 5.0, 2.4, 0.9):
-        session.begin()
+        session.start_turn()
         session.final(utilization=0.7, turns_until_red=turns)
     assert [fired.alert for fired in session.fired() if fired.alert.startswith("red")] == [
         "red_soon",
         "red_imminent",
     ]
     assert session.fired(of="red_soon")[0].summary == "Red in 2 turns (90k of 128k tokens)"
-    session.begin()
+    session.start_turn()
     session.final(utilization=0.3, turns_until_red=math.inf)
 
     assert {resolved.alert for resolved in session.resolved()} >= {"red_soon", "red_imminent"}
@@ -339,22 +339,22 @@ def test_red_soon_warns_then_turns_critical() -> None:
 
 
 def test_overflow_and_a_failed_reduction() -> None:
-    """Each overflow is critical; one that could not be reduced says so apart."""
+    """Each overflow is critical; one that could not be reduced has a second alert."""
     session = Session()
 
-    session.begin(OverflowDetected("provider", "retried", 130_000, LIMIT))
+    session.start_turn(OverflowDetected("provider", "retried", 130_000, LIMIT))
     assert session.names() == ["alert.fired overflow"]
-    session.say(OverflowDetected("proactive", "failed", 130_000, LIMIT))
-    session.say(BreakerOpened("no_progress", 3))
+    session.emit(OverflowDetected("proactive", "failed", 130_000, LIMIT))
+    session.emit(BreakerOpened("no_progress", 3))
 
     assert session.names() == ["alert.fired overflow", "alert.fired cannot_compress"]
 
 
-def test_a_rejected_call_that_was_only_observed_is_no_failed_reduction() -> None:
-    """Where nobody tried to reduce the window nothing can be said of what could not be reduced."""
+def test_a_rejected_call_that_was_only_observed_is_not_a_failed_reduction() -> None:
+    """Without an attempt to reduce the window, no reduction has failed."""
     session = Session()
 
-    session.begin(OverflowDetected("provider", "rejected", 130_000, LIMIT))
+    session.start_turn(OverflowDetected("provider", "rejected", 130_000, LIMIT))
 
     assert session.names() == ["alert.fired overflow"]
 
@@ -365,7 +365,7 @@ def test_output_reserve(limit: int, used: int, fires: bool) -> None:
     """Less room than 4,096 tokens, or a quarter of a small window, is critical."""
     session = Session(limit=limit)
 
-    session.begin()
+    session.start_turn()
     session.final(utilization=used / limit)
 
     assert bool(session.fired(of="output_reserve")) is fires
@@ -377,12 +377,12 @@ def regretted(tokens: int, turn_left: int, cause: str = "eviction") -> ContentRe
 
 @pytest.mark.parametrize(("tokens", "fires"), [(110, True), (100, False)])
 def test_regret(tokens: int, fires: bool) -> None:
-    """More than 10% of what was evicted came back: a warning."""
+    """More than 10% of the evicted tokens needed again is a warning."""
     session = Session()
-    session.begin(evicted(1_000))
+    session.start_turn(evicted(1_000))
     session.final()
 
-    session.begin(regretted(tokens, 1), regretted(900, 1, "compression"))
+    session.start_turn(regretted(tokens, 1), regretted(900, 1, "compression"))
     session.final()
 
     assert bool(session.fired(of="regret")) is fires
@@ -391,7 +391,7 @@ def test_regret(tokens: int, fires: bool) -> None:
 def test_regret_resolves_when_the_eviction_is_long_ago() -> None:
     """After 20 turns without evictions there is nothing to regret."""
     session = Session()
-    session.begin(evicted(1_000), regretted(900, 1))
+    session.start_turn(evicted(1_000), regretted(900, 1))
     session.final()
 
     session.turns(*[0.1] * 20)
@@ -402,14 +402,14 @@ def test_regret_resolves_when_the_eviction_is_long_ago() -> None:
 def test_thrashing_counts_turns_not_steps_of_a_cascade() -> None:
     """A cascade in one turn is one reduction; three turns that reduce within ten are thrashing."""
     session = Session()
-    session.begin(evicted(10), compressed(90, 10), compressed(90, 10), compressed(90, 10))
+    session.start_turn(evicted(10), compressed(90, 10), compressed(90, 10), compressed(90, 10))
     session.final()
-    session.begin(evicted(10))
+    session.start_turn(evicted(10))
     session.final()
     assert not session.fired(of="thrashing")
 
     session.turns(0.1, 0.1)
-    session.begin(evicted(10))
+    session.start_turn(evicted(10))
     session.final()
 
     assert session.fired(of="thrashing")
@@ -419,9 +419,9 @@ def test_oscillation_and_yellow() -> None:
     """Four zone changes within ten turns are noted; so is entering yellow."""
     session = Session()
     for _ in range(2):
-        session.begin(ZoneChanged("green", "yellow", 1, 0.5))
+        session.start_turn(ZoneChanged("green", "yellow", 1, 0.5))
         session.final(utilization=0.55)
-        session.begin(ZoneChanged("yellow", "green", 1, 0.4))
+        session.start_turn(ZoneChanged("yellow", "green", 1, 0.4))
         session.final(utilization=0.4)
 
     assert len(session.fired(of="oscillation")) == 1
@@ -434,7 +434,7 @@ def test_estimate_off(error: float | None, fires: bool) -> None:
     """An estimate off by more than 10% either way is noted."""
     session = Session()
 
-    session.begin()
+    session.start_turn()
     session.final(estimate_error=error)
 
     assert bool(session.fired(of="estimate_off")) is fires
@@ -443,7 +443,7 @@ def test_estimate_off(error: float | None, fires: bool) -> None:
 def test_rolled_and_compacted_are_noted_and_pass() -> None:
     """A new window and a finished compaction are announced once and resolve a turn later."""
     session = Session()
-    session.begin(WindowRolled("checkpoint", 1, 2, 90_000), compressed(9_000, 1_000, strategy="compaction"))
+    session.start_turn(WindowRolled("checkpoint", 1, 2, 90_000), compressed(9_000, 1_000, strategy="compaction"))
     session.final()
     assert session.names() == ["alert.fired window_rolled", "alert.fired compaction_done"]
 
@@ -453,19 +453,19 @@ def test_rolled_and_compacted_are_noted_and_pass() -> None:
 
 
 def test_the_rot_threshold_is_off_until_it_is_switched_on() -> None:
-    """An absolute threshold alerts only where it was asked for, also without a known limit."""
+    """The absolute threshold alerts only if enabled, also without a known limit."""
     on = AlertEngine(configured({"rot_threshold": 500}, enable=["rot_threshold"]))
-    silent, asked = Session(limit=None), Session(engine=on, limit=None)
-    for session in (silent, asked):
-        session.begin()
+    silent, enabled = Session(limit=None), Session(engine=on, limit=None)
+    for session in (silent, enabled):
+        session.start_turn()
         session.final(utilization=None, used_tokens=600)
 
     assert not silent.alerts
-    assert asked.names() == ["alert.fired rot_threshold"]
+    assert enabled.names() == ["alert.fired rot_threshold"]
 
 
-def test_a_condition_judged_elsewhere_goes_through_the_same_states() -> None:
-    """The audit chain's verdict fires once and resolves."""
+def test_a_condition_checked_outside_has_the_same_states() -> None:
+    """The state of the audit chain fires once and resolves."""
     engine = AlertEngine()
     context = EventContext("session", "agent", "m", 4, 1, "live", "audit")
 
@@ -481,27 +481,27 @@ def test_a_condition_judged_elsewhere_goes_through_the_same_states() -> None:
 
 
 def test_unknown_neither_fires_nor_resolves() -> None:
-    """A turn without a known limit leaves a firing alert firing and a pending one pending."""
+    """In a turn without a known limit a firing alert stays firing and a pending one pending."""
     session = Session()
     session.turns(0.95, 0.95)
-    session.begin()
+    session.start_turn()
     session.final(utilization=None, limit_tokens=None, red_tokens=None)
     session.turns(0.95)
     assert len(session.fired(of="utilization")) == 1
 
-    session.begin()
+    session.start_turn()
     session.final(utilization=None)
 
     assert not session.resolved(of="utilization")
 
 
-def test_session_end_resolves_and_forgets() -> None:
+def test_session_end_resolves_all_alerts() -> None:
     """The end resolves what fires, with the end's time; later events of the session are not judged."""
     session = Session()
     session.turns(*[0.95] * 3)
     count = len(session.fired())
 
-    ended = session.say(SessionEnded("done"))
+    ended = session.emit(SessionEnded("done"))
     session.turns(*[0.95] * 3)
 
     assert len(ended) == count == len(session.resolved())
@@ -510,12 +510,12 @@ def test_session_end_resolves_and_forgets() -> None:
     assert session.engine.live_sessions == 0
 
 
-def test_a_session_that_goes_on_in_its_stream_keeps_numbering() -> None:
-    """Started again in the same stream, alerts go on with the next number, never twice the same."""
+def test_a_session_that_continues_in_its_stream_keeps_numbering() -> None:
+    """Started again in the same stream, alerts continue with the next number and never repeat one."""
     session = Session()
     session.turns(*[0.95] * 3)
-    session.say(SessionEnded("idle"))
-    session.say(SessionStarted(LIMIT))
+    session.emit(SessionEnded("idle"))
+    session.emit(SessionStarted(LIMIT))
 
     session.turns(*[0.95] * 3)
 
@@ -535,7 +535,7 @@ def test_alerts_travel_in_their_own_stream() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Thousands of sessions that never end are not all remembered."""
+    """Thousands of sessions that never end are not all kept in memory."""
     engine = AlertEngine(sessions=50)
 
     for i in range(500):
@@ -550,20 +550,20 @@ UTILIZATIONS = st.lists(st.one_of(st.none(), st.floats(0, 1.2)), max_size=60)
 
 @given(UTILIZATIONS)
 def test_firing_and_resolving_alternate(utilizations: Sequence[float | None]) -> None:
-    """For any course, each alert fires and resolves in turn, fires once per crossing, and ends resolved."""
+    """For any course, each alert fires and resolves alternately, once per crossing turn, and ends resolved."""
     session = Session()
     for utilization in utilizations:
-        session.begin()
+        session.start_turn()
         session.final(utilization=utilization)
-    session.say(SessionEnded("done"))
+    session.emit(SessionEnded("done"))
 
     for rule in RULES:
         course = [event for event in session.alerts if event.data.alert == rule.name]  # type: ignore[union-attr]
         kinds = [event.type for event in course]
-        crossings = [fired.crossing_turn for fired in session.fired(of=rule.name)]
+        crossing_turns = [fired.crossing_turn for fired in session.fired(of=rule.name)]
         assert kinds == ["alert.fired", "alert.resolved"] * (len(kinds) // 2)
-        assert len(set(crossings)) == len(crossings)
-        assert crossings == [resolved.crossing_turn for resolved in session.resolved(of=rule.name)]
+        assert len(set(crossing_turns)) == len(crossing_turns)
+        assert crossing_turns == [resolved.crossing_turn for resolved in session.resolved(of=rule.name)]
 
 
 @given(UTILIZATIONS)
@@ -572,12 +572,12 @@ def test_a_firing_needs_its_turns_and_a_resolution_its_distance(utilizations: Se
     session = Session()
     in_red = 0
     for utilization in utilizations:
-        session.begin()
-        found = [event.data for event in session.final(utilization=utilization)]
+        session.start_turn()
+        caused = [event.data for event in session.final(utilization=utilization)]
         actual = None if utilization is None else round(utilization * LIMIT) / LIMIT
         if actual is not None:
             in_red = in_red + 1 if actual >= int(0.9 * LIMIT) / LIMIT else 0
-        for data in found:
+        for data in caused:
             if data.alert == "utilization":  # type: ignore[union-attr]
                 if isinstance(data, AlertFired):
                     assert in_red >= 3
@@ -588,7 +588,7 @@ def test_a_firing_needs_its_turns_and_a_resolution_its_distance(utilizations: Se
 
 @given(st.lists(st.floats(0.8805, 0.93), min_size=3, max_size=60))
 def test_no_flapping_inside_the_hysteresis(utilizations: list[float]) -> None:
-    """A window that trembles around red fires at most once and does not resolve."""
+    """A window that varies around red fires at most once and does not resolve."""
     session = Session()
 
     session.turns(*utilizations)
@@ -599,7 +599,7 @@ def test_no_flapping_inside_the_hysteresis(utilizations: list[float]) -> None:
 
 @given(UTILIZATIONS, st.integers(1, 7))
 def test_the_same_events_give_the_same_bytes(utilizations: list[float | None], size: int) -> None:
-    """Judged again, in other batches or interleaved in, a recording gives the same alerts to the byte."""
+    """Evaluated again, in other batches or interleaved, a recording gives the same alerts to the byte."""
     recorded: list[Event] = []
     context = EventContext("session", "agent", "gpt-5", 0, 1, "codex", "rec")
     recorded.append(Event(context, 0, None, SessionStarted(LIMIT)))

@@ -8,11 +8,37 @@ import pytest
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.hysteresis import hysteresis
-from windowpane.alerts.rules import RULES, RULES_BY_NAME, Rule, configured
+from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, SPIKE_MULTIPLE, Rule, configured
 from windowpane.alerts.summary import firing_summary, value_text
+from windowpane.core.limits import TrackerSettings
 from windowpane.exceptions import ConfigurationError
 
 FIRST_SIX = ("utilization", "eviction_rate", "compression_ratio", "burn_rate_spike", "fidelity", "tool_results")
+
+TABLE = """
+    utilization         critical at_least 0.90   3 0.03
+    eviction_rate       warning  above    5      3 0.5
+    compression_ratio   warning  below    2      1 0.2
+    burn_rate_spike     warning  occurs   -      1 -
+    fidelity            warning  below    0.75   1 0.03
+    tool_results        warning  above    0.30   3 0.03
+    red_soon            warning  at_most  3      1 0.3
+    red_imminent        critical at_most  1      1 0.1
+    overflow            critical occurs   -      1 -
+    cannot_compress     critical occurs   -      1 -
+    audit_chain_broken  critical occurs   -      1 -
+    output_reserve      critical below    4096   1 409.6
+    regret              warning  above    0.10   1 0.03
+    thrashing           warning  at_least 3      1 0.3
+    oscillation         info     at_least 4      1 0.4
+    estimate_off        info     above    0.10   1 0.03
+    yellow_entered      info     at_least 1      1 0
+    window_rolled       info     occurs   -      1 -
+    compaction_done     info     occurs   -      1 -
+    rot_threshold       info     above    128000 1 12800
+"""
+"""A second copy on purpose: the rules are compared with it."""
+ROWS = [line.split() for line in TABLE.strip().splitlines()]
 
 
 def test_names_are_unique_and_safe_as_labels() -> None:
@@ -29,7 +55,7 @@ def test_the_first_six_come_first() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_each_rule_is_whole(rule: Rule) -> None:
-    """Each has a severity, words for a person, a threshold where it compares, and a readable summary."""
+    """Each has a severity, texts, a threshold where it compares, and a readable summary."""
     assert rule.title
     assert rule.todo.endswith(".")
     assert (rule.threshold is None) == (rule.comparison == "occurs")
@@ -37,15 +63,6 @@ def test_each_rule_is_whole(rule: Rule) -> None:
     text = firing_summary(rule, 2.0, 3.0, None)
     assert "{" not in text
     assert len(text) < 160
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("utilization", 0.03), ("tool_results", 0.03), ("eviction_rate", 0.5), ("compression_ratio", 0.2)],
-)
-def test_hysteresis(name: str, expected: float) -> None:
-    """0.03 for ratios, a tenth of the threshold otherwise."""
-    assert hysteresis(RULES_BY_NAME[name]) == pytest.approx(expected)
 
 
 def test_configuration() -> None:
@@ -62,7 +79,7 @@ def test_configuration() -> None:
 
 @pytest.mark.parametrize(("name", "problem"), [("fidelty", "unknown alert"), ("overflow", "no threshold")])
 def test_a_wrong_setting_is_named(name: str, problem: str) -> None:
-    """An unknown alert, or a threshold where nothing is compared, is an error that says so."""
+    """An unknown alert, or a threshold where nothing is compared, is an error."""
     with pytest.raises(ConfigurationError, match=f"alerts.{name}.*{problem}"):
         configured({name: 1.0})
 
@@ -70,8 +87,8 @@ def test_a_wrong_setting_is_named(name: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("turns", "text"), [(0.0, "now"), (0.4, "within a turn"), (1.2, "in 1 turn"), (2.6, "in 3 turns")]
 )
-def test_turns_in_words(turns: float, text: str) -> None:
-    """Forecasts read as a person would say them."""
+def test_forecasts_as_text(turns: float, text: str) -> None:
+    """Turns are rounded to a short phrase."""
     assert value_text(turns, "turns") == text
 
 
@@ -83,6 +100,39 @@ def test_turns_in_words(turns: float, text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_threshold_that_could_never_be_met_is_refused(name: str, threshold: float) -> None:
-    """A percentage for a share, a number that is none: an alert must not fall silent by a slip of the pen."""
+    """A percentage instead of a ratio, or NaN: a typing error must not silence an alert."""
     with pytest.raises(ConfigurationError, match=f"alerts.{name}: threshold"):
         configured({name: threshold})
+
+
+def test_the_table_lists_all_alerts() -> None:
+    """No alert is missing in the table, and none is added."""
+    assert [row[0] for row in ROWS] == [rule.name for rule in RULES]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_an_alert_is_as_in_the_table(row: list[str]) -> None:
+    """Severity, comparison, threshold, turns in a row and hysteresis."""
+    name, severity, comparison, threshold, turns, expected = row
+    rule = RULES_BY_NAME[name]
+
+    assert (rule.severity, rule.comparison, rule.sustained_turns) == (severity, comparison, int(turns))
+    assert rule.threshold == (None if threshold == "-" else pytest.approx(float(threshold)))
+    assert hysteresis(rule) == pytest.approx(0.0 if expected == "-" else float(expected))
+    assert rule.enabled is (name != "rot_threshold")
+
+
+def test_thresholds_that_depend_on_the_window() -> None:
+    """Red follows the zones, room for an answer is at most a quarter, and tool results count from yellow up."""
+    assert RULES_BY_NAME["utilization"].threshold_from == "red"
+    assert RULES_BY_NAME["output_reserve"].threshold_from == "output_reserve"
+    assert MINIMUM_OUTPUT_RATIO == 0.25
+    assert RULES_BY_NAME["tool_results"].from_zone == "yellow"
+
+
+def test_a_spike_is_the_tracker_s() -> None:
+    """More than 3 times the previous turns, after at least 5 turns, and at least 2,000 tokens."""
+    settings = TrackerSettings()
+
+    assert SPIKE_MULTIPLE == settings.spike_multiple == 3.0
+    assert (settings.spike_minimum_turns, settings.spike_minimum_tokens) == (5, 2_000)

@@ -13,13 +13,13 @@ from windowpane.cli import main
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Where the commands keep their store; not there before the first of them."""
+    """Path of the store of the commands; the first one creates it."""
     return tmp_path / "store" / "windowpane.db"
 
 
 @pytest.fixture
 def run(store: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run a command and hold it to its exit code, 0 unless told otherwise."""
+    """Run a command and hold it to its exit code, 0 by default."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(store))
 
     def invoke(*arguments: str | Path, code: int = 0) -> Result:

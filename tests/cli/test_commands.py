@@ -55,7 +55,7 @@ def imported(run: Run, recording: Path) -> str:
 class TestHelp:
     @pytest.mark.parametrize("name", sorted(COMMANDS))
     def test_every_command_explains_itself_with_an_example(self, run: Run, name: str) -> None:
-        """`--help` of every command says what it does and shows how it is called."""
+        """`--help` of every command describes it and shows how it is called."""
         output = run(name, "--help").output
         group = main.get_command(click.Context(main), name)
 
@@ -89,7 +89,7 @@ class TestImport:
         assert "0 new events" in run("import", recording).output
 
     def test_a_broken_file_beside_a_good_one_is_partial(self, run: Run, recording: Path, tmp_path: Path) -> None:
-        """The good file is stored, the broken one is named, and the exit code says partial."""
+        """The good file is stored, the broken one is named, and the exit code is that of a partial success."""
         broken = tmp_path / "broken.json"
         broken.write_bytes(b"\x00\x01\x02 not a recording")
 
@@ -99,14 +99,14 @@ class TestImport:
         assert "1 session" in result.output
 
     def test_nothing_readable_is_a_failure(self, run: Run, tmp_path: Path) -> None:
-        """A file of no known format alone exits with 1 and says what was expected."""
+        """A file of no known format alone exits with 1 and names what was expected."""
         unknown = tmp_path / "notes.txt"
         unknown.write_text("shopping list")
 
         assert "expected a recording" in run("import", unknown, code=EXIT_FAILED).output
 
-    def test_what_is_left_out_of_a_folder_is_named(self, run: Run, recording: Path) -> None:
-        """A file of no known format beside a good one is no failure, and its name and the reason are told."""
+    def test_skipped_files_of_a_folder_are_named(self, run: Run, recording: Path) -> None:
+        """A file of no known format beside a good one is not a failure; its name and the reason are printed."""
         (recording.parent / "empty.jsonl").touch()
         (recording.parent / "noise.jsonl").write_bytes(bytes(range(256)))
 
@@ -122,7 +122,7 @@ class TestImport:
 
 class TestReport:
     def test_it_answers_first(self, run: Run, imported: str) -> None:
-        """The report says in one sentence what happened, then shows composition, zones and alerts."""
+        """The report summarizes in one sentence what happened, then shows composition, zones and alerts."""
         output = run("report", imported).output
 
         assert "highest" in output
@@ -150,24 +150,24 @@ class TestReport:
         assert "https://" not in text
 
     def test_an_unknown_session_is_a_plain_error(self, run: Run, imported: str) -> None:
-        """A wrong id is one line that says how to list the right ones."""
+        """A wrong id is one line with the command that lists valid ones."""
         assert "windowpane sessions" in run("report", "nothing-like-it", code=1).output
 
-    def test_no_store_says_what_to_do(self, run: Run) -> None:
+    def test_without_a_store_the_error_names_the_next_step(self, run: Run) -> None:
         """Without a store the message names the command that makes one."""
         assert "windowpane import" in run("report", "x", code=1).output
 
 
 class TestSessionsAndCheck:
     def test_sessions_lists_what_was_imported(self, run: Run, imported: str) -> None:
-        """The list as JSON holds the imported session with its figures."""
+        """The list as JSON holds the imported session with its values."""
         rows = json.loads(run("sessions", "--json").stdout)
 
         assert [row["session_id"] for row in rows] == [imported]
         assert rows[0]["limit_tokens"] == 16_000
 
-    def test_check_fails_on_the_alerts_it_is_told_to_fail_on(self, run: Run, imported: str) -> None:
-        """A window driven to its limit fails the check at critical, and says which alert it was."""
+    def test_check_fails_on_alerts_of_the_given_severity(self, run: Run, imported: str) -> None:
+        """A window driven to its limit fails the check at critical, and names the alert."""
         assert "critical" in run("check", imported, "--fail-on", "critical", code=EXIT_ALERTS).output
 
     def test_check_passes_where_nothing_that_bad_fired(self, run: Run, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ class TestAudit:
 
 class TestDoctor:
     def test_it_names_what_is_there(self, run: Run, imported: str) -> None:
-        """The tokenizer, the catalog and the store are found and said to be well."""
+        """The tokenizer, the catalog and the store are checked and reported as fine."""
         findings = {finding["subject"]: finding for finding in json.loads(run("doctor", "--json").stdout)}
 
         assert findings["tokenizer"]["verdict"] == "ok"
@@ -213,7 +213,7 @@ class TestDoctor:
         assert findings["store"]["verdict"] == "ok"
 
     def test_a_store_that_is_no_store_is_a_problem(self, run: Run, tmp_path: Path) -> None:
-        """A file that is no database is reported and left alone."""
+        """A file that is not a database is reported and left alone."""
         bad = tmp_path / "bad.db"
         bad.write_bytes(b"this is not a database, but somebody named it so" * 50)
 

@@ -1,4 +1,4 @@
-"""What the configuration says holds for recordings and for every command, as it does for agents that run."""
+"""The configuration applies to recordings and to every command, as it does to running agents."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def transcript(tmp_path: Path) -> Path:
 
 def call(number: int, *, tokens: int) -> list[dict[str, Any]]:
     common = {"sessionId": SESSION, "parentUuid": None, "timestamp": f"2026-01-01T10:{number:02}:00Z"}
-    asked = {"role": "user", "content": f"question {number}"}
+    question = {"role": "user", "content": f"question {number}"}
     reply = {
         "role": "assistant", "id": f"m{number}", "model": "claude-of-tests",
         "usage": {"input_tokens": tokens, "output_tokens": 9},
         "content": [{"type": "text", "text": f"answer {number}"}],
     }  # fmt: skip
     return [
-        {"type": "user", "uuid": f"u{number}", "message": asked, **common},
+        {"type": "user", "uuid": f"u{number}", "message": question, **common},
         {"type": "assistant", "uuid": f"a{number}", "message": reply, **common},
     ]
 
@@ -89,8 +89,8 @@ def fired(path: Path) -> set[str]:
 
 
 def alerts_in(store: SqliteStore) -> set[str]:
-    found = store.events(EventFilter(types=("alert.fired",), limit=10_000))
-    return {one.event.data.alert for one in found if isinstance(one.event.data, AlertFired)}
+    fired = store.events(EventFilter(types=("alert.fired",), limit=10_000))
+    return {one.event.data.alert for one in fired if isinstance(one.event.data, AlertFired)}
 
 
 def test_imports_are_judged_by_the_configured_rules(configure: Configure, transcript: Path) -> None:
@@ -107,12 +107,12 @@ def test_imports_are_judged_by_the_configured_rules(configure: Configure, transc
 
 
 def test_zones_of_recordings_are_the_configured_ones(configure: Configure, transcript: Path) -> None:
-    """Where red begins is said once, for agents and for recordings."""
+    """The zones are configured once, for agents and for recordings."""
     store = configure({"pressure": {"thresholds": {"yellow": 0.1, "orange": 0.2, "red": 0.3}}})
     run("import", transcript, "--limit", str(LIMIT))
     with closing(SqliteStore(store)) as opened:
-        found = opened.events(EventFilter(types=("zone.changed",), limit=100))
-    changes = [(one.event.context.turn, one.event.data.to_zone) for one in found]  # type: ignore[union-attr]
+        zone_events = opened.events(EventFilter(types=("zone.changed",), limit=100))
+    changes = [(one.event.context.turn, one.event.data.to_zone) for one in zone_events]  # type: ignore[union-attr]
 
     assert [zone for _, zone in changes[:3]] == ["yellow", "orange", "red"]
     assert changes[2][0] <= 7, "30% of the window is used in the sixth call"
@@ -171,10 +171,10 @@ def test_commands_use_the_configured_store_and_key(
     assert "BROKEN" in run("audit", "verify", code=1).output
 
 
-def test_serve_tells_the_channels_of_a_broken_chain(
+def test_serve_sends_an_alert_about_a_broken_chain(
     configure: Configure, transcript: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
 ) -> None:
-    """Nobody needs Prometheus to hear of it: the configured channels are told, once, and it is counted."""
+    """The configured channels receive it once, without Prometheus, and it is counted."""
     store = configure({"notify": {"channels": [{"url": "log://", "min_severity": "critical"}]}})
     run("import", transcript, "--limit", str(LIMIT))
     with closing(sqlite3.connect(store)) as raw, raw:
@@ -197,7 +197,7 @@ def test_serve_tells_the_channels_of_a_broken_chain(
 
 
 def test_serve_refuses_what_would_mislead(configure: Configure, tmp_path: Path) -> None:
-    """A named port that is taken, an empty token and a certificate that is none are plain errors."""
+    """A named port that is taken, an empty token and an invalid certificate are plain errors."""
     configure({})
     empty = tmp_path / "token"
     empty.write_text("\n")
@@ -207,9 +207,9 @@ def test_serve_refuses_what_would_mislead(configure: Configure, tmp_path: Path) 
         port = str(taken.getsockname()[1])
         assert f"cannot serve on 127.0.0.1:{port}" in run("serve", "--port", port, code=1).output
     assert "is empty" in run("serve", "--port", "0", "--bearer-token-file", empty, code=1).output
-    told = run("serve", "--port", "0", "--tls-certificate", empty, "--tls-key", empty, code=1).output
-    assert "cannot serve on" in told
-    assert "Traceback" not in told
+    output = run("serve", "--port", "0", "--tls-certificate", empty, "--tls-key", empty, code=1).output
+    assert "cannot serve on" in output
+    assert "Traceback" not in output
 
 
 def test_pruning_keeps_what_the_configured_retention_keeps(configure: Configure, transcript: Path) -> None:

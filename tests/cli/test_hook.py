@@ -92,7 +92,7 @@ def test_install_twice_changes_nothing(home: Path) -> None:
     assert list((home / ".claude").iterdir()) == [home / ".claude" / "settings.json"]
 
 
-def test_a_status_line_is_replaced_when_asked(home: Path) -> None:
+def test_a_status_line_is_replaced_on_request(home: Path) -> None:
     """With the option ours takes the place of theirs."""
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
@@ -103,7 +103,7 @@ def test_a_status_line_is_replaced_when_asked(home: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["{not json", "[]", '{"hooks": []}', '{"hooks": {"PreCompact": {}}}'])
-def test_settings_that_cannot_be_read_are_left_alone(home: Path, broken: str) -> None:
+def test_settings_that_cannot_be_read_are_not_changed(home: Path, broken: str) -> None:
     """A file of another shape is an error with its name, and stays as it is."""
     path = home / ".claude" / "settings.json"
     path.parent.mkdir()
@@ -113,7 +113,7 @@ def test_settings_that_cannot_be_read_are_left_alone(home: Path, broken: str) ->
     assert path.read_text(encoding="utf-8") == broken
 
 
-def test_the_status_line_says_how_full_the_window_is(home: Path) -> None:
+def test_the_status_line_shows_the_utilization(home: Path) -> None:
     """Zone, utilization and size from what Claude Code sends, cache included; one line."""
     usage = {"input_tokens": 6_000, "cache_read_input_tokens": 140_000, "cache_creation_input_tokens": 10_000,
              "output_tokens": 900}  # fmt: skip
@@ -135,7 +135,7 @@ def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
 
 @pytest.mark.parametrize("given", ["", "{", "[]", "null", '{"context_window": 7}', '{"session_id": {}}'])
 def test_the_status_line_never_fails(home: Path, given: str) -> None:
-    """Whatever comes in, a line goes out, empty where nothing is known."""
+    """Any input results in a line, empty where nothing is known."""
     assert hook("status", given=given).stdout == "\n"
 
 
@@ -154,10 +154,10 @@ def test_the_import_hook_imports_in_the_background(home: Path) -> None:
 
     assert process.wait(timeout=60) == 0
     reader = SqliteReader(home / "windowpane.db")
-    found = reader.session(SESSION)
+    stored = reader.session(SESSION)
     reader.close()
-    assert found is not None
-    assert found.turns >= 2
+    assert stored is not None
+    assert stored.turns >= 2
 
 
 def test_settings_that_only_their_owner_may_read_stay_so(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a person meets who is new to the commands: wrong paths, old stores, hostile names, odd terminals."""
+"""Mistakes and surroundings of new users: wrong paths, old stores, hostile names, odd terminals."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def conversation() -> list[dict[str, Any]]:
 
 def transcript(session_id: str) -> str:
     """A Claude Code transcript of one call."""
-    ask = {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "Fix it"}}
+    request = {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "Fix it"}}
     usage = {"input_tokens": 900, "output_tokens": 5}
-    said = {"id": "m1", "role": "assistant", "model": "claude-sonnet-4-5", "usage": usage}
+    response = {"id": "m1", "role": "assistant", "model": "claude-sonnet-4-5", "usage": usage}
     reply = {
         "type": "assistant", "uuid": "a1", "parentUuid": "u1", "requestId": "r1",
-        "message": {**said, "type": "message", "content": [{"type": "text", "text": "Done."}]},
+        "message": {**response, "type": "message", "content": [{"type": "text", "text": "Done."}]},
     }  # fmt: skip
     shared = {"sessionId": session_id, "timestamp": "2026-01-01T00:00:00Z", "cwd": "/app", "version": "2.0.0"}
-    return "\n".join(json.dumps({**row, **shared}) for row in (ask, reply)) + "\n"
+    return "\n".join(json.dumps({**row, **shared}) for row in (request, reply)) + "\n"
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_store_that_is_not_there_is_an_error_and_none_is_made(
     assert not store.exists()
 
 
-def test_a_report_that_cannot_be_written_says_where(run: Run, imported: Path, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_names_the_path(run: Run, imported: Path, tmp_path: Path) -> None:
     """A folder that does not exist is one line that names the file, and no traceback."""
     target = tmp_path / "missing" / "report.html"
     session = json.loads(run("sessions", "--json").stdout)[0]["session_id"]
@@ -73,8 +73,8 @@ def test_a_report_that_cannot_be_written_says_where(run: Run, imported: Path, tm
     assert result.output == f"Error: {target}: No such file or directory\n"
 
 
-def test_a_folder_without_recordings_says_what_was_expected(run: Run, tmp_path: Path) -> None:
-    """Nothing found is told apart from nothing new."""
+def test_a_folder_without_recordings_names_what_was_expected(run: Run, tmp_path: Path) -> None:
+    """No recording differs from no new event."""
     result = run("import", tmp_path, code=EXIT_FAILED)
 
     assert f"no recording in {tmp_path}; expected files that end in .json, .jsonl, .traj" in result.output
@@ -94,7 +94,7 @@ def test_a_named_file_of_no_known_format_fails_however_it_was_named(
 
 
 def test_pipes_and_devices_are_not_read(run: Run, imported: Path, tmp_path: Path) -> None:
-    """A pipe below a folder is passed over, and one that is named is refused: neither waits for a writer."""
+    """A pipe below a folder is skipped, and one that is named is refused: neither waits for a writer."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "zero.json").symlink_to("/dev/zero")
 
@@ -105,7 +105,7 @@ def test_pipes_and_devices_are_not_read(run: Run, imported: Path, tmp_path: Path
 def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(
     run: Run, imported: Path, store: Path
 ) -> None:
-    """After an upgrade the first command works; it says on standard error what it did."""
+    """After an upgrade the first command works; it reports on standard error what it did."""
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("DELETE FROM migrations WHERE name = 'm002_add_replays'")
         for name in ("replay_runs", "replays"):
@@ -119,7 +119,7 @@ def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(
 
 
 def test_names_of_agents_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
-    """Escape sequences and direction marks of a session's id or agent are shown as question marks."""
+    """Escape sequences and direction marks of a session's id or agent are table as question marks."""
     (tmp_path / "session.jsonl").write_text(transcript(HOSTILE), encoding="utf-8")
     run("import", tmp_path / "session.jsonl", "--agent", HOSTILE)
     session = json.loads(run("sessions", "--json").stdout)[0]["session_id"]
@@ -131,7 +131,7 @@ def test_names_of_agents_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> 
     assert run("audit", "heads").output.replace("\n", "").isprintable()
 
 
-def test_a_table_in_a_pipe_keeps_every_figure(
+def test_a_table_in_a_pipe_keeps_every_number(
     run: Run, imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forty columns cut neither a column nor the end of a number."""
@@ -149,14 +149,14 @@ def test_a_table_in_a_pipe_keeps_every_figure(
     assert run("sessions").stdout.splitlines()[0].split()[-1] == "cost"
 
 
-def test_a_terminal_without_the_signs_gets_question_marks(imported: Path, store: Path) -> None:
+def test_a_terminal_without_the_symbols_gets_question_marks(imported: Path, store: Path) -> None:
     """An encoding that lacks the shapes of the zones ends no command, and JSON stays lossless."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "WINDOWPANE_STORE": str(store)}
     command = [sys.executable, "-m", "windowpane", "sessions"]
 
-    shown = subprocess.run(command, env=environment, capture_output=True, check=False)
+    table = subprocess.run(command, env=environment, capture_output=True, check=False)
     as_json = subprocess.run([*command, "--json"], env=environment, capture_output=True, check=False)
 
-    assert shown.returncode == as_json.returncode == 0, shown.stderr
-    assert b"session" in shown.stdout
+    assert table.returncode == as_json.returncode == 0, table.stderr
+    assert b"session" in table.stdout
     assert json.load(io.BytesIO(as_json.stdout))[0]["turns"] == 1

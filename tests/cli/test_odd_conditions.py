@@ -1,4 +1,4 @@
-"""Commands under conditions nobody plans for: no keyboard, a narrow terminal, odd input, a port that is taken."""
+"""Commands under unusual conditions: no keyboard, a narrow terminal, odd input, a port that is taken."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Run = Callable[..., Result]
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     path = tmp_path / "conversation.json"
-    said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "The port is taken."}]
-    path.write_text(json.dumps(said), encoding="utf-8")
+    messages = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "The port is taken."}]
+    path.write_text(json.dumps(messages), encoding="utf-8")
     return path
 
 
 @contextmanager
-def speaking(words: bytes) -> Iterator[int]:
-    """A server that answers everybody with *words*; its port."""
+def speaking(text: bytes) -> Iterator[int]:
+    """Run a server that answers every client with *text*, and yield its port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
 
         def answer() -> None:
@@ -48,7 +48,7 @@ def speaking(words: bytes) -> Iterator[int]:
                 except OSError:
                     return
                 with connection:
-                    connection.sendall(words)
+                    connection.sendall(text)
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
@@ -64,8 +64,8 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: dict[s
 
 
 def metrics_finding(run: Run, *, code: int = 0) -> dict[str, str]:
-    found: list[dict[str, str]] = json.loads(run("doctor", "--json", code=code).stdout)
-    return next(finding for finding in found if finding["subject"] == "metrics")
+    findings: list[dict[str, str]] = json.loads(run("doctor", "--json", code=code).stdout)
+    return next(finding for finding in findings if finding["subject"] == "metrics")
 
 
 class TestTop:
@@ -80,27 +80,27 @@ class TestTop:
             stderr=subprocess.PIPE, env={**os.environ, "WINDOWPANE_STORE": str(store), "TERM": "xterm"},
         )  # fmt: skip
         os.close(terminal)
-        shown: list[bytes] = []
-        reader = threading.Thread(target=lambda: shown.extend(iter(lambda: _read(screen), b"")), daemon=True)
+        drawn: list[bytes] = []
+        reader = threading.Thread(target=lambda: drawn.extend(iter(lambda: _read(screen), b"")), daemon=True)
         reader.start()
         try:
-            wait_until(lambda: process.poll() is not None or b"by pressure" in b"".join(shown), what="the table")
-            pauses = len(shown)
-            begun = time.monotonic()
+            wait_until(lambda: process.poll() is not None or b"by pressure" in b"".join(drawn), what="the table")
+            pauses = len(drawn)
+            started = time.monotonic()
             wait_until(
-                lambda: process.poll() is not None or time.monotonic() - begun > 1.5, what="some refreshes"
+                lambda: process.poll() is not None or time.monotonic() - started > 1.5, what="some refreshes"
             )
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=20)
         finally:
             process.kill()
             process.communicate()
             os.close(screen)
 
-        assert (process.returncode, said) == (0, b"")
-        assert len(shown) - pauses < 20
+        assert (process.returncode, errors) == (0, b"")
+        assert len(drawn) - pauses < 20
 
-    def test_a_narrow_terminal_cuts_no_figure_of_what_is_printed_once(
+    def test_a_narrow_terminal_cuts_no_number_of_what_is_printed_once(
         self, run: Run, recording: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Forty columns wrap the lines of `--once`; every column is there."""
@@ -129,7 +129,7 @@ class TestHook:
         ],
         ids=["endless window", "endless usage", "deep"],
     )
-    def test_a_status_line_is_no_place_for_an_error(self, run: Run, given: str) -> None:
+    def test_a_status_line_never_shows_an_error(self, run: Run, given: str) -> None:
         """Numbers without end and nesting without end give a line, perhaps an empty one."""
         for name in ("status", "import"):
             result = CliRunner().invoke(main, ["hook", name], input=given)
@@ -137,7 +137,7 @@ class TestHook:
             assert (result.exit_code, result.exception) == (0, None)
 
     def test_a_store_that_cannot_be_read_costs_only_the_pace(self, run: Run, store: Path) -> None:
-        """What Claude Code itself says of the window is shown all the same."""
+        """The values of Claude Code are drawn in any case."""
         store.parent.mkdir()
         store.write_bytes(b"no database" * 1_000)
         window = {"context_window_size": 200_000, "current_usage": {"input_tokens": 100_000}}
@@ -152,7 +152,7 @@ class TestHook:
 class TestReplay:
     @pytest.mark.parametrize("keep", ["²", "0", "-1", "many"])
     def test_groups_to_keep_are_a_number(self, run: Run, recording: Path, keep: str) -> None:
-        """Whatever looks like a digit and is none is named in the message."""
+        """Whatever looks like a digit without being one is named in the message."""
         result = run("replay", recording, "--keep", keep, code=EXIT_USAGE)
 
         assert f"{keep!r} is not a number of groups" in result.output
@@ -164,13 +164,13 @@ class TestReplay:
 
 class TestServe:
     def test_an_authority_for_clients_needs_a_certificate(self, run: Run, recording: Path) -> None:
-        """Asked to check clients, it never serves everybody in clear instead."""
+        """Asked to check clients, it never serves all clients in clear instead."""
         result = run("serve", "--tls-client-ca", recording, code=EXIT_USAGE)
 
         assert "--tls-client-ca requires --tls-certificate" in result.output
 
     def test_a_bad_certificate_is_named(self, run: Run, recording: Path) -> None:
-        """The message names the file to look at, not only what the library says."""
+        """The message names the file to look at, not only the error of the library."""
         result = run(
             "serve", "--port", "0", "--tls-certificate", recording, "--tls-key", recording, code=EXIT_FAILED
         )
@@ -179,8 +179,8 @@ class TestServe:
 
 
 class TestWatch:
-    def test_nothing_to_take_in_is_said(self, run: Run, tmp_path: Path) -> None:
-        """Once over a folder without transcripts says so instead of printing nothing."""
+    def test_nothing_to_import_is_reported(self, run: Run, tmp_path: Path) -> None:
+        """Once over a folder without transcripts is reported instead of printing nothing."""
         assert "no session" in run("watch", "--once", tmp_path).stderr
 
 
@@ -189,14 +189,14 @@ class TestAlertsTest:
         "url", ["alertmanager://host:99999", "alertmanager://host:port", "alertmanager://[::1", "json://[::1"]
     )
     def test_an_address_that_is_none_is_one_line(self, run: Run, url: str) -> None:
-        """A port out of range or a broken bracket is told without a traceback, and without the address."""
+        """A port out of range or a broken bracket is reported without a traceback, and without the address."""
         output = run("alerts", "test", url, code=EXIT_FAILED).output
 
         assert output.startswith("Error: notify.channels.url:")
         assert url not in output
 
     def test_a_plain_webhook_is_pointed_to_its_scheme(self, run: Run) -> None:
-        """Who gives the http address of a webhook learns how Apprise writes it."""
+        """The error for an http address names Apprise's form of a webhook."""
         output = run("alerts", "test", "https://hooks.example.org/T0/secret", code=EXIT_FAILED).output
 
         assert "jsons://" in output
@@ -220,10 +220,10 @@ class TestDoctor:
 
             assert metrics_finding(run)["detail"] == f"responds on port {server.port}"
 
-    def test_a_server_of_ours_that_fails_is_told_from_a_stranger(
+    def test_a_failing_server_differs_from_another_program(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A broken chain shows as that server's trouble, not as a port that somebody else took."""
+        """A broken chain is reported as a failure of the server, not as a port in use by another program."""
         with start_http_server(Routes(registry_of(), health=lambda: Health(ok=False)), port=0) as server:
             configured(tmp_path, monkeypatch, {"server": {"port": server.port}})
 
@@ -231,20 +231,20 @@ class TestDoctor:
 
         assert detail == f"port {server.port} reports a failure; see http://{server.address}/healthz"
 
-    @pytest.mark.parametrize("words", [b"-ERR unknown command\r\n", b"", b"HTTP/1.0 404 No\r\n\r\n"])
-    def test_a_port_that_somebody_else_has_is_a_problem(
-        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: bytes
+    @pytest.mark.parametrize("text", [b"-ERR unknown command\r\n", b"", b"HTTP/1.0 404 No\r\n\r\n"])
+    def test_a_port_of_another_program_is_a_problem(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
     ) -> None:
-        """Whatever answers there, and however, is one line."""
-        with speaking(words) as port:
+        """Any response of it is one line."""
+        with speaking(text) as port:
             configured(tmp_path, monkeypatch, {"server": {"port": port}})
 
-            found = metrics_finding(run, code=EXIT_FAILED)
+            finding = metrics_finding(run, code=EXIT_FAILED)
 
-        assert found["verdict"] == "problem"
-        assert f"port {port} is in use by another program (/healthz" in found["detail"]
+        assert finding["verdict"] == "problem"
+        assert f"port {port} is in use by another program (/healthz" in finding["detail"]
 
-    def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Behind a company's proxy the server on loopback is still found."""
@@ -267,13 +267,13 @@ class TestDoctor:
             file.write_text(key, encoding="utf-8")
         configured(tmp_path, monkeypatch, {"store": {"audit_key_file": str(file)}})
 
-        found = json.loads(run("doctor", "--json", code=0 if verdict == "ok" else EXIT_FAILED).stdout)
+        findings = json.loads(run("doctor", "--json", code=0 if verdict == "ok" else EXIT_FAILED).stdout)
 
-        assert [one["verdict"] for one in found if one["subject"] == "audit key"] == [verdict]
+        assert [one["verdict"] for one in findings if one["subject"] == "audit key"] == [verdict]
 
 
 class TestDemo:
-    def test_ended_while_it_starts_it_leaves_no_dashboard_behind(
+    def test_terminated_while_it_starts_it_stops_the_dashboard(
         self, tmp_path: Path, wait_until: Callable[..., None]
     ) -> None:
         """A request to terminate ends the dashboard's process too, also before both are ready."""

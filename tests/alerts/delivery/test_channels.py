@@ -1,4 +1,4 @@
-"""Channels that are slow, hang or ask for patience, and clocks that jump: nothing waits but the message."""
+"""Channels that are slow, hang or request a pause, and clocks that jump: only the message itself is delayed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Wait = Callable[..., None]
 
 
 class Service:
-    """An HTTP endpoint that answers what it is told, once it is let go."""
+    """An HTTP endpoint that responds with *status*, when `go` is set."""
 
     def __init__(self, status: int = 200, **headers: str) -> None:
         self.status = status
@@ -70,9 +70,9 @@ def service() -> Iterator[Service]:
     running.close()
 
 
-def fired(session: str = "s1", crossing: int = 3) -> Event:
+def fired(session: str = "s1", crossing_turn: int = 3) -> Event:
     context = EventContext(session, "reviewer", "gpt-5", 3, 1, "live", f"{session}/alerts")
-    return Event(context, 0, START, AlertFired("fidelity", "warning", crossing, 0.5, 0.75, "Fidelity 50%"))
+    return Event(context, 0, START, AlertFired("fidelity", "warning", crossing_turn, 0.5, 0.75, "Fidelity 50%"))
 
 
 def message() -> AlertMessage:
@@ -90,35 +90,33 @@ def by_hand(channel: Any, clock: ManualClock, outbox: Outbox, **quiet: QuietHour
 
 
 class TestSlow:
-    def test_whoever_raises_an_alert_never_waits_for_the_channel(
-        self, service: Service, wait_until: Wait
-    ) -> None:
-        """While the service holds its answer back, queueing goes on at once; in the end each arrives once."""
+    def test_raising_an_alert_never_waits_for_the_channel(self, service: Service, wait_until: Wait) -> None:
+        """While the service delays its response, alerts are queued at once; in the end each arrives once."""
         service.go.clear()
         settings = DeliverySettings(group_seconds=0.0, retry_seconds=0.05, messages_per_minute=6_000)
-        told: list[Event] = []
+        emitted: list[Event] = []
         notifier = Notifier(
-            [channel_for(f"json://{service.address}")], Outbox(None), settings=settings, emit=told.extend
+            [channel_for(f"json://{service.address}")], Outbox(None), settings=settings, emit=emitted.extend
         )
         notifier.write([fired("s0")])
         wait_until(lambda: len(service.arrived) == 1, what="the first request")
-        began = time.perf_counter()
+        started = time.perf_counter()
         for number in range(1, 20):
             notifier.write([fired(f"s{number}")])
-        took = time.perf_counter() - began
+        took = time.perf_counter() - started
         assert len(service.arrived) == 1, "the channel was slow all the while"
         service.go.set()
-        wait_until(lambda: len(told) == 20, what="every delivery")
+        wait_until(lambda: len(emitted) == 20, what="every delivery")
         notifier.close()
 
         assert took < 1.0
         assert len(service.arrived) == 20
-        assert {event.type for event in told} == {"notification.delivered"}
+        assert {event.type for event in emitted} == {"notification.delivered"}
 
-    def test_a_service_that_never_answers_is_given_up_and_tried_again(
+    def test_a_request_without_a_response_times_out_and_is_retried(
         self, service: Service, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The time allowed runs out, the message stays in the outbox, and the next try delivers it."""
+        """After the timeout the message stays in the outbox, and the next attempt delivers it."""
         monkeypatch.setattr(channels, "SEND_SECONDS", 0.1)
         service.go.clear()
         clock, outbox = ManualClock(START), Outbox(None)
@@ -135,9 +133,9 @@ class TestSlow:
         notifier.close()
 
 
-class TestPatience:
-    def test_a_channel_that_asks_to_wait_is_left_alone_for_so_long(self) -> None:
-        """429 with Retry-After: nothing is sent before the time asked for, then once."""
+class TestRetryAfter:
+    def test_no_message_is_sent_before_the_requested_pause_is_over(self) -> None:
+        """429 with Retry-After: nothing is sent before that time, then once."""
         service = Service(429, Retry_After="120")
         clock, outbox = ManualClock(START), Outbox(None)
         notifier = by_hand(AlertmanagerChannel(f"alertmanager://{service.address}"), clock, outbox)
@@ -170,18 +168,18 @@ class TestPatience:
         ],
     )
     def test_the_header_is_a_number_or_a_date(self, header: str, seconds: float) -> None:
-        """In seconds or as a date of HTTP, bounded by an hour; anything else is as if it were not there."""
+        """Seconds or an HTTP date, bounded by an hour; any other value is ignored."""
         service = Service(429, Retry_After=header)
         channel = AlertmanagerChannel(f"alertmanager://{service.address}", clock=lambda: START)
-        with pytest.raises(DeliveryError, match="answered 429") as told:
+        with pytest.raises(DeliveryError, match="answered 429") as caught:
             channel.send([message()])
         service.close()
 
-        assert told.value.retry_after_seconds == seconds
+        assert caught.value.retry_after_seconds == seconds
 
 
 class FullOutbox(Outbox):
-    """An outbox on a disk with no room for another page, until there is."""
+    """An outbox on a disk without room for another page, until it is resized."""
 
     def _open(self) -> sqlite3.Connection:
         connection = super()._open()
@@ -195,8 +193,8 @@ class FullOutbox(Outbox):
 
 
 class TestFullDisk:
-    def test_an_alert_is_told_though_nothing_can_be_written(self, service: Service, tmp_path: Path) -> None:
-        """What the outbox has no room for is kept in memory and delivered from there, once."""
+    def test_an_alert_is_delivered_though_nothing_can_be_written(self, service: Service, tmp_path: Path) -> None:
+        """An alert that the outbox cannot store is delivered from memory, once."""
         clock, outbox = ManualClock(START), FullOutbox(tmp_path / "outbox.db")
         notifier = by_hand(channel_for(f"json://{service.address}"), clock, outbox)
         notifier.write([fired(f"session-{number}") for number in range(40)])
@@ -208,8 +206,8 @@ class TestFullDisk:
         assert len(service.arrived) == 40
         assert len({body["message"] for body in service.arrived}) == 40
 
-    def test_what_cannot_be_delivered_is_not_tried_without_a_pause(self, tmp_path: Path) -> None:
-        """An outbox that fails at every touch costs a try every few seconds, not a busy thread."""
+    def test_an_outbox_that_fails_is_not_retried_without_a_pause(self, tmp_path: Path) -> None:
+        """An outbox that always fails costs one attempt every few seconds, not a busy thread."""
 
         class Broken(Outbox):
             tries = 0
@@ -232,7 +230,7 @@ class TestLog:
     def test_each_process_logs_what_it_raised_itself(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Another process on the same store leaves log messages to whoever raised them, and tells the others."""
+        """A second process on the same store does not log the alerts of the first."""
         caplog.set_level("INFO", logger="windowpane.alerts")
         clock, path = ManualClock(START), tmp_path / "store.db"
         ours, theirs = (by_hand(LogChannel(), clock, Outbox(path)) for _ in range(2))
@@ -248,20 +246,20 @@ class TestLog:
 
 
 class TestClocks:
-    def test_a_clock_that_is_set_back_holds_nothing_up(self, service: Service, tmp_path: Path) -> None:
-        """What was queued by tomorrow's clock is delivered today."""
+    def test_a_clock_that_is_set_back_delays_nothing(self, service: Service, tmp_path: Path) -> None:
+        """A message queued by tomorrow's clock is delivered today."""
         clock, outbox = ManualClock(START), Outbox(tmp_path / "outbox.db")
         notifier = by_hand(channel_for(f"json://{service.address}"), clock, outbox)
         notifier.write([fired()])
         clock.now = START - 86_400
-        notifier.write([fired(crossing=9)])
+        notifier.write([fired(crossing_turn=9)])
         notifier.deliver_due()
         notifier.close()
 
         assert sum(body["message"].count("Fidelity 50%") for body in service.arrived) == 2
 
     def test_quiet_hours_end_by_the_new_clock(self, service: Service) -> None:
-        """A message held for the morning is neither sent in the night nor tried for ever."""
+        """A message deferred to the morning is not sent at night, and not retried for ever."""
         midnight = datetime.fromtimestamp(START, UTC).astimezone().replace(hour=0, minute=30).timestamp()
         clock, outbox = ManualClock(midnight), Outbox(None)
         channel = channel_for(f"json://{service.address}")
@@ -280,7 +278,7 @@ class TestClocks:
 
 
 class Slow:
-    """A channel that hangs until it is let go, or takes everything at once."""
+    """A channel that hangs until `go` is set, or accepts everything at once."""
 
     def __init__(self, key: str, *, hangs: bool) -> None:
         self.key = self.kind = key
@@ -308,13 +306,13 @@ def notifier_threads() -> list[threading.Thread]:
 
 @pytest.mark.parametrize("order", [0, 1], ids=["hanging first", "hanging last"])
 def test_a_hanging_channel_delays_no_other(wait_until: Wait, order: int) -> None:
-    """While one channel waits for its answer, the other gets every message; then the first gets them all too."""
+    """While one channel waits for a response, the other receives every message; later the first does too."""
     hanging, quick = Slow("hanging", hangs=True), Slow("quick", hangs=False)
     pair = [hanging, quick]
     notifier = Notifier(pair[order:] + pair[:order], Outbox(None), settings=AT_ONCE)
 
     notifier.write([fired("s0")])
-    wait_until(hanging.entered.is_set, what="the hanging channel is asked")
+    wait_until(hanging.entered.is_set, what="the hanging channel is called")
     for number in range(1, 6):
         notifier.write([fired(f"s{number}")])
         wait_until(lambda number=number: len(quick.sent) == number + 1, what=f"message {number}")
@@ -326,8 +324,8 @@ def test_a_hanging_channel_delays_no_other(wait_until: Wait, order: int) -> None
     assert hanging.sent == quick.sent == [f"s{number}" for number in range(6)]
 
 
-def test_there_is_one_thread_a_channel_and_none_after_closing(wait_until: Wait) -> None:
-    """However many messages come in, the threads are as many as the channels; closing ends them."""
+def test_each_channel_has_one_thread_until_closing(wait_until: Wait) -> None:
+    """The number of threads does not depend on the number of messages; closing ends them."""
     before = len(notifier_threads())
     channels = [Slow(f"channel-{number}", hangs=False) for number in range(3)]
     notifier = Notifier(channels, Outbox(None), settings=AT_ONCE)
@@ -342,17 +340,17 @@ def test_there_is_one_thread_a_channel_and_none_after_closing(wait_until: Wait) 
     assert len(notifier_threads()) == before
 
 
-def test_closing_waits_no_longer_than_it_is_told_for_channels_that_hang(tmp_path: Path, wait_until: Wait) -> None:
-    """The time is for all channels together, and what was not told waits in the outbox for the next process."""
+def test_closing_waits_at_most_its_timeout_for_channels_that_hang(tmp_path: Path, wait_until: Wait) -> None:
+    """The timeout is for all channels together, and undelivered alerts stay in the outbox."""
     path = tmp_path / "outbox.db"
     channels = [Slow(f"channel-{number}", hangs=True) for number in range(3)]
     notifier = Notifier(channels, Outbox(path), settings=AT_ONCE)
     notifier.write([fired()])
     wait_until(lambda: all(channel.entered.is_set() for channel in channels), what="all channels hang")
 
-    begun = time.monotonic()
+    started = time.monotonic()
     notifier.close(timeout_seconds=0.3)
-    took = time.monotonic() - begun
+    took = time.monotonic() - started
     waiting = Outbox(path).pending_count()
     for channel in channels:
         channel.go.set()
@@ -362,30 +360,30 @@ def test_closing_waits_no_longer_than_it_is_told_for_channels_that_hang(tmp_path
     assert waiting == 3
 
 
-def test_who_hears_of_deliveries_hears_of_one_at_a_time(wait_until: Wait) -> None:
-    """Channels that deliver at the same moment never call the listener at the same moment."""
-    inside, overlaps, heard = threading.Lock(), [], []
+def test_outcomes_are_reported_one_at_a_time(wait_until: Wait) -> None:
+    """Channels that deliver at the same time never call the listener at the same time."""
+    inside, overlaps, reported = threading.Lock(), [], []
 
     def count(channel: str, outcome: str) -> None:
         if not inside.acquire(blocking=False):
             overlaps.append(channel)
             return
         threading.Event().wait(0.001)
-        heard.append((channel, outcome))
+        reported.append((channel, outcome))
         inside.release()
 
     channels = [Slow(f"channel-{number}", hangs=False) for number in range(4)]
     notifier = Notifier(channels, Outbox(None), settings=AT_ONCE, count=count)
     for number in range(10):
         notifier.write([fired(f"s{number}")])
-    wait_until(lambda: len(heard) + len(overlaps) == 40, what="all deliveries")
+    wait_until(lambda: len(reported) + len(overlaps) == 40, what="all deliveries")
     notifier.close()
 
     assert overlaps == []
 
 
-def test_a_redirect_is_no_delivery(service: Service) -> None:
-    """Following it would turn the message into a GET that somebody answers with 200, and send the login along."""
+def test_a_redirect_is_a_failed_delivery(service: Service) -> None:
+    """Following it would turn the POST into a GET that succeeds, and forward the credentials."""
     elsewhere = Service()
     try:
         service.status, service.headers = 302, {"Location": f"http://{elsewhere.address}/"}

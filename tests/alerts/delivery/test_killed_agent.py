@@ -1,4 +1,4 @@
-"""An agent's process that is killed after an alert fired: another process tells the channel, once."""
+"""An agent's process that is killed after an alert fired: another process delivers the message, once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def receiver(port: int, accepted: list[Any]) -> ThreadingHTTPServer:
     return server
 
 
-def test_what_a_killed_agent_could_not_say_is_said_by_serve(
+def test_serve_delivers_the_alert_of_a_killed_agent(
     tmp_path: Path, free_port: Callable[[], int], wait_until: Callable[..., None]
 ) -> None:
     """The channel is down, the agent is killed with SIGKILL; `serve` on the same store delivers when it is up."""
@@ -95,10 +95,10 @@ def test_what_a_killed_agent_could_not_say_is_said_by_serve(
         up.shutdown()
         up.server_close()
     with closing(SqliteStore(path)) as store:
-        told = store.events(EventFilter(types=("notification.delivered",)))
+        arrived = store.events(EventFilter(types=("notification.delivered",)))
         intact = store.verify().intact
 
     text = "\n".join(body["message"] for body in accepted)
-    assert text.count("for 3 turns") == 1, "told once"
-    assert "utilization" in {one.event.data.alert for one in told}  # type: ignore[union-attr]
+    assert text.count("for 3 turns") == 1, "arrived once"
+    assert "utilization" in {one.event.data.alert for one in arrived}  # type: ignore[union-attr]
     assert intact

@@ -29,7 +29,7 @@ def test_churn_is_of_the_last_ten_turns(later: int, counted: int) -> None:
 
 
 @pytest.mark.parametrize(("later", "ratio"), [(REGRET_TURNS - 1, 0.25), (REGRET_TURNS, 0.0)])
-def test_regret_is_of_what_left_in_the_last_twenty_turns(later: int, ratio: float) -> None:
+def test_regret_looks_back_twenty_turns(later: int, ratio: float) -> None:
     """An eviction twenty turns ago is the first that no longer counts, with what was regretted of it."""
     history = SignalHistory()
     history.record(evicted(400), 5)

@@ -1,4 +1,4 @@
-"""Settings: the order of their origins, their bounds, and errors that say where to look."""
+"""Settings: the order of their origins, their bounds, and errors that name the location."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_arguments_win_over_environment_over_file(write: Write) -> None:
 
 
 def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> None:
-    """What is set most has a short name."""
+    """Common settings have a short name."""
     environ = {
         "WINDOWPANE_CONFIG": str(write("session_label: 5")),
         "WINDOWPANE_STORE": "123",
@@ -241,7 +241,7 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
         ("cross_window: {state_file: progress.md}", ":1: cross_window", "one overwrites"),
     ],
 )
-def test_a_mistake_in_the_file_is_placed(write: Write, text: str, where: str, what: str) -> None:
+def test_an_error_in_the_file_names_its_location(write: Write, text: str, where: str, what: str) -> None:
     """The error names file, line and key, and what would have been right."""
     with pytest.raises(ConfigurationError) as caught:
         load(write(text))
@@ -250,8 +250,8 @@ def test_a_mistake_in_the_file_is_placed(write: Write, text: str, where: str, wh
     assert any(part in str(caught.value) for part in what.split("|"))
 
 
-def test_a_mistake_is_told_once_by_its_key(write: Write) -> None:
-    """The place names the key, and what is wrong with it does not name it again."""
+def test_an_error_names_its_key_once(write: Write) -> None:
+    """The location names the key, and the problem does not repeat it."""
     file = write("eviction:\n  policy: newest")
     with pytest.raises(ConfigurationError) as caught:
         load(file)
@@ -259,8 +259,8 @@ def test_a_mistake_is_told_once_by_its_key(write: Write) -> None:
     assert str(caught.value).startswith(f"{file}:2: eviction.policy: 'newest' is unknown; expected one of fifo")
 
 
-def test_a_section_of_which_every_line_is_commented_out_says_nothing(write: Write) -> None:
-    """It has its defaults, and the environment may still name its keys."""
+def test_a_section_in_which_every_line_is_commented_out_has_its_defaults(write: Write) -> None:
+    """The environment may still set its keys."""
     config = load(write("pressure:\n  # velocity_window: 3\nbudget:\nhealth_monitoring:\n  judge:\n"))
 
     assert (config.pressure, config.budget, config.health_monitoring.judge) == (
@@ -271,7 +271,7 @@ def test_a_section_of_which_every_line_is_commented_out_says_nothing(write: Writ
     assert load(write("pressure:\n"), {"WINDOWPANE_PRESSURE__VELOCITY_WINDOW": "4"}).pressure.velocity_window == 4
 
 
-def test_anchors_are_yaml_s_own_matter(write: Write) -> None:
+def test_yaml_anchors_and_merge_keys_work(write: Write) -> None:
     """An alias repeats a value, and a merged mapping gives way to the keys beside it."""
     config = load(
         write(
@@ -353,8 +353,8 @@ def test_an_empty_file_is_no_settings(write: Write) -> None:
     assert load(write("# nothing yet\n")) == load()
 
 
-def test_a_mistake_in_the_environment_names_the_variable() -> None:
-    """The error says which variable, and does not repeat a value that may be a secret."""
+def test_an_error_in_the_environment_names_the_variable() -> None:
+    """The error names the variable, and does not repeat a value that may be a secret."""
     with pytest.raises(ConfigurationError, match=r"WINDOWPANE_PORT \(server.port\)") as caught:
         load(None, {"WINDOWPANE_PORT": "s3cr3t"})
     assert "s3cr3t" not in str(caught.value)
@@ -363,7 +363,7 @@ def test_a_mistake_in_the_environment_names_the_variable() -> None:
         load(None, {"WINDOWPANE_SERVER__PROT": "1"})
 
 
-def test_a_mistake_in_an_argument_names_the_key(write: Write) -> None:
+def test_an_error_in_an_argument_names_the_key(write: Write) -> None:
     """Arguments are named by their key alone, also when the file sets others beside it."""
     with pytest.raises(ConfigurationError) as caught:
         load(write("server: {address: x}"), server={"port": -1})

@@ -1,4 +1,4 @@
-"""Fidelity suites: the file, the run, the gate and the command."""
+"""Fidelity suites: the file, the run, the minimum score and the command."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def command(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["fidelity", *map(str, arguments)])
 
 
-class TestTheFile:
+class TestDocument:
     @pytest.mark.parametrize(
         ("changes", "key"),
         [
@@ -121,7 +121,7 @@ class TestTheRun:
         assert report.failures == ()
         assert report.judge == STRING_MATCH
 
-    def test_a_compressor_that_loses_a_fact_fails_the_gate(self, write_suite: WriteSuite) -> None:
+    def test_a_compressor_that_loses_a_fact_fails_the_suite(self, write_suite: WriteSuite) -> None:
         """A prompt under test is sent with the text, and what its summary lost lowers the score."""
         model = ScriptedModel(["Decided to use fetch because the bundle must stay small."])
 
@@ -133,13 +133,13 @@ class TestTheRun:
         assert "request_timeout_ms: 8000" in model.asked[0][1]
 
     def test_a_dimension_has_a_minimum_of_its_own(self, write_suite: WriteSuite) -> None:
-        """A high score does not hide a dimension below its minimum, nor one that nobody asked about."""
+        """A high score does not hide a dimension below its minimum, nor one without a question."""
         report = run(write_suite(dimensions={"continuity": 0.5}))
 
         assert report.failures == ("continuity is unknown",)
 
     def test_a_case_has_a_minimum_of_its_own(self, write_suite: WriteSuite) -> None:
-        """The gate names the case that fell below."""
+        """The failure names the case that fell below."""
         model = ScriptedModel(["request_timeout_ms: 8000"])
 
         report = run(write_suite(case={"minimum_score": 0.9}, minimum_score=0.1), compressor=model)
@@ -148,12 +148,12 @@ class TestTheRun:
         assert "case migration 0.67 is below 0.90" in report.failures[0]
 
     def test_a_summary_that_is_not_smaller_fails(self, write_suite: WriteSuite) -> None:
-        """Keeping everything is no compression."""
+        """A summary as long as the original fails."""
         report = run(write_suite(), compressor=ScriptedModel([ORIGINAL * 2]))
 
         assert any("not smaller" in failure for failure in report.failures)
 
-    def test_rounds_compress_the_summary_with_the_next_stretch(self, write_suite: WriteSuite) -> None:
+    def test_rounds_compress_the_summary_with_the_next_part(self, write_suite: WriteSuite) -> None:
         """The chain's last summary is judged against the whole original."""
         model = ScriptedModel(["first summary", "request_timeout_ms: 8000"])
 
@@ -163,8 +163,8 @@ class TestTheRun:
         assert "first summary" in model.asked[1][1]
         assert report.dimensions == {"key_facts": 1.0, "continuity": None, "decisions": 0.0}
 
-    def test_a_compressor_that_fails_is_reported_and_fails_the_gate(self, write_suite: WriteSuite) -> None:
-        """The case has no score and says why."""
+    def test_a_compressor_that_fails_is_reported_and_fails_the_suite(self, write_suite: WriteSuite) -> None:
+        """The case has no score, and a reason."""
         report = run(write_suite(), compressor=ScriptedModel([ConnectionError("no route")]))
 
         assert report.score is None
@@ -177,7 +177,7 @@ class TestTheRun:
         assert len(report.cases[0].judgement.judged) >= 2
 
     def test_a_recorded_session_is_a_text(self, write_suite: WriteSuite, tmp_path: Path) -> None:
-        """What people, model and tools said in a recording is the original."""
+        """The original is the messages and tool results of a recording."""
         messages = [
             {"role": "user", "content": "Find out why the service does not start."},
             {"role": "assistant", "content": "Decided to change the port because 8443 is taken. port: 9443"},
@@ -192,7 +192,7 @@ class TestTheRun:
 
 class TestTheStringMatchingJudge:
     def test_it_refuses_what_is_no_judge_prompt(self) -> None:
-        """It is no language model."""
+        """It rejects every other prompt."""
         with pytest.raises(ValueError, match="only answers"):
             string_match("Summarise", "this")
 
@@ -206,28 +206,30 @@ class TestCallables:
         assert load_callable(f"{tmp_path / 'mine.py'}:judge", option="--judge")("", "") == "yes"
 
     @pytest.mark.parametrize(
-        "named", ["judge", ":judge", "no.such.module:judge", "nowhere.py:judge", "json:no_such", "json:__name__"]
+        "reference",
+        ["judge", ":judge", "no.such.module:judge", "nowhere.py:judge", "json:no_such", "json:__name__"],
     )
-    def test_what_cannot_be_found_is_refused_by_option(self, named: str) -> None:
+    def test_a_missing_function_is_an_invalid_option(self, reference: str) -> None:
         """The message names the option and the form expected."""
         with pytest.raises(ConfigurationError, match="--judge"):
-            load_callable(named, option="--judge")
+            load_callable(reference, option="--judge")
 
     @pytest.mark.parametrize(
-        ("code", "told"), [("raise ValueError('no key')", "ValueError: no key"), ("def judge(:", "SyntaxError")]
+        ("code", "problem"),
+        [("raise ValueError('no key')", "ValueError: no key"), ("def judge(:", "SyntaxError")],
     )
-    def test_code_that_cannot_be_imported_is_a_wrong_option(self, tmp_path: Path, code: str, told: str) -> None:
-        """Not a failed gate, and no traceback: the module and what it raised."""
+    def test_code_that_raises_is_an_invalid_option(self, tmp_path: Path, code: str, problem: str) -> None:
+        """A usage error without a traceback, not a failed suite: the module and what it raised."""
         (tmp_path / "mine.py").write_text(code)
         result = command(EXAMPLES / "suite.yaml", "--judge", f"{tmp_path / 'mine.py'}:judge")
 
         assert result.exit_code == EXIT_USAGE
-        assert f"mine.py ({told}" in result.output
+        assert f"mine.py ({problem}" in result.output
 
 
-class TestTheCommand:
+class TestCommand:
     def test_the_example_runs_without_a_model(self) -> None:
-        """The suite of the README passes its gate, names its judge for what it is and shows what was lost."""
+        """The suite of the README reaches its minimum score, names its judge and shows lost facts."""
         result = command(EXAMPLES / "suite.yaml", "--judge", f"{EXAMPLES / 'judges.py'}:offline")
 
         assert result.exit_code == 0, result.output
@@ -235,8 +237,8 @@ class TestTheCommand:
         assert "passed" in result.stdout
         assert "LOST" in result.stdout
 
-    def test_below_the_gate_it_exits_with_one(self) -> None:
-        """CI fails, and the last line says what was below what."""
+    def test_below_the_minimum_score_it_exits_with_one(self) -> None:
+        """CI fails, and the last line names score and minimum."""
         result = command(EXAMPLES / "suite.yaml", "--min-score", "0.99")
 
         assert result.exit_code == EXIT_FAILED
@@ -249,7 +251,7 @@ class TestTheCommand:
         assert document["passed"] is True
         assert document["cases"][0]["questions"][0].keys() >= {"question", "expected", "outcome", "answers"}
 
-    def test_a_wrong_suite_is_told_apart_from_a_failed_gate(self, write_suite: WriteSuite) -> None:
+    def test_an_invalid_suite_has_another_exit_code_than_a_failed_one(self, write_suite: WriteSuite) -> None:
         """Another exit code, and the key with its line."""
         result = command(write_suite(rounds="many"))
 

@@ -27,19 +27,19 @@ HOUR = 3_600.0
 
 
 class Recorder:
-    """A channel that keeps what it was told."""
+    """A channel that records its messages."""
 
     key = "recorder:1"
     kind = "recorder"
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.sent: list[str] = []
 
     def accepts(self, message: AlertMessage) -> bool:
         return True
 
     def send(self, messages: Sequence[AlertMessage]) -> None:
-        self.told.extend(message.alert for message in messages)
+        self.sent.extend(message.alert for message in messages)
 
 
 def fired(alert: str, severity: Severity, *, n: int) -> Event:
@@ -61,8 +61,8 @@ def channel() -> Recorder:
 def notifier(tmp_path: Path, clock: ManualClock, channel: Recorder) -> Iterator[Notifier]:
     """A notifier whose only channel sleeps until what is 07:00 for this machine."""
     local = datetime.fromtimestamp(MIDNIGHT, UTC).astimezone()
-    begin = local.hour * 60 + local.minute
-    quiet = QuietHours((begin - 120) % 1440, (begin + 420) % 1440)
+    start = local.hour * 60 + local.minute
+    quiet = QuietHours((start - 120) % 1440, (start + 420) % 1440)
     with closing(
         Notifier(
             [channel],
@@ -93,12 +93,12 @@ class TestTheSpan:
         assert quiet.until(MIDNIGHT, UTC) is not None
         assert quiet.until(MIDNIGHT, timezone(timedelta(hours=9))) is None
 
-    @given(begin=st.integers(0, 1439), end=st.integers(0, 1439), now=st.floats(MIDNIGHT, MIDNIGHT + 86_400 * 30))
-    def test_it_always_ends_within_a_day(self, begin: int, end: int, now: float) -> None:
+    @given(start=st.integers(0, 1439), end=st.integers(0, 1439), now=st.floats(MIDNIGHT, MIDNIGHT + 86_400 * 30))
+    def test_it_always_ends_within_a_day(self, start: int, end: int, now: float) -> None:
         """Whatever the span, what waits is due later, within 24 hours, and at a moment outside of it."""
-        if begin == end:
+        if start == end:
             return
-        quiet = QuietHours(begin, end)
+        quiet = QuietHours(start, end)
         until = quiet.until(now, UTC)
 
         assert until is None or now < until <= now + 86_400
@@ -106,7 +106,7 @@ class TestTheSpan:
 
     @pytest.mark.parametrize("text", ["", "22-7", "25:00-07:00", "22:00", "22:60-07:00", "07:00-07:00"])
     def test_what_is_no_span_is_refused(self, text: str) -> None:
-        """A wrong value says what was expected."""
+        """The error of an invalid value names what was expected."""
         with pytest.raises(ConfigurationError, match="22:00-07:00"):
             QuietHours.parse(text)
 
@@ -126,10 +126,10 @@ class TestDelivery:
         """At night only the critical one arrives; in the morning the other follows, each once."""
         notifier.write([fired("overflow", "critical", n=0), fired("fidelity", "warning", n=1)])
         notifier.deliver_due()
-        at_night = list(channel.told)
+        at_night = list(channel.sent)
         clock.advance(7.1 * HOUR)
         notifier.deliver_due()
         notifier.deliver_due()
 
         assert at_night == ["overflow"]
-        assert channel.told == ["overflow", "fidelity"]
+        assert channel.sent == ["overflow", "fidelity"]

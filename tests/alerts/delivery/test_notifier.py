@@ -87,7 +87,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 class Memory:
-    """A channel that remembers, and fails as often as it is told."""
+    """A channel that remembers, and fails a given number of times."""
 
     kind = "memory"
     key = "memory:1"
@@ -137,15 +137,17 @@ def context(session: str = "s1", agent: str = "reviewer") -> EventContext:
 
 
 def fired(
-    alert: str = "utilization", *, severity: Severity = "critical", session: str = "s1", crossing: int = 10
+    alert: str = "utilization", *, severity: Severity = "critical", session: str = "s1", crossing_turn: int = 10
 ) -> Event:
-    return Event(context(session), 0, 1_700_000_000.0, AlertFired(alert, severity, crossing, 0.93, 0.9, SUMMARY))
+    return Event(
+        context(session), 0, 1_700_000_000.0, AlertFired(alert, severity, crossing_turn, 0.93, 0.9, SUMMARY)
+    )
 
 
 def resolved(
-    alert: str = "utilization", *, severity: Severity = "critical", session: str = "s1", crossing: int = 10
+    alert: str = "utilization", *, severity: Severity = "critical", session: str = "s1", crossing_turn: int = 10
 ) -> Event:
-    data = AlertResolved(alert, severity, crossing, 0.5, 0.9, 12)
+    data = AlertResolved(alert, severity, crossing_turn, 0.5, 0.9, 12)
     return Event(context(session), 1, 1_700_000_100.0, data)
 
 
@@ -162,10 +164,10 @@ def by_hand(
     return notifier
 
 
-# -- what a message says ---------------------------------------------------------------------------------------
+# -- messages -------------------------------------------------------------------------------------------------
 
 
-def test_a_message_says_what_where_how_bad_since_when_and_what_to_do() -> None:
+def test_a_message_has_alert_session_value_start_and_first_step() -> None:
     """Everything a person needs is in the one message, with a link to the session."""
     message = message_of(fired(), public_url="https://panes.example/")
     assert message is not None
@@ -195,7 +197,7 @@ def test_untrusted_names_stay_on_one_line() -> None:
 
 
 def test_other_events_make_no_message() -> None:
-    """Only alerts are told."""
+    """Only alerts are delivered."""
     assert message_of(Event(context(), 0, None, TurnStarted())) is None
 
 
@@ -277,7 +279,7 @@ sys.stdin.read()
 def test_a_killed_process_s_alert_is_delivered_by_the_next(
     tmp_path: Path, free_port: Callable[[], int], wait_until: Wait
 ) -> None:
-    """Killed after firing and before delivery, it is delivered once, by whoever opens the outbox next."""
+    """Killed between firing and delivery, it is delivered once, by the next process on the outbox."""
     port, path = free_port(), tmp_path / "store.db"
     url = f"json://127.0.0.1:{port}"
     process = subprocess.Popen(
@@ -306,7 +308,7 @@ def test_a_killed_process_s_alert_is_delivered_by_the_next(
 
 
 def test_a_test_message_can_be_sent(endpoint: Endpoint, free_port: Callable[[], int]) -> None:
-    """A person can check an address and is told when it does not answer."""
+    """A person can check an address and is informed when it does not respond."""
     good = send_test(f"json://{endpoint.address}")
     bad = send_test(f"json://127.0.0.1:{free_port()}/token")
 
@@ -374,7 +376,7 @@ def test_addresses_are_never_logged(
 
 @pytest.mark.parametrize("url", ["nonsense://s3cr3t@host", "no address s3cr3t", "", "alertmanager:///s3cr3t"])
 def test_a_bad_address_is_refused_without_repeating_it(url: str) -> None:
-    """The error says what would be accepted, not what was given."""
+    """The error names what would be accepted, not what was given."""
     with pytest.raises(ConfigurationError) as caught:
         channel_for(url)
 
@@ -459,7 +461,7 @@ def test_pauses_grow_and_old_messages_are_given_up() -> None:
 
 
 def test_severity_routes(tmp_path: Path) -> None:
-    """A channel hears only what is severe enough; passing remarks are not told to be over."""
+    """A channel receives only messages of its severity, and no resolutions of informational alerts."""
     quiet, all_ = channel_for("json://127.0.0.1:1", min_severity="critical"), LogChannel()
     info, warning, critical = (
         message_of(fired(severity=severity))
@@ -573,8 +575,8 @@ def test_an_alert_that_cannot_be_written_holds_up_no_other() -> None:
     assert [sent[0].session_id for sent in channel.sent] == ["s2", "s3", "s4"]
 
 
-def test_a_session_whose_id_is_no_text_is_told_about() -> None:
-    """Half a surrogate pair in an id costs nobody a message."""
+def test_an_alert_of_a_session_whose_id_is_invalid_text_is_delivered() -> None:
+    """Half a surrogate pair in an id does not lose the message."""
     channel = Memory()
     notifier = by_hand(channel, Clock(), group_seconds=0)
 
@@ -598,7 +600,7 @@ def test_a_real_alertmanager_holds_and_ends_the_alert(
     config.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
     address = f"127.0.0.1:{port}"
 
-    def ask(path: str) -> Any:
+    def request(path: str) -> Any:
         try:
             with urllib.request.urlopen(f"http://{address}{path}", timeout=5) as response:
                 return response.read()
@@ -606,12 +608,14 @@ def test_a_real_alertmanager_holds_and_ends_the_alert(
             return None
 
     def active() -> list[str]:
-        return [alert["labels"]["alertname"] for alert in json.loads(ask("/api/v2/alerts?active=true") or "[]")]
+        return [
+            alert["labels"]["alertname"] for alert in json.loads(request("/api/v2/alerts?active=true") or "[]")
+        ]
 
     run_server(
         [program, f"--config.file={config}", f"--storage.path={tmp_path / 'data'}",
          f"--web.listen-address={address}", "--cluster.listen-address="],
-        ready=lambda: ask("/-/ready") is not None,
+        ready=lambda: request("/-/ready") is not None,
     )  # fmt: skip
     channel, now = AlertmanagerChannel(f"alertmanager://{address}"), time.time()
     firing, over = (message_of(event._replace(at=now - ago)) for event, ago in ((fired(), 60), (resolved(), 1)))
