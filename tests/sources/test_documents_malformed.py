@@ -334,7 +334,7 @@ class TestFiles:
         stats, problems = FileStats(), []
         list(OpenAIChatReader().read(path, stats=stats, problems=problems))
 
-        assert len(problems) == documents.MAXIMUM_PROBLEMS + 1
+        assert len(problems) == documents.MAXIMUM_PROBLEMS
         assert stats.bad_lines == 5000
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.json_lines import JsonRow, rows
+from windowpane.sources.json_lines import JsonRow, read_rows
 from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, ProblemLog
 
 
@@ -23,7 +23,7 @@ class Read:
         self.stats = FileStats()
         self.problems: list[Problem] = []
         self.rows: list[JsonRow] = list(
-            rows(path, ProblemLog(path, self.stats, self.problems), limit_bytes=limit_bytes)
+            read_rows(path, ProblemLog(path, self.stats, self.problems), limit_bytes=limit_bytes)
         )
         self.values = [row.value for row in self.rows if row.value is not None]
         self.lost = [row.line for row in self.rows if row.value is None]
@@ -164,7 +164,7 @@ def test_missing_file_is_a_source_error(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.jsonl"
 
     with pytest.raises(SourceError, match="No such file"):
-        list(rows(path, ProblemLog(path, FileStats(), [])))
+        list(read_rows(path, ProblemLog(path, FileStats(), [])))
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40), st.just(b'{"a":1}'), st.just(b'{"b":[1,{}]}')), max_size=12))

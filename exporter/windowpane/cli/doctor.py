@@ -25,7 +25,7 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.service_discovery import http_status
-from windowpane.sources.discovery import all_readers, default_places
+from windowpane.sources.discovery import all_readers, default_folders
 from windowpane.store.chain import KEY_VARIABLE, checked_key, key_in
 
 Verdict = Literal["ok", "note", "problem"]
@@ -187,7 +187,7 @@ def _audit_key(config: Config) -> Finding:
 
 def _recordings() -> Finding:
     readers = all_readers()
-    folders = default_places(readers)
+    folders = default_folders(readers)
     if not folders:
         return Finding(
             "note", "recordings", "none in the default folders; `windowpane import PATH` reads any folder"

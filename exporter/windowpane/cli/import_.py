@@ -23,7 +23,7 @@ from windowpane.cli.output import frameless_table, print_json, print_table, prog
 from windowpane.config.loading import load_config
 from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.sources.discovery import SUFFIXES, all_readers, default_places
+from windowpane.sources.discovery import SUFFIXES, all_readers, default_folders
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def command(
     """
     config = load_config()
     readers = all_readers()
-    chosen = paths or default_places(readers)
+    chosen = paths or default_folders(readers)
     if not chosen:
         folders = "\n".join(f"  {path}" for reader in readers for path in reader.default_paths())
         raise click.ClickException(

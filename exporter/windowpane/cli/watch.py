@@ -25,7 +25,7 @@ from windowpane.ingest.watch import WatchedSession, Watcher
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT
 from windowpane.serve.store_exporter import StoreExporter
-from windowpane.sources.discovery import all_readers, default_places
+from windowpane.sources.discovery import all_readers, default_folders
 from windowpane.text import formats
 from windowpane.text.status_line import gauge_line
 
@@ -71,7 +71,7 @@ def command(
       windowpane watch ~/.claude/projects --port 9464
     """
     config = load_config()
-    chosen = paths or default_places(all_readers())
+    chosen = paths or default_folders(all_readers())
     if not chosen:
         raise click.ClickException("no transcripts in the default folders; name a file or folder")
     with open_to_write(store_path, capture=capture) as store:

@@ -108,7 +108,7 @@ class FollowedFile:
             stats = FileStats()
             self._transcript = self.reader.transcript(self.path, stats=stats, problems=self.problems)
         transcript = self._transcript
-        for record in transcript.feed(parse_rows(lines, transcript.reading, after_line=self._line)):
+        for record in transcript.feed(parse_rows(lines, transcript.log, after_line=self._line)):
             self._take(record)
         self._line += lines.count(b"\n")
 
@@ -120,7 +120,7 @@ class FollowedFile:
                 self._stages[record.session_key] = stage
             self._current = stage
         if self._current is not None:
-            self._current.take(record)
+            self._current.play(record)
 
 
 def _whole_lines(file: BinaryIO, *, skip: Callable[[int], None]) -> bytes:

@@ -1,8 +1,8 @@
 """Codex's rollouts: one JSON Lines file a session.
 
-`response_item` rows are what the model saw and wrote; `event_msg` rows repeat their text for the user and add the
-counts. A call's `token_count` comes after the results of its tool calls, so what enters for the next call is held
-back until it has come. Usage is repeated in rows whose totals have not changed.
+`response_item` rows hold the content that the model saw and wrote; `event_msg` rows repeat their text for the
+user and add the counts. A call's `token_count` comes after the results of its tool calls, so the input of the
+next call is deferred until it has come. Usage is repeated in rows whose totals have not changed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.sources.json_lines import as_json, count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import Compacted, ContentAdded, LimitStated, ModelCalled, SessionOpened
-from windowpane.sources.transcript import Transcript, TranscriptReader
+from windowpane.sources.transcript import Transcript, TranscriptReader, unnamed_key
 
 AGENT: Final = "codex"
 SUBAGENT: Final = "codex-agent"
-MAXIMUM_WAITING: Final = 1_000
-REMEMBERED_MESSAGES: Final = 10_000
+MAXIMUM_DEFERRED: Final = 1_000
+"""Content deferred at most while a call is open."""
+MAXIMUM_MESSAGES: Final = 10_000
+"""Messages that a compaction's survivors are compared with."""
 USAGE_NAMES: Final = (
     "input_tokens",
     "cached_input_tokens",
@@ -32,6 +34,13 @@ USAGE_NAMES: Final = (
 )
 _ROW_TYPES: Final = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
+_CALLS: Final = frozenset(
+    {"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"}
+)
+_INJECTED: Final = ("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>")
+"""First words of user messages that Codex writes itself."""
+_REASONING_OVERHEAD_BYTES: Final = 650
+_BYTES_PER_TOKEN: Final = 4
 
 
 class CodexReader(TranscriptReader):
@@ -41,7 +50,7 @@ class CodexReader(TranscriptReader):
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """A row of one of Codex's types with a `payload`."""
+        """Return whether a row has one of Codex's types and a `payload`."""
         rows = head_rows(head)
         if not rows and path.suffix == ".jsonl":
             return b'"session_meta"' in head[:200] and b'"payload"' in head[:400]
@@ -49,23 +58,23 @@ class CodexReader(TranscriptReader):
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
-        """Where Codex keeps its rollouts."""
+        """Return the folder of the rollouts."""
         return (Path.home() / ".codex" / "sessions",)
 
-    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
-        return _Rollout(path, reading, complete=complete)
+    def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
+        return _Rollout(path, log, complete=complete)
 
 
 class _Rollout(Transcript):
-    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
-        super().__init__(path, reading, complete=complete)
+    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
+        super().__init__(path, log, complete=complete)
         self._session: SessionOpened | None = None
         self._model = ""
         self._limit: int | None = None
         self._replying = False
-        """Whether a model call has begun whose count is still to come."""
+        """A model call is open: its reply has started, and its count is still to come."""
         self._reply_at: float | None = None
-        self._waiting: list[ContentAdded] = []
+        self._deferred: list[ContentAdded] = []
         self._compaction: Compacted | None = None
         self._totals: dict[str, Any] | None = None
         self._last_total: int | None = None
@@ -79,18 +88,18 @@ class _Rollout(Transcript):
     def opened(self) -> bool:
         return self._session is not None
 
-    def take(self, row: dict[str, Any]) -> None:
+    def read_row(self, row: dict[str, Any]) -> None:
         kind = row.get("type")
         payload = row.get("payload")
         if not isinstance(payload, dict):
-            self.reading.odd_line(self.line, "payload", "expected an object")
+            self.log.odd_line(self.line, "payload", "expected an object")
             return
         at = self.at(instant(row.get("timestamp")))
         if kind == "session_meta":
             self._meta(payload, at)
             return
         if self._session is None:
-            self._open(f"unnamed-{_digest(repr(row)[:4_096])}", at)
+            self._open(unnamed_key(row), at)
         if kind == "response_item":
             item = item_of(payload, at)
             if item is None:
@@ -109,26 +118,26 @@ class _Rollout(Transcript):
             return
         if self.complete:
             self._end_call(None, None)
-            self._release(None)
+            self._close_compaction(None)
         elif self._replying or self._compaction is not None:
-            self.hold("the last model call or compaction is")
+            self.report_deferred("the last model call or compaction is")
 
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _meta(self, payload: dict[str, Any], at: float | None) -> None:
-        """The first names the session; a fork repeats those of the sessions it came from."""
+        """Open the session of the first such row; a fork repeats the rows of the sessions it came from."""
         if self._session is not None:
-            self.reading.odd(self.line, "session_meta", "another one in the same file, left out")
+            self.log.odd(self.line, "session_meta", "another one in the same file, skipped")
             return
         key = text(payload.get("id")) or text(payload.get("session_id"))
         if not key:
-            self.reading.odd(self.line, "payload.id", "the session has no id; named by its content")
-            key = f"unnamed-{_digest(repr(payload)[:4_096])}"
+            self.log.odd(self.line, "payload.id", "the session has no id; named by its content")
+            key = unnamed_key(payload)
         spawned = mapping(mapping(mapping(payload.get("source")).get("subagent")).get("thread_spawn"))
         self._open(key, at, parent=text(spawned.get("parent_thread_id")) or None)
         instructions = text(mapping(payload.get("base_instructions")).get("text"))
         if instructions:
-            self._put(ContentAdded("system_prompt", instructions, key="base_instructions", at=at))
+            self.out.append(ContentAdded("system_prompt", instructions, key="base_instructions", at=at))
 
     def _item(self, item: ResponseItem) -> None:
         stats = self.stats
@@ -138,9 +147,9 @@ class _Rollout(Transcript):
         stats.tool_calls += item.tool_calls
         stats.max_tool_output_chars = max(stats.max_tool_output_chars, item.output_chars)
         if item.reply:
-            if self._waiting:
+            if self._deferred:
                 self._end_call(None, None)
-            self._release(None)
+            self._close_compaction(None)
             self._replying = True
             for content in item.contents:
                 self._reply_at = content.at if content.at is not None else self._reply_at
@@ -148,8 +157,8 @@ class _Rollout(Transcript):
             return
         for content in item.contents:
             if content.content_type != "tool_result":
-                self._remember(content.key)
-            self._receive(content)
+                self._add_message_key(content.key)
+            self._add_input(content)
 
     def _event(self, payload: dict[str, Any], at: float | None) -> None:
         kind = text(payload.get("type"))
@@ -166,7 +175,7 @@ class _Rollout(Transcript):
         if not info:
             return
         stats = self.stats
-        stats.usage["token_count_events"] = stats.usage.get("token_count_events", 0) + 1
+        stats.add_usage(token_count_events=1)
         limit = count(info.get("model_context_window"))
         stats.usage["window"] = limit or stats.usage.get("window", 0)
         self._state_limit(limit, at)
@@ -175,50 +184,45 @@ class _Rollout(Transcript):
         self._totals = totals if isinstance(totals, dict) else None
         total = count(last.get("input_tokens"))
         if not total:
-            self._release(count(last.get("total_tokens")) or None)
+            self._close_compaction(count(last.get("total_tokens")) or None)
         if repeated or not total:
             return
         stats.api_calls += 1
-        for name in USAGE_NAMES:
-            stats.usage[name] = stats.usage.get(name, 0) + count(last.get(name))
+        stats.add_usage(**{name: count(last.get(name)) for name in USAGE_NAMES})
         stats.peak_context = max(stats.peak_context, total)
         self._last_total = count(last.get("total_tokens")) or None
         self._end_call(_usage(last), at)
 
     # -- order ------------------------------------------------------------------------------------------------
 
-    def _receive(self, content: ContentAdded) -> None:
+    def _add_input(self, content: ContentAdded) -> None:
         if self._compaction is not None:
-            self._release(None)
+            self._close_compaction(None)
         if self._replying:
-            self._waiting.append(content)
-            if len(self._waiting) > MAXIMUM_WAITING:
+            self._deferred.append(content)
+            if len(self._deferred) > MAXIMUM_DEFERRED:
                 self._end_call(None, None)
         else:
-            self._put(content)
+            self.out.append(content)
 
     def _end_call(self, usage: Usage | None, at: float | None) -> None:
-        """The open call is over: its end, then what waited. A count without a reply is a call of its own."""
+        """End the open call and add the content deferred for it. A count without a reply is a call too."""
         if not self._replying and usage is None:
             return
-        self._release(None)
+        self._close_compaction(None)
         when = self._reply_at if self._reply_at is not None else at
         self.out.append(ModelCalled(usage, self._model, at=when))
         self._replying, self._reply_at = False, None
-        waiting, self._waiting = self._waiting, []
-        for content in waiting:
-            self._put(content)
-
-    def _put(self, content: ContentAdded) -> None:
-        self.out.append(content)
+        self.out += self._deferred
+        self._deferred = []
 
     # -- compaction -------------------------------------------------------------------------------------------
 
     def _compact(self, payload: dict[str, Any], at: float | None) -> None:
         self.stats.compactions += 1
         self._end_call(None, at)
-        self._release(None)
-        kept = []
+        self._close_compaction(None)
+        kept_keys = []
         written = [text(payload.get("message"))]
         for entry in sequence(payload.get("replacement_history")):
             survivor = mapping(entry)
@@ -226,7 +230,7 @@ class _Rollout(Transcript):
                 continue
             key = message_key(survivor)
             if key in self._messages:
-                kept.append(key)
+                kept_keys.append(key)
             else:
                 item = item_of(survivor, at)
                 written.extend(content.text or "" for content in (item.contents if item else ()))
@@ -235,11 +239,11 @@ class _Rollout(Transcript):
             "auto",
             tokens_before=self._last_total,
             summary=summary or None,
-            kept_keys=("base_instructions", *kept),
+            kept_keys=("base_instructions", *kept_keys),
             at=at,
         )
 
-    def _release(self, tokens_after: int | None) -> None:
+    def _close_compaction(self, tokens_after: int | None) -> None:
         compaction, self._compaction = self._compaction, None
         if compaction is not None:
             self.out.append(replace(compaction, tokens_after=tokens_after))
@@ -266,13 +270,13 @@ class _Rollout(Transcript):
             self._limit = limit
             self.out.append(LimitStated(limit, at))
 
-    def _remember(self, key: str) -> None:
+    def _add_message_key(self, key: str) -> None:
         self._messages[key] = None
-        if len(self._messages) > REMEMBERED_MESSAGES:
+        if len(self._messages) > MAXIMUM_MESSAGES:
             del self._messages[next(iter(self._messages))]
 
     def _unknown(self, payload: dict[str, Any]) -> None:
-        self.reading.odd(self.line, "payload.type", f"unknown item {str(payload.get('type'))[:64]!r}, left out")
+        self.log.odd(self.line, "payload.type", f"unknown item {str(payload.get('type'))[:64]!r}, skipped")
 
 
 def _usage(last: dict[str, Any]) -> Usage:
@@ -286,35 +290,22 @@ def _usage(last: dict[str, Any]) -> Usage:
     )
 
 
-def _digest(value: str) -> str:
-    return blake2b(value.encode(errors="replace"), digest_size=8).hexdigest()
-
-
-_CALLS: Final = frozenset(
-    {"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"}
-)
-_INJECTED: Final = ("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>")
-"""How user messages begin that Codex writes itself."""
-_REASONING_OVERHEAD_BYTES: Final = 650
-_BYTES_PER_TOKEN: Final = 4
-
-
 @dataclass(frozen=True, slots=True)
 class ResponseItem:
-    """One item, and its figures as the recording tells them."""
+    """The content of one `response_item`, with its counts for the statistics."""
 
     contents: tuple[ContentAdded, ...]
     reply: bool
-    """Whether the model wrote it."""
+    """The model wrote it."""
     counts: bool = True
-    """Whether it is a message; reasoning is not."""
+    """It counts as a message; reasoning does not."""
     chars: int = 0
     tool_calls: int = 0
     output_chars: int = 0
 
 
 def item_of(payload: dict[str, Any], at: float | None) -> ResponseItem | None:
-    """What one payload puts into the window; None for a kind this release does not know."""
+    """Return the content of one payload; None for an unknown kind."""
     kind = text(payload.get("type"))
     if kind == "message":
         return _message(payload, at)
@@ -328,7 +319,7 @@ def item_of(payload: dict[str, Any], at: float | None) -> ResponseItem | None:
 
 
 def message_key(payload: dict[str, Any]) -> str:
-    """A message's name: what survives a compaction is repeated without an id."""
+    """Return a key made of a message's text, since survivors of a compaction are repeated without an id."""
     role = text(payload.get("role"))
     digest = blake2b(role.encode(errors="replace"), digest_size=8)
     for part in sequence(payload.get("content")):
@@ -361,7 +352,7 @@ def _type_of(role: object, written: str) -> ContentType:
 
 
 def _reasoning(payload: dict[str, Any], at: float | None) -> ResponseItem:
-    """Reasoning is encrypted; its summary is for the user. Its size is known from the cipher text."""
+    """Return encrypted reasoning, with its size estimated from the cipher text."""
     encrypted = text(payload.get("encrypted_content"))
     hidden = len(encrypted) * 3 // 4 - _REASONING_OVERHEAD_BYTES
     tokens = max(0, hidden // _BYTES_PER_TOKEN)

@@ -1,4 +1,4 @@
-"""What a recorded compaction did to the window: what left, what stands for it, and how much of it was seen."""
+"""The effect of a recorded compaction on the window: removed blocks, replacement, tokens before and after."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from typing import Final
 from windowpane.core.events import ContentCompressed
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.tracking import SessionTracker
-from windowpane.core.vocabulary import COMPONENT_OF, STANDING_TYPES, Component
-from windowpane.core.window.blocks import Block
+from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.sources.records import Compacted
 
 SEEN_RATIO: Final = 0.8
-"""Share of what must have left whose text the recording has to show for it to be counted instead of totals."""
+"""Share of the removed tokens whose text must be recorded for content to be counted instead of totals."""
 MAXIMUM_TRIGGER: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
-    """A compaction as the tracker takes it."""
+class RecordedCompaction:
+    """A compaction in the form that the tracker records."""
 
     event: ContentCompressed
     results: tuple[Block, ...]
     removed: tuple[Block, ...]
     judged: tuple[Block, ...]
-    """What left, and one block without text for what left unseen."""
+    """The removed blocks, and one block without text for removed content that was not recorded."""
 
     @property
     def seen_ratio(self) -> float:
-        """Share of what left whose text was recorded, 0 to 1."""
+        """Share of the removed tokens whose text was recorded, 0 to 1."""
         total = sum(block.tokens for block in self.judged)
         return sum(block.tokens for block in self.judged if block.text) / total if total else 0.0
 
 
-def replacement_of(
-    record: Compacted, tracker: SessionTracker, *, kept: frozenset[str], counter: TokenCounter
-) -> Replacement:
-    """Everything but system prompt, tool definitions and what the recording says was kept is replaced.
+def recorded_compaction(
+    record: Compacted, tracker: SessionTracker, *, retained: frozenset[str], counter: TokenCounter
+) -> RecordedCompaction:
+    """Return *record* as a replacement of all blocks except system prompt, tool definitions and *retained* ones.
 
-    Where both the text that left and the summary are there, they are counted (`scope=content`). Where most of
-    what left was never seen, or the summary was not recorded, only the recording's totals of the whole window are
-    true (`scope=window`).
+    Where both the removed text and the summary were recorded, they are counted (`scope=content`). Where most of
+    the removed text was not, or the summary was not, only the recording's totals of the window hold
+    (`scope=window`).
     """
     removed = tuple(
-        block for block in tracker.window if block.content_type not in STANDING_TYPES and block.id not in kept
+        block for block in tracker.window if block.content_type not in STANDING_TYPES and block.id not in retained
     )
     seen = sum(block.tokens for block in removed)
     used = tracker.gauge.account.used(tracker.window.tokens)
     before = record.tokens_before if record.tokens_before is not None else used
     summary_tokens = counter.count(record.summary) if record.summary else 0
-    staying = tracker.window.tokens - seen
+    remaining = tracker.window.tokens - seen
     if not record.summary and record.tokens_after is not None:
-        summary_tokens = max(0, record.tokens_after - staying)
+        summary_tokens = max(0, record.tokens_after - remaining)
     calibrated = round(seen * tracker.gauge.account.calibration)
     after = record.tokens_after
     if after is None:
         after = max(0, before - calibrated + summary_tokens)
-    left = max(seen, before - after + summary_tokens)
-    by_content = bool(record.summary) and seen > 0 and calibrated >= SEEN_RATIO * left
+    removed_tokens = max(seen, before - after + summary_tokens)
+    by_content = bool(record.summary) and seen > 0 and calibrated >= SEEN_RATIO * removed_tokens
     results = _results(record, tracker, removed, summary_tokens, counter)
     event = ContentCompressed(
         strategy="compaction",
@@ -69,11 +69,11 @@ def replacement_of(
         scope="content" if by_content else "window",
         removed=tuple(block.id for block in removed),
         results=tuple(block.id for block in results),
-        removed_by_component=_by_component(removed),
+        removed_by_component=tokens_by_component(removed),
         duration_seconds=record.duration_seconds,
         method="agent",
     )
-    return Replacement(event, results, removed, _judged(removed, unseen=left - seen))
+    return RecordedCompaction(event, results, removed, _judged(removed, unseen=removed_tokens - seen))
 
 
 def _results(
@@ -94,14 +94,6 @@ def _results(
             count_source=counter.source if record.summary else "estimate",
         ),
     )
-
-
-def _by_component(blocks: tuple[Block, ...]) -> dict[Component, int]:
-    sums: dict[Component, int] = {}
-    for block in blocks:
-        component = COMPONENT_OF[block.content_type]
-        sums[component] = sums.get(component, 0) + block.tokens
-    return sums
 
 
 def _judged(removed: tuple[Block, ...], *, unseen: int) -> tuple[Block, ...]:

@@ -1,4 +1,4 @@
-"""Finds recordings on disk and tells their format by their content."""
+"""The readers of all formats, and the search for recordings on disk, whose format is recognized by content."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from windowpane.sources.tau_bench import Tau2Reader, TauBenchReader
 
 
 def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
-    """One reader a format, the most particular first.
+    """Return one reader per format, the most specific first.
 
-    *complete* says whether files are finished; None: those not written to for two minutes are. What a file that
-    is still growing leaves open is held back.
+    *complete* is whether files are finished; None: those without a write for two minutes are. The open end of a
+    file that may grow is deferred.
     """
     return (
         PiReader(complete=complete),
@@ -38,36 +38,35 @@ def all_readers(*, complete: bool | None = None) -> tuple[Reader, ...]:
 
 HEAD_BYTES: Final = 64 * 1024
 MAXIMUM_DEPTH: Final = 12
-"""Folders below the one named."""
+"""Levels of folders below a given one."""
 SUFFIXES: Final = frozenset({".json", ".jsonl", ".traj"})
-"""Of files picked up from folders; a file that is named itself may be called anything."""
+"""Suffixes of the files read from folders; a file given by its path may have any."""
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files to read, each once: those named, and those below the folders named, sorted.
+    """Yield the files to read, each once: those in *paths*, and those below the folders in *paths*, sorted.
 
-    Hidden files and folders below a named folder are left out, and symbolic links to folders are not followed.
-    Neither are pipes, sockets and devices read.
+    Skipped below a folder are hidden files and folders, symbolic links to folders, pipes, sockets and devices.
     """
     seen: set[Path] = set()
     for path in paths:
         for file in _below(path) if path.is_dir() else (path,):
-            place = file.resolve()
-            if place not in seen:
-                seen.add(place)
+            resolved = file.resolve()
+            if resolved not in seen:
+                seen.add(resolved)
                 yield file
 
 
-def default_places(readers: Sequence[Reader]) -> tuple[Path, ...]:
-    """Where the tools keep their recordings on this machine, as far as these places exist."""
-    return tuple(place for reader in readers for place in reader.default_paths() if place.is_dir())
+def default_folders(readers: Sequence[Reader]) -> tuple[Path, ...]:
+    """Return the folders where the tools keep their recordings on this machine, as far as they exist."""
+    return tuple(folder for reader in readers for folder in reader.default_paths() if folder.is_dir())
 
 
 def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
-    """The reader that recognises the file.
+    """Return the reader that recognizes the file.
 
-    Raises `SourceError` when it cannot be read and `UnknownFormatError` when no reader recognises it.
+    Raises `SourceError` when it cannot be read and `UnknownFormatError` when no reader recognizes it.
     """
     if _is_device(path):
         raise SourceError(str(path), "not a regular file; save it as one first")
@@ -80,7 +79,7 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
         if reader.recognises(path, head):
             return reader
     expected = ", ".join(reader.format for reader in readers)
-    raise UnknownFormatError(str(path), f"{_seems(head)}; expected a recording of {expected}")
+    raise UnknownFormatError(str(path), f"{_description(head)}; expected a recording of {expected}")
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -96,11 +95,11 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _is_device(path: Path) -> bool:
-    """Whether reading *path* could wait for ever or never end: a pipe, a socket, a device."""
+    """Return whether *path* is a pipe, a socket or a device, which may block or never end."""
     return path.exists() and not path.is_file()
 
 
-def _seems(head: bytes) -> str:
+def _description(head: bytes) -> str:
     if not head:
         return "the file is empty"
     if head.startswith(_UTF_16):

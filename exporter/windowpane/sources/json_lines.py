@@ -1,4 +1,4 @@
-"""JSON Lines as they are found on disk: one object a line, mostly.
+"""JSON Lines as found on disk, mostly one object per line, and defensive reading of their values.
 
 Memory is bounded by the longest line, and that by a cap. Lines are decoded by msgspec; what it refuses gets a
 second look with the standard library, so everything `json` accepts is accepted here.
@@ -23,38 +23,47 @@ from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, ProblemLog
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SKIP_BYTES: Final = 2**20
 HEAD_LINES: Final = 50
-"""Lines of a file that its format is told by."""
+"""Lines of a file that are read to recognize its format."""
 
 _decode: Final = msgspec.json.Decoder().decode
-_slow: Final = json.JSONDecoder()
+_lenient: Final = json.JSONDecoder()
+MAXIMUM_TOKENS: Final = 2**40
+"""A larger count is a broken record, not a window."""
+
+EARLIEST: Final = 0.0
+LATEST: Final = 32_503_680_000.0
+"""The year 3000: a later time is a broken record."""
+
+_NOTHING: Final[dict[str, Any]] = {}
+_encoder: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 class JsonRow(NamedTuple):
-    """One JSON object of a file, or the place where one was lost."""
+    """One JSON object of a file, or a line that was lost."""
 
     line: int
     value: dict[str, Any] | None
-    """None where the line could not be used."""
+    """None where the line was lost."""
     lost: str = ""
-    """Why the line could not be used."""
+    """The reason why the line was lost."""
     last: bool = False
     """The lost line has no end: the file was cut, or is still being written."""
 
 
 def head_rows(head: bytes) -> list[dict[str, Any]]:
-    """The objects on the first lines of a file, for telling its format; anything else is passed over."""
+    """Return the objects on the first lines of a file, to recognize its format; other lines are skipped."""
     lines = head.removeprefix(_BYTE_ORDER_MARK).split(b"\n")[:HEAD_LINES]
-    found = []
+    objects = []
     for line in lines:
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             value = _decode(line)
             if isinstance(value, dict):
-                found.append(value)
-    return found
+                objects.append(value)
+    return objects
 
 
-def rows(path: Path, reading: ProblemLog, *, limit_bytes: int = MAXIMUM_RECORD_BYTES) -> Iterator[JsonRow]:
-    """The objects of *path* in order; what is wrong goes to *reading*.
+def read_rows(path: Path, log: ProblemLog, *, limit_bytes: int = MAXIMUM_RECORD_BYTES) -> Iterator[JsonRow]:
+    """Yield the objects of *path* in order; defects are reported to *log*.
 
     Raises `SourceError` when the file cannot be opened.
     """
@@ -63,22 +72,22 @@ def rows(path: Path, reading: ProblemLog, *, limit_bytes: int = MAXIMUM_RECORD_B
     except OSError as error:
         raise SourceError(str(path), error.strerror or "cannot be opened") from error
     with file:
-        yield from _rows(file, reading, limit_bytes)
+        yield from _rows(file, log, limit_bytes)
 
 
-def parse_rows(lines: bytes, reading: ProblemLog, *, after_line: int) -> Iterator[JsonRow]:
-    """The objects of whole *lines*, the first of which follows line number *after_line* of its file."""
-    return _rows(BytesIO(lines), reading, MAXIMUM_RECORD_BYTES, after_line)
+def parse_rows(lines: bytes, log: ProblemLog, *, after_line: int) -> Iterator[JsonRow]:
+    """Yield the objects of whole *lines*, the first of which follows line number *after_line* of its file."""
+    return _rows(BytesIO(lines), log, MAXIMUM_RECORD_BYTES, after_line)
 
 
-def _rows(file: BinaryIO, reading: ProblemLog, limit_bytes: int, after_line: int = 0) -> Iterator[JsonRow]:
+def _rows(file: BinaryIO, log: ProblemLog, limit_bytes: int, after_line: int = 0) -> Iterator[JsonRow]:
     number = after_line
     readline = file.readline
     while True:
         try:
             raw = readline(limit_bytes + 1)
         except OSError as error:
-            reading.bad_line(number + 1, f"cannot be read: {error.strerror}")
+            log.bad_line(number + 1, f"cannot be read: {error.strerror}")
             yield JsonRow(number + 1, None, "cannot be read")
             return
         if not raw:
@@ -88,40 +97,40 @@ def _rows(file: BinaryIO, reading: ProblemLog, limit_bytes: int, after_line: int
             raw = raw[len(_BYTE_ORDER_MARK) :]
         if len(raw) > limit_bytes and not raw.endswith(b"\n"):
             del raw
-            yield _too_long(file, reading, number, limit_bytes)
+            yield _too_long(file, log, number, limit_bytes)
             continue
         try:
             value = _decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            yield from _second_look(raw, reading, number)
+            yield from _recover(raw, log, number)
             continue
         if isinstance(value, dict):
             yield JsonRow(number, value)
         else:
-            reading.odd_line(number, "", f"expected a JSON object, got {_kind(value)}")
+            log.odd_line(number, "", f"expected a JSON object, got {_kind(value)}")
 
 
-def _too_long(file: BinaryIO, reading: ProblemLog, number: int, limit_bytes: int) -> JsonRow:
-    """Skip the rest of a line over the cap without keeping it."""
+def _too_long(file: BinaryIO, log: ProblemLog, number: int, limit_bytes: int) -> JsonRow:
+    """Skip the rest of a line over the cap without storing it."""
     while True:
         piece = file.readline(_SKIP_BYTES)
         if not piece or piece.endswith(b"\n"):
             break
     problem = f"line of more than {limit_bytes:,} bytes skipped"
-    reading.bad_line(number, problem)
+    log.bad_line(number, problem)
     return JsonRow(number, None, problem)
 
 
-def _second_look(raw: bytes, reading: ProblemLog, number: int) -> Iterator[JsonRow]:
-    """Save what can be saved of a line that is not one plain JSON text."""
+def _recover(raw: bytes, log: ProblemLog, number: int) -> Iterator[JsonRow]:
+    """Recover the objects of a line that is not one plain JSON text."""
     stripped = raw.strip(b"\0 \t\r\n")
     if not stripped:
         if b"\0" in raw:
-            reading.bad_line(number, "NUL bytes, no text")
+            log.bad_line(number, "NUL bytes, no text")
         return
     remarks = []
     if b"\0" in stripped:
-        reading.bad_line(number, "NUL bytes within the line: binary data, not text")
+        log.bad_line(number, "NUL bytes within the line: binary data, not text")
         yield JsonRow(number, None, "binary data")
         return
     if len(stripped) < len(raw.strip()):
@@ -138,12 +147,12 @@ def _second_look(raw: bytes, reading: ProblemLog, number: int) -> Iterator[JsonR
     elif len(objects) > 1:
         remarks.append(f"{len(objects)} JSON values on one line, split")
     if remarks:
-        reading.bad_line(number, "; ".join(remarks), used=not problem)
+        log.bad_line(number, "; ".join(remarks), used=not problem)
     for value in objects:
         if isinstance(value, dict):
             yield JsonRow(number, value)
         else:
-            reading.odd_line(number, "", f"expected a JSON object, got {_kind(value)}")
+            log.odd_line(number, "", f"expected a JSON object, got {_kind(value)}")
     if problem:
         yield JsonRow(number, None, remarks[-1], last=not raw.endswith(b"\n"))
 
@@ -151,7 +160,7 @@ def _second_look(raw: bytes, reading: ProblemLog, number: int) -> Iterator[JsonR
 class _Objects(NamedTuple):
     values: list[Any]
     problem: str
-    """Why the rest of the line could not be decoded; empty where all of it could."""
+    """The reason why the rest of the line could not be decoded; empty where all of it could."""
 
 
 def _objects(line: str) -> _Objects:
@@ -159,7 +168,7 @@ def _objects(line: str) -> _Objects:
     start = 0
     while start < len(line):
         try:
-            value, end = _slow.raw_decode(line, start)
+            value, end = _lenient.raw_decode(line, start)
             value = _clean(value)
         except (ValueError, RecursionError) as error:
             return _Objects(values, _reason(error))
@@ -179,7 +188,7 @@ def _reason(error: Exception) -> str:
 
 
 def _clean(value: Any) -> Any:
-    """Replace lone surrogates, which JSON can escape and no encoding can write."""
+    """Replace lone surrogates, which are valid in JSON but cannot be encoded."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -203,53 +212,42 @@ def _kind(value: object) -> str:
     return "an array" if isinstance(value, list) else "a number"
 
 
-MAXIMUM_TOKENS: Final = 2**40
-"""A larger count is a broken record, not a window."""
-
-EARLIEST: Final = 0.0
-LATEST: Final = 32_503_680_000.0
-"""The year 3000: a later time is a broken record."""
-
-_NOTHING: Final[dict[str, Any]] = {}
-_encoder: Final = json.JSONEncoder(ensure_ascii=False)
-
-
 def mapping(value: object) -> dict[str, Any]:
-    """*value* where it is an object, else an empty one (not to be written to)."""
+    """Return *value* where it is an object, else an empty one (not to be modified)."""
     return value if isinstance(value, dict) else _NOTHING
 
 
 def sequence(value: object) -> list[Any]:
-    """*value* where it is an array, else an empty one."""
+    """Return *value* where it is an array, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def text(value: object) -> str:
-    """*value* where it is a string, else the empty one."""
+    """Return *value* where it is a string, else the empty one."""
     return value if isinstance(value, str) else ""
 
 
 def texts(value: object) -> tuple[str, ...]:
-    """The non-empty strings of an array."""
+    """Return the non-empty strings of an array."""
     return tuple(item for item in sequence(value) if isinstance(item, str) and item)
 
 
 def count(value: object) -> int:
-    """*value* where it is a possible number of tokens, else 0."""
+    """Return *value* where it is a possible number of tokens, else 0."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAXIMUM_TOKENS:
         return value
     return 0
 
 
 def dollars(value: object) -> float | None:
-    """*value* where it is a possible amount of money, else None."""
+    """Return *value* where it is a possible amount of money, else None."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
         return float(value)
     return None
 
 
 def instant(value: object) -> float | None:
-    """Seconds since the epoch of an ISO 8601 time (UTC where it names no zone), else None."""
+    """Return the seconds since the epoch of an ISO 8601 time (UTC where it names no zone), else None."""
     if not isinstance(value, str) or not value:
         return None
     try:
@@ -261,7 +259,7 @@ def instant(value: object) -> float | None:
 
 
 def milliseconds(value: object) -> float | None:
-    """Seconds since the epoch of a number of milliseconds, else None."""
+    """Return the seconds since the epoch of a number of milliseconds, else None."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         return None
     seconds = value / 1000
@@ -269,7 +267,7 @@ def milliseconds(value: object) -> float | None:
 
 
 def as_json(value: object) -> str:
-    """*value* as JSON text, as Python writes it by default but for non-ASCII characters, which stay."""
+    """Return *value* as JSON in Python's default form, except that non-ASCII characters are not escaped."""
     try:
         return _encoder.encode(value)
     except RecursionError:

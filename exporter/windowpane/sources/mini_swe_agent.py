@@ -53,8 +53,8 @@ class MiniSweAgentReader:
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the run. Raises `SourceError` when the file holds no list of messages."""
-        notes = DocumentLog(path, stats, problems)
-        run = load_list(path, notes, of="messages")
+        log = DocumentLog(path, stats, problems)
+        run = load_list(path, log, of="messages")
         info = run.item("info")
         model = info.item("config").item("model").name("model_name") or ""
         instance = run.name("instance_id") or path.name.removesuffix(_SUFFIX)
@@ -127,7 +127,7 @@ class _Run:
                 ("completion", usage.output_tokens),
                 ("cached", usage.cache_read_tokens),
             ):
-                stats.usage[name] = stats.usage.get(name, 0) + tokens
+                stats.add_usage(**{name: tokens})
         choice = next(response.items("choices"), None)
         served = response.name("model") or ""
         return ModelCalled(

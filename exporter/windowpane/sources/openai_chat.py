@@ -14,6 +14,7 @@ from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
 from windowpane.sources.json_document import (
     DocumentLog,
+    DocumentReader,
     JsonObject,
     compact,
     load_list,
@@ -50,12 +51,12 @@ class Chat:
         """The last call without an id of its own that has no result yet."""
 
     def role(self, message: JsonObject) -> str | None:
-        """The message's role where it is known; notes it otherwise."""
+        """The message's role where it is known; reports it otherwise."""
         role = message.text("role")
         if role in ROLES:
             return role
         if role is not None or not message.has("role"):
-            message.notes.bad(message.at("role"), f"expected one of {', '.join(ROLES)}, got another")
+            message.log.bad(message.at("role"), f"expected one of {', '.join(ROLES)}, got another")
         return None
 
     def count(self, message: JsonObject) -> None:
@@ -142,7 +143,7 @@ def text_of(message: JsonObject, *, quiet: bool = False) -> str:
         if isinstance(text, str):
             texts.append(text)
         elif not quiet and not _is_media(part):
-            message.notes.bad(f"{message.at('content')}[{index}]", "expected a part with text or media")
+            message.log.bad(f"{message.at('content')}[{index}]", "expected a part with text or media")
     return "".join(texts)
 
 
@@ -227,10 +228,10 @@ def conversation(messages: Iterator[JsonObject], chat: Chat, stats: FileStats) -
 
 
 def _sum(stats: FileStats, name: str, tokens: int) -> None:
-    stats.usage[name] = stats.usage.get(name, 0) + tokens
+    stats.add_usage(**{name: tokens})
 
 
-class OpenAIChatReader:
+class OpenAIChatReader(DocumentReader):
     """One conversation: a list of messages, or an object with `messages` and perhaps `model` and `tools`."""
 
     format: ClassVar[str] = "openai_chat"
@@ -243,15 +244,10 @@ class OpenAIChatReader:
         paths = shape_of(head)
         return bool(paths & _ROLE_PATHS and paths & _BODY_PATHS) and not paths & _FOREIGN_PATHS
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Nowhere in particular."""
-        return ()
-
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the one conversation. Raises `SourceError` when the file is no list of messages."""
-        notes = DocumentLog(path, stats, problems)
-        holder = load_list(path, notes, of="messages")
+        log = DocumentLog(path, stats, problems)
+        holder = load_list(path, log, of="messages")
         stats.sessions += 1
         key = record_digest(opening(holder.value["messages"]))
         yield SessionOpened(key, "openai-chat", holder.name("model") or "")

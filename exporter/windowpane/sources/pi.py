@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -22,15 +21,14 @@ from windowpane.sources.json_lines import (
 )
 from windowpane.sources.reader import ProblemLog
 from windowpane.sources.records import Compacted, ContentAdded, ModelCalled, SessionOpened
-from windowpane.sources.transcript import Transcript, TranscriptReader
+from windowpane.sources.transcript import Transcript, TranscriptReader, latency_seconds, unnamed_key
 
 AGENT: Final = "pi"
-MAXIMUM_KEPT: Final = 4_096
-"""Entries back that a compaction may keep."""
-MAXIMUM_LATENCY_SECONDS: Final = 3_600.0
+MAXIMUM_RETAINED: Final = 4_096
+"""Entries back that a compaction may retain."""
 USAGE_NAMES: Final = ("input", "output", "cacheRead", "cacheWrite")
 COST: Final = "cost_microusd"
-"""Whole millionths of a dollar of each call."""
+"""Sum over the calls, each in whole millionths of a dollar."""
 
 
 class PiReader(TranscriptReader):
@@ -40,7 +38,7 @@ class PiReader(TranscriptReader):
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """A `session` header with its working folder, or a `message` entry that names no session."""
+        """Return whether a row is a `session` header with a folder, or a `message` entry without a session."""
         del path
         return any(
             (row.get("type") == "session" and "cwd" in row)
@@ -50,19 +48,19 @@ class PiReader(TranscriptReader):
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
-        """Where pi keeps its sessions."""
+        """Return the folder of the sessions."""
         return (Path.home() / ".pi" / "agent" / "sessions",)
 
-    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
-        return _PiSession(path, reading, complete=complete)
+    def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
+        return _PiSession(path, log, complete=complete)
 
 
 class _PiSession(Transcript):
-    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
-        super().__init__(path, reading, complete=complete)
+    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
+        super().__init__(path, log, complete=complete)
         self._session: SessionOpened | None = None
         self._heading: SessionOpened | None = None
-        """The header, until the first row below it says whether it is older."""
+        """The header, until the time of the first row below it is known."""
         self._model = ""
         self._entry = -1
         """Number of the row among the file's rows, from 0."""
@@ -76,7 +74,7 @@ class _PiSession(Transcript):
     def opened(self) -> bool:
         return self._session is not None
 
-    def take(self, row: dict[str, Any]) -> None:
+    def read_row(self, row: dict[str, Any]) -> None:
         self._entry += 1
         kind = row.get("type")
         if kind == "session":
@@ -85,23 +83,23 @@ class _PiSession(Transcript):
         at = self.at(instant(row.get("timestamp")))
         if self._session is None:
             if self._heading is None:
-                self.reading.odd(self.line, "type", "no session header; the session is named by its content")
-                self._heading = SessionOpened(f"unnamed-{_digest(row)}", AGENT)
+                self.log.odd(self.line, "type", "no session header; the session is named by its content")
+                self._heading = SessionOpened(unnamed_key(row), AGENT)
             self._open(self._heading, at)
-        self._remember(text(row.get("id")))
+        self._add_id(text(row.get("id")))
         if kind == "message":
             message = row.get("message")
             if isinstance(message, dict):
                 self._message(message, at)
             else:
-                self.reading.odd_line(self.line, "message", "expected an object")
+                self.log.odd_line(self.line, "message", "expected an object")
         elif kind == "model_change":
             self._use_model(text(row.get("modelId")))
         elif kind == "compaction":
             self._compact(row, at)
 
     def finish(self) -> None:
-        """Every row of pi is whole: nothing is held back but a header alone."""
+        """Open the session of a header without rows; every row of pi is whole, so nothing else is deferred."""
         if self._session is None and self._heading is not None and self.complete:
             self._open(self._heading, None)
 
@@ -109,12 +107,12 @@ class _PiSession(Transcript):
 
     def _header(self, row: dict[str, Any]) -> None:
         if self._heading is not None or self._session is not None:
-            self.reading.odd(self.line, "type", "another session header in the same file, left out")
+            self.log.odd(self.line, "type", "another session header in the same file, skipped")
             return
         key = text(row.get("id"))
         if not key:
-            self.reading.odd(self.line, "id", "the session has no id; named by its content")
-            key = f"unnamed-{_digest(row)}"
+            self.log.odd(self.line, "id", "the session has no id; named by its content")
+            key = unnamed_key(row)
         self._heading = SessionOpened(key, AGENT, text(row.get("modelId")), at=instant(row.get("timestamp")))
 
     def _message(self, message: dict[str, Any], at: float | None) -> None:
@@ -135,7 +133,7 @@ class _PiSession(Transcript):
             if role == "user":
                 stats.user_turns += 1
             else:
-                self.reading.odd(self.line, "message.role", f"unknown role {str(role)[:64]!r}, taken as injected")
+                self.log.odd(self.line, "message.role", f"unknown role {str(role)[:64]!r}, read as injected")
             written, media = self._parts(message)
             stats.content_chars += len(written)
             if written:
@@ -155,7 +153,7 @@ class _PiSession(Transcript):
             elif kind == "toolCall":
                 self._tool_call(block, at)
             else:
-                self.reading.odd(self.line, "message.content", f"unknown block {str(kind)[:64]!r}, left out")
+                self.log.odd(self.line, "message.content", f"unknown block {str(kind)[:64]!r}, skipped")
         self._end_call(message, at)
 
     def _tool_call(self, block: dict[str, Any], at: float | None) -> None:
@@ -168,12 +166,11 @@ class _PiSession(Transcript):
         )
 
     def _end_call(self, message: dict[str, Any], at: float | None) -> None:
-        """An aborted or failed call reports zeros, which say nothing about the window."""
+        """Add the call's record; the zeros of an aborted or failed call are not usage."""
         reported = mapping(message.get("usage"))
         stats = self.stats
         stats.api_calls += 1
-        for name in USAGE_NAMES:
-            stats.usage[name] = stats.usage.get(name, 0) + count(reported.get(name))
+        stats.add_usage(**{name: count(reported.get(name)) for name in USAGE_NAMES})
         usage = Usage(
             input_tokens=count(reported.get("input")),
             output_tokens=count(reported.get("output")),
@@ -182,25 +179,21 @@ class _PiSession(Transcript):
         )
         stats.peak_context = max(stats.peak_context, usage.input_total)
         cost = dollars(mapping(reported.get("cost")).get("total"))
-        stats.usage[COST] = stats.usage.get(COST, 0) + int((cost or 0.0) * 1_000_000)
-        began = milliseconds(message.get("timestamp"))
-        latency = None
-        if began is not None and at is not None and 0 <= at - began <= MAXIMUM_LATENCY_SECONDS:
-            latency = at - began
-        known = usage.input_total > 0
+        stats.add_usage(**{COST: int((cost or 0.0) * 1_000_000)})
+        is_reported = usage.input_total > 0
         self.out.append(
             ModelCalled(
-                usage if known else None,
+                usage if is_reported else None,
                 self._model,
-                cost if known or cost else None,
-                latency,
+                cost if is_reported or cost else None,
+                latency_seconds(milliseconds(message.get("timestamp")), at),
                 text(message.get("stopReason"))[:64] or None,
                 at,
             )
         )
 
     def _bash(self, message: dict[str, Any], at: float | None) -> None:
-        """A command the user ran; the model sees it with its output, unless it was kept from it."""
+        """Add a command that the user ran, with its output, unless it was excluded from the window."""
         command, output = text(message.get("command")), text(message.get("output"))
         self.stats.content_chars += len(command) + len(output)
         if message.get("excludeFromContext") is not True:
@@ -211,7 +204,7 @@ class _PiSession(Transcript):
         first = row.get("firstKeptEntryIndex")
         if not isinstance(first, int) or isinstance(first, bool) or first < 0:
             first = self._ids.get(text(row.get("firstKeptEntryId")), self._entry)
-        first = max(first, self._entry - MAXIMUM_KEPT)
+        first = max(first, self._entry - MAXIMUM_RETAINED)
         self.out.append(
             Compacted(
                 "manual" if row.get("fromHook") is True else "auto",
@@ -251,7 +244,7 @@ class _PiSession(Transcript):
         self.out.append(ContentAdded(content_type, written, call_id, name, media, key=key, at=at))
 
     def _open(self, heading: SessionOpened, first_at: float | None) -> None:
-        """A copied session keeps the rows of the old one, so its header may be later than they are."""
+        """Open the session. A copied one has the rows of the old one, so its header may be later than these."""
         times = [at for at in (heading.at, first_at) if at is not None]
         self.stats.sessions += 1
         self._model = heading.model
@@ -263,12 +256,8 @@ class _PiSession(Transcript):
             self._model = model
             self.out.append(replace(self._session, model=model))
 
-    def _remember(self, entry_id: str) -> None:
+    def _add_id(self, entry_id: str) -> None:
         if entry_id:
             self._ids[entry_id] = self._entry
-            if len(self._ids) > MAXIMUM_KEPT:
+            if len(self._ids) > MAXIMUM_RETAINED:
                 del self._ids[next(iter(self._ids))]
-
-
-def _digest(row: dict[str, Any]) -> str:
-    return blake2b(repr(row)[:4_096].encode(errors="replace"), digest_size=8).hexdigest()

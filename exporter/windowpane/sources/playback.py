@@ -1,7 +1,7 @@
-"""Plays the records of a recording into session trackers, the same events every time.
+"""Plays the records of a recording into session trackers, with the same events every time.
 
-What an event says, its number and its id depend only on the records before it, so a longer recording of a session
-continues the events of a shorter one. Nothing here reads a clock or a file.
+The content of an event, its number and its id depend only on the records before it, so a longer recording of a
+session continues the events of a shorter one. Nothing here reads a clock or a file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from windowpane.core.events import (
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.core.vocabulary import STANDING_TYPES, ContentType, CountSource
+from windowpane.core.vocabulary import STANDING_TYPES, CountSource
 from windowpane.core.window.blocks import Block
-from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex
-from windowpane.sources.compaction import Replacement, replacement_of
+from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
+from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
 from windowpane.sources.records import (
     Broken,
     Cleared,
@@ -40,12 +40,57 @@ from windowpane.sources.records import (
     SessionOpened,
 )
 
-MAXIMUM_HELD: Final = 2_000
-"""Records held back at most until the session's model is known."""
+MAXIMUM_DEFERRED: Final = 2_000
+"""Records deferred at most until the session's model is known."""
+PLACEHOLDER_TOKENS: Final = 8
+"""Size of an agent's placeholder for a tool result it cleared, whose text is not recorded."""
+MEDIA_TOKENS: Final = 1_000
+"""Flat cost of one image without `PlaybackSettings.media_tokens`."""
+MAXIMUM_REASON: Final = 200
+MAXIMUM_ID_CHARACTERS: Final = 200
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class FidelityProbe(Protocol):
+    """A function that estimates the information that a compression lost."""
+
+    def __call__(
+        self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
+    ) -> FidelityEvaluated | None:
+        """Return the share of *removed* that *visible* still holds; *of* is the compression's event id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybackSettings:
+    """Dependencies and overrides for playing a recording."""
+
+    digest: Digester
+    counter_for: Callable[[str], TokenCounter]
+    """A counter for a model's name; the same text must have the same count on every run."""
+    catalog: ModelCatalog | None = None
+    limit_tokens: int | None = None
+    """The window's size given by the user, before the recording's and the catalog's."""
+    agent: str | None = None
+    """Name of the agent instead of the tool's."""
+    model: str = ""
+    """Model of recordings that do not name one."""
+    settings: TrackerSettings | None = None
+    thresholds: Thresholds | None = None
+    """Thresholds of the zones; None for those of the window's size."""
+    evaluate: FidelityProbe | None = None
+    media_tokens: Callable[[str], int] | None = None
+    """Flat cost of one image for a model."""
+
+
+def session_id_of(source: str, key: str) -> str:
+    """Return the session id of a recording's key: the key itself where it is a UUID, else with its format."""
+    key = key[:MAXIMUM_ID_CHARACTERS]
+    return key if _UUID.match(key) else f"{source}:{key}"
 
 
 def session_keys(records: Iterable[Record]) -> tuple[str, ...]:
-    """The sessions of a recording, in the order in which they begin."""
+    """Return the keys of a recording's sessions, in the order of their first records."""
     keys: dict[str, None] = {}
     for record in records:
         if isinstance(record, SessionOpened):
@@ -56,63 +101,63 @@ def session_keys(records: Iterable[Record]) -> tuple[str, ...]:
 def session_events(
     records: Iterable[Record], *, key: str, source: str, playback: PlaybackSettings
 ) -> Iterator[Event]:
-    """The whole event sequence of one session of a recording; the other sessions' records are passed over."""
+    """Yield all events of one session of a recording; records of other sessions are skipped."""
     emitted: list[Event] = []
-    stage = DeferredPlayer(key, source, playback, emitted)
+    player = DeferredPlayer(key, source, playback, emitted)
     for record in records:
-        stage.take(record)
+        player.play(record)
         if emitted:
             yield from emitted
             emitted.clear()
-    stage.finish()
+    player.finish()
     yield from emitted
 
 
 class DeferredPlayer:
-    """Holds a session's first records back until its model and limit are known, then plays."""
+    """Plays one session, whose first records are deferred until its model and limit are known."""
 
     def __init__(self, key: str, source: str, playback: PlaybackSettings, emitted: list[Event]) -> None:
         self._key = key
         self._source = source
         self._playback = playback
         self._emitted = emitted
-        self._on = False
+        self._inside = False
+        """The latest record belongs to this session."""
         self._opened: SessionOpened | None = None
-        self._held: list[Record] = []
+        self._deferred: list[Record] = []
         self._player: SessionPlayer | None = None
 
-    def take(self, record: Record) -> None:
-        """One record of the recording, of this session or another."""
+    def play(self, record: Record) -> None:
+        """Play one record of the recording, or skip it if it belongs to another session."""
         if isinstance(record, SessionOpened):
-            self._on = record.session_key == self._key
-            if self._on and self._opened is None:
+            self._inside = record.session_key == self._key
+            if self._inside and self._opened is None:
                 self._opened = record
-        if not self._on:
+        if not self._inside:
             return
         if self._player is not None:
             self._player.play(record)
             return
-        self._held.append(record)
-        if _settles(record) or len(self._held) >= MAXIMUM_HELD:
-            self._begin()
+        self._deferred.append(record)
+        if _settles(record) or len(self._deferred) >= MAXIMUM_DEFERRED:
+            self._start()
 
     def flush(self) -> None:
-        """Let go what has come so far; more may follow."""
+        """Emit the events of all records so far; more may follow."""
         if self._player is not None:
-            self._player.finish()
+            self._player.flush()
 
     def finish(self) -> None:
-        """No more records: play what is held back and let everything go."""
+        """Play the deferred records and emit all events; no more records follow."""
         if self._player is None and self._opened is not None:
-            self._begin()
-        if self._player is not None:
-            self._player.finish()
+            self._start()
+        self.flush()
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         opened = self._opened
         assert opened is not None
-        model = next((_model_of(record) for record in self._held if _model_of(record)), self._playback.model)
-        limit = next((_limit_of(record) for record in self._held if _limit_of(record)), None)
+        model = next((_model_of(record) for record in self._deferred if _model_of(record)), self._playback.model)
+        limit = next((_limit_of(record) for record in self._deferred if _limit_of(record)), None)
         parent = opened.parent_key
         self._player = SessionPlayer(
             opened,
@@ -124,8 +169,8 @@ class DeferredPlayer:
             playback=self._playback,
             emit=self._emitted.extend,
         )
-        held, self._held = self._held, []
-        for record in held:
+        deferred, self._deferred = self._deferred, []
+        for record in deferred:
             self._player.play(record)
 
 
@@ -141,56 +186,8 @@ def _limit_of(record: Record) -> int | None:
     return record.limit_tokens if isinstance(record, SessionOpened | LimitStated) else None
 
 
-PLACEHOLDER_TOKENS: Final = 8
-"""What an agent writes in the place of a tool result it cleared; its text is not recorded."""
-MEDIA_TOKENS: Final = 1_000
-"""Of one image where nobody knows better."""
-MAXIMUM_REASON: Final = 200
-MAXIMUM_ID_CHARACTERS: Final = 200
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-REFERRING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_call"})
-
-
-def session_id_of(source: str, key: str) -> str:
-    """The session id of a recording's key: the key itself where it is unique anywhere, else with its format."""
-    key = key[:MAXIMUM_ID_CHARACTERS]
-    return key if _UUID.match(key) else f"{source}:{key}"
-
-
-class FidelityProbe(Protocol):
-    """Judges what a compression lost."""
-
-    def __call__(
-        self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
-    ) -> FidelityEvaluated | None:
-        """How much of *removed* the *visible* blocks still say; *of* is the compression's event id."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaybackSettings:
-    """What playing needs of the world."""
-
-    digest: Digester
-    counter_for: Callable[[str], TokenCounter]
-    """A counter for a model's name; the same text must have the same count on every run."""
-    catalog: ModelCatalog | None = None
-    limit_tokens: int | None = None
-    """The window's size as the user gave it; wins over everything."""
-    agent: str | None = None
-    """Name for the sessions instead of the tool's."""
-    model: str = ""
-    """Model of the recordings that name none."""
-    settings: TrackerSettings | None = None
-    thresholds: Thresholds | None = None
-    """Where zones begin; None lets the window's size decide."""
-    evaluate: FidelityProbe | None = None
-    media_tokens: Callable[[str], int] | None = None
-    """Flat cost of one image for a model."""
-
-
 class SessionPlayer:
-    """One session: its tracker, and what the recording's own names for content mean in it."""
+    """Plays the records of one session into its tracker, and maps the recording's keys to blocks."""
 
     def __init__(
         self,
@@ -230,14 +227,14 @@ class SessionPlayer:
         self.tracker.start(opened.at)
 
     def play(self, record: Record) -> None:
-        """What one record says happened."""
+        """Feed one record to the tracker."""
         at = record.at if not isinstance(record, Broken) else None
         if at is not None:
             self._at = at
         self._play(record)
 
-    def finish(self) -> None:
-        """No more records: let the last events go."""
+    def flush(self) -> None:
+        """Emit the events that the tracker holds."""
         self.tracker.flush()
 
     # -- records ----------------------------------------------------------------------------------------------
@@ -296,45 +293,47 @@ class SessionPlayer:
     def _(self, record: ContentRemoved) -> None:
         tracker = self.tracker
         evicted: list[EvictedBlock] = []
-        stand_ins: list[Block] = []
+        replacements: list[Block] = []
         for key in record.keys:
-            held = [block_id for block_id in self._blocks.get(key, ()) if block_id in tracker.window]
-            if not held:
+            block_ids = [block_id for block_id in self._blocks.get(key, ()) if block_id in tracker.window]
+            if not block_ids:
                 evicted.append(EvictedBlock(key[:MAXIMUM_REASON], "tool_result", 0, "mask", record.policy))
-            for block_id in held:
+            for block_id in block_ids:
                 block = tracker.window.slot(block_id).block
-                stand_in = None
+                replacement = None
                 if block.content_type == "tool_result":
-                    stand_in = tracker.make_replacement(
+                    replacement = tracker.make_replacement(
                         "placeholder", None, PLACEHOLDER_TOKENS, replaces=block_id
                     )
-                    stand_ins.append(stand_in)
-                evicted.append(_evicted(block, stand_in, record.policy))
+                    replacements.append(replacement)
+                evicted.append(_evicted(block, replacement, record.policy))
         seen = sum(block.tokens for block in evicted)
         net = max(0, seen - sum(block.replacement_tokens for block in evicted))
         freed = net if record.tokens_freed is None else record.tokens_freed
         before = tracker.gauge.account.used(tracker.window.tokens)
-        tracker.evict(BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), stand_ins, self._at)
+        tracker.evict(
+            BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), replacements, self._at
+        )
         if freed > net and tracker.gauge.account.anchored:
             tracker.gauge.account.rebase(max(0, before - freed), tracker.window.tokens)
-        for gone in evicted:
-            self._references.forget(gone.block_id)
+        for removed in evicted:
+            self._references.forget(removed.block_id)
 
     @_play.register
     def _(self, record: Compacted) -> None:
         tracker = self.tracker
-        replacement = replacement_of(record, tracker, kept=self._kept(record), counter=self._counter)
+        compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
         event = tracker.compress(
-            replacement.event, replacement.results, self._at, window_tokens=record.tokens_after
+            compaction.event, compaction.results, self._at, window_tokens=record.tokens_after
         )
-        for block in replacement.removed:
+        for block in compaction.removed:
             self._references.forget(block.id)
         self._blocks = {
-            key: held
-            for key, blocks in self._blocks.items()
-            if (held := [block_id for block_id in blocks if block_id in tracker.window])
+            key: remaining
+            for key, block_ids in self._blocks.items()
+            if (remaining := [block_id for block_id in block_ids if block_id in tracker.window])
         }
-        self._evaluate(record, replacement, event)
+        self._evaluate(record, compaction, event)
 
     @_play.register
     def _(self, _record: Cleared) -> None:
@@ -365,25 +364,25 @@ class SessionPlayer:
         flat = MEDIA_TOKENS if self._playback.media_tokens is None else self._playback.media_tokens(self._model)
         return tokens + record.media * flat, "estimate"
 
-    def _kept(self, record: Compacted) -> frozenset[str]:
-        """Ids of the blocks that a compaction left where they were."""
-        kept = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
+    def _retained(self, record: Compacted) -> frozenset[str]:
+        """Return the ids of the blocks that a compaction did not replace."""
+        retained = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
         if record.keep_last:
             content = [block.id for block in self.tracker.window if block.content_type not in STANDING_TYPES]
-            kept.update(content[-record.keep_last :])
-        return frozenset(kept)
+            retained.update(content[-record.keep_last :])
+        return frozenset(retained)
 
-    def _evaluate(self, record: Compacted, replacement: Replacement, event: Event) -> None:
+    def _evaluate(self, record: Compacted, compaction: RecordedCompaction, event: Event) -> None:
         if self._playback.evaluate is None:
             return
         if not record.summary:
             reason = "the text of the summary was not recorded"
-            coverage = replacement.seen_ratio
+            coverage = compaction.seen_ratio
             unknown = FidelityEvaluated("probe", None, coverage, of=event.event_id, reason=reason)
             self.tracker.record(unknown, self._at)
             return
         judged = self._playback.evaluate(
-            replacement.judged, list(self.tracker.window), digest=self._playback.digest, of=event.event_id
+            compaction.judged, list(self.tracker.window), digest=self._playback.digest, of=event.event_id
         )
         if judged is not None:
             self.tracker.record(judged, self._at)
@@ -403,7 +402,7 @@ class SessionPlayer:
             self.tracker.set_limits(limits, self._at)
 
     def _limits(self) -> WindowLimits | None:
-        """The user's word, else the recording's, else the catalog's."""
+        """Return the limits given by the user, else by the recording, else by the catalog."""
         thresholds = self._playback.thresholds
         if self._playback.limit_tokens is not None:
             return WindowLimits.of(self._playback.limit_tokens, "given", thresholds=thresholds)
@@ -411,25 +410,25 @@ class SessionPlayer:
             return WindowLimits.of(self._stated, "provider", thresholds=thresholds)
         if self._playback.catalog is None or not self._model:
             return None
-        known = self._playback.catalog.lookup(self._model)
-        if known is None or known.limit_tokens is None:
+        entry = self._playback.catalog.lookup(self._model)
+        if entry is None or entry.limit_tokens is None:
             return None
-        return WindowLimits.of(known.limit_tokens, "catalogue", thresholds=thresholds)
+        return WindowLimits.of(entry.limit_tokens, "catalogue", thresholds=thresholds)
 
     def _next_limit(self, above: int) -> int | None:
         catalog = self._playback.catalog
         return None if catalog is None else catalog.next_limit(self._model, above)
 
 
-def _evicted(block: Block, stand_in: Block | None, policy: str) -> EvictedBlock:
+def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:
     return EvictedBlock(
         block.id,
         block.content_type,
         block.tokens,
-        "drop" if stand_in is None else "mask",
+        "drop" if replacement is None else "mask",
         policy,
-        replacement=None if stand_in is None else stand_in.id,
-        replacement_tokens=0 if stand_in is None else stand_in.tokens,
+        replacement=None if replacement is None else replacement.id,
+        replacement_tokens=0 if replacement is None else replacement.tokens,
         turn_added=block.turn,
         tool_name=block.tool_name,
     )

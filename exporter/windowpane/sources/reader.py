@@ -1,4 +1,7 @@
-"""The protocol of a reader of recordings, and what it reports beside the records: figures and problems."""
+"""The protocol of a reader of recordings, and its reports beside the records: statistics and problems.
+
+A reader never raises for a bad record: it reports a `Problem` with file and line and continues.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,30 @@ from windowpane.sources.records import Record
 
 MAXIMUM_RECORD_BYTES: Final = 64 * 2**20
 MAXIMUM_DOCUMENT_BYTES: Final = 256 * 2**20
+MAXIMUM_PROBLEMS: Final = 1_000
+"""Problems listed for one file, the last of which reports that there are more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a recording."""
+    """One defect of a recording."""
 
     file: str
     line: int | None
     field: str
     problem: str
     severity: Literal["odd", "bad"] = "bad"
-    """`bad` was skipped, `odd` was understood all the same."""
+    """`bad` was skipped, `odd` was read all the same."""
 
     def __str__(self) -> str:
-        """`file:line: field: problem`, without what is unknown."""
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.field}: {self.problem}" if self.field else f"{place}: {self.problem}"
+        """Return `file:line: field: problem`, without the unknown parts."""
+        location = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{location}: {self.field}: {self.problem}" if self.field else f"{location}: {self.problem}"
 
 
 @dataclass(slots=True)
 class FileStats:
-    """Raw figures of one recording, counted as the recording tells them; comparable across tools."""
+    """Raw counts of one recording, as the recording states them; comparable across tools."""
 
     messages: int = 0
     tool_calls: int = 0
@@ -51,6 +56,11 @@ class FileStats:
     """Sums by the format's own names."""
     sessions: int = 0
 
+    def add_usage(self, **tokens: int) -> None:
+        """Add *tokens* to the sums of `usage`, by the format's own names."""
+        for name, count in tokens.items():
+            self.usage[name] = self.usage.get(name, 0) + count
+
 
 class Reader(Protocol):
     """Reads one format."""
@@ -60,55 +70,49 @@ class Reader(Protocol):
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """Whether a file that begins with *head* (at most 64 kB) is of this format."""
+        """Return whether a file that starts with *head* (at most 64 kB) is of this format."""
         ...
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
-        """Where the tool keeps its recordings on this machine; may not exist."""
+        """Return the folders where the tool keeps its recordings on this machine; they may not exist."""
         ...
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the file in order. Raises `SourceError` only when nothing of it can be read."""
+        """Yield the file's records in order. Raises `SourceError` only when nothing of it can be read."""
         ...
 
 
-MAXIMUM_PROBLEMS: Final = 1_000
-"""Problems listed for one file; more are counted but not listed."""
-
-
 class ProblemLog:
-    """Collects the figures and problems of one file for its reader."""
+    """Lists the problems of one file, up to a maximum, and counts bad and odd lines."""
 
-    def __init__(self, path: Path, stats: FileStats, problems: list[Problem]) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, stats: FileStats, problems: list[Problem], *, maximum: int = MAXIMUM_PROBLEMS
+    ) -> None:
         self.stats = stats
-        self._file = str(path)
+        self.file = str(path)
         self._problems = problems
+        self._maximum = maximum
         self._listed = 0
 
-    def skipped(self, line: int | None, field: str, problem: str) -> None:
-        """Something could not be used."""
-        self._note(line, field, problem, "bad")
-
     def odd(self, line: int | None, field: str, problem: str) -> None:
-        """Something was wrong and was understood all the same."""
-        self._note(line, field, problem, "odd")
+        """List something that was read although it is not as expected."""
+        self._list(line, field, problem, "odd")
 
     def bad_line(self, line: int, problem: str, *, used: bool = False) -> None:
-        """A line is not one JSON object; *used* where its content was saved all the same."""
+        """List a line other than one JSON object; *used* where its content was read all the same."""
         self.stats.bad_lines += 1
-        self._note(line, "", problem, "odd" if used else "bad")
+        self._list(line, "", problem, "odd" if used else "bad")
 
     def odd_line(self, line: int, field: str, problem: str) -> None:
-        """A line is sound JSON, but not a record of this format."""
+        """List a line that is valid JSON, but not a record of this format."""
         self.stats.odd_lines += 1
-        self._note(line, field, problem, "bad")
+        self._list(line, field, problem, "bad")
 
-    def _note(self, line: int | None, field: str, problem: str, severity: Literal["odd", "bad"]) -> None:
+    def _list(self, line: int | None, field: str, problem: str, severity: Literal["odd", "bad"]) -> None:
         self._listed += 1
-        if self._listed < MAXIMUM_PROBLEMS:
-            self._problems.append(Problem(self._file, line, field, problem, severity))
-        elif self._listed == MAXIMUM_PROBLEMS:
-            more = f"more than {MAXIMUM_PROBLEMS} problems; the rest is counted and not listed"
-            self._problems.append(Problem(self._file, line, "", more, "bad"))
+        if self._listed < self._maximum:
+            self._problems.append(Problem(self.file, line, field, problem, severity))
+        elif self._listed == self._maximum:
+            more = f"more than {self._maximum} problems; the rest is counted and not listed"
+            self._problems.append(Problem(self.file, line, "", more))

@@ -1,8 +1,7 @@
-"""What a reader of recordings yields, and what it reports.
+"""The records that readers yield: plain statements of what a recording holds, in its order.
 
-A reader turns one format into `Record`s: plain statements of what the recording says, in order, without
-token counts, window state or ids of ours. `sources.playback` plays them into a `SessionTracker`. A reader
-never raises for a bad record: it notes a `Problem` with file and line and goes on.
+Records have no token counts, window state or ids of Windowpane; `sources.playback` plays them into a
+`SessionTracker`, which adds these.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from windowpane.core.vocabulary import ContentType
 
 @dataclass(frozen=True, slots=True)
 class SessionOpened:
-    """The records that follow, until the next of these, belong to this session. May come again to switch back."""
+    """The session of all records up to the next of these. Repeated to switch back to a session."""
 
     session_key: str
     """Unique within the format; becomes the session id, prefixed by the format where it is not already unique."""
@@ -25,33 +24,33 @@ class SessionOpened:
     parent_key: str | None = None
     """The session that delegated to it."""
     limit_tokens: int | None = None
-    """Where the recording states its own window."""
+    """The window's size, where the recording states it."""
     at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ContentAdded:
-    """One piece of content entered the window."""
+    """One piece of content that entered the window."""
 
     content_type: ContentType
     text: str | None
-    """None where the recording has it redacted or encrypted."""
+    """None where the recording redacts or encrypts it."""
     tool_call_id: str | None = None
     tool_name: str | None = None
     media: int = 0
     """Images or documents in it, counted at a flat rate each."""
     tokens: int | None = None
-    """Where the recording states them."""
+    """As the recording states them; None where it does not."""
     key: str = ""
-    """The record's own id, for `ContentRemoved.keys`."""
+    """The id in the recording, for `ContentRemoved.keys` and `Compacted.kept_keys`."""
     at: float | None = None
     child_key: str | None = None
-    """The session that gave this result, where it was delegated to one."""
+    """The session this result was delegated to, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCalled:
-    """A model call came back; its reply's content came before this record."""
+    """A model call that came back; the content of its reply precedes this record."""
 
     usage: Usage | None
     model: str = ""
@@ -63,10 +62,10 @@ class ModelCalled:
 
 @dataclass(frozen=True, slots=True)
 class ContentRemoved:
-    """The agent evicted content by itself, such as old tool results."""
+    """Content that the agent evicted by itself, such as old tool results."""
 
     keys: tuple[str, ...]
-    """Tool call ids or content keys; those never seen are legal."""
+    """Tool call ids or content keys, including ones that the recording does not contain."""
     policy: str
     tokens_freed: int | None = None
     """As the recording states it."""
@@ -75,7 +74,7 @@ class ContentRemoved:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The agent replaced the conversation by a summary."""
+    """A replacement of the conversation by a summary, made by the agent."""
 
     trigger: str
     tokens_before: int | None = None
@@ -83,23 +82,23 @@ class Compacted:
     tokens_after: int | None = None
     summary: str | None = None
     kept_keys: tuple[str, ...] = ()
-    """Content that stayed."""
+    """Keys of the content that was not replaced."""
     keep_last: int | None = None
-    """How many of the last content records stayed, where the recording counts instead of naming."""
+    """Number of the last content records that were not replaced, where the recording counts them."""
     duration_seconds: float | None = None
     at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """The user or agent went on in a new, empty window."""
+    """A new, empty window that the user or agent started."""
 
     at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LimitStated:
-    """The recording states the size of the window."""
+    """The size of the window, stated by the recording."""
 
     limit_tokens: int
     at: float | None = None
@@ -107,7 +106,7 @@ class LimitStated:
 
 @dataclass(frozen=True, slots=True)
 class SessionClosed:
-    """The recording says that the session ended, and how."""
+    """The end of the session, stated by the recording."""
 
     reason: str
     at: float | None = None
@@ -115,7 +114,7 @@ class SessionClosed:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The recording of this session stops or breaks here; becomes `session.incomplete`."""
+    """A damaged or missing part of the recording; becomes `session.incomplete`."""
 
     reason: str
     line: int | None = None
@@ -146,11 +145,15 @@ FAILURES: Final = frozenset(
         "unhandled_exception", "user_error",
     }
 )  # fmt: skip
-"""Ways to fail that the formats name."""
+"""Failures that the formats name."""
 
 
 def ending(status: str, *, finished: frozenset[str]) -> str:
-    """*status* where it is one of *finished*, `error: …` for a known failure, else `error: other`."""
+    """Return how a run ended, in a bounded set of words, since a status may be any text.
+
+    The result is *status* where it is one of *finished*, `error: …` for a failure that a format names, else
+    `error: other`.
+    """
     if status in finished:
         return status
     return f"error: {status}" if status in FAILURES else "error: other"

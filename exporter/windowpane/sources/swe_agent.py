@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
+    DocumentReader,
     JsonObject,
     document_key,
     kind_of,
@@ -40,7 +41,7 @@ _COSTS: Final = ("instance_cost", "total_cost")
 _TOKENS: Final = ("tokens_sent", "tokens_received")
 
 
-class SweAgentReader:
+class SweAgentReader(DocumentReader):
     """One run of one problem; with several attempts, a session for each."""
 
     format: ClassVar[str] = "swe_agent"
@@ -53,21 +54,16 @@ class SweAgentReader:
             return False
         return path.name.endswith(".traj") or "environment" in paths
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Nowhere in particular: trajectories lie beside the checkout that ran."""
-        return ()
-
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Records of the run. Raises `SourceError` when the file has neither history nor trajectory."""
-        notes = DocumentLog(path, stats, problems)
-        document = load_document(path, notes)
+        log = DocumentLog(path, stats, problems)
+        document = load_document(path, log)
         if not isinstance(document, dict):
-            notes.fail(f"expected an object with history or trajectory, got {kind_of(document)}")
-        run = JsonObject(document, "", notes)
+            log.fail(f"expected an object with history or trajectory, got {kind_of(document)}")
+        run = JsonObject(document, "", log)
         attempts = list(run.items("attempts")) if document.get("attempts") else [run]
         if not any(isinstance(attempt.value.get(key), list) for attempt in attempts for key in _LISTS):
-            notes.fail("the object has neither a history nor a trajectory")
+            log.fail("the object has neither a history nor a trajectory")
         config = _config(run)
         problem = config.item("problem_statement").name("id") or path.stem
         model = config.item("agent").item("model").name("name") or ""
@@ -98,7 +94,7 @@ def _config(run: JsonObject) -> JsonObject:
         except (ValueError, RecursionError):
             run.wrong("replay_config", "an object, or one as JSON", config)
             config = None
-    return JsonObject(config if isinstance(config, dict) else {}, "replay_config", run.notes)
+    return JsonObject(config if isinstance(config, dict) else {}, "replay_config", run.log)
 
 
 def _messages(attempt: JsonObject) -> JsonObject:
@@ -119,7 +115,7 @@ def _messages(attempt: JsonObject) -> JsonObject:
             }
         )
         history.append({"role": "user", "content": step.text("observation")})
-    return JsonObject({"history": history}, attempt.where, attempt.notes)
+    return JsonObject({"history": history}, attempt.path, attempt.log)
 
 
 def _largest_output(attempt: JsonObject, in_history: int) -> int:
@@ -137,7 +133,7 @@ def _close(attempt: JsonObject, stats: FileStats, calls: int) -> Iterator[Record
     for name in _TOKENS:
         tokens = totals.count(name)
         if tokens is not None:
-            stats.usage[name] = stats.usage.get(name, 0) + tokens
+            stats.add_usage(**{name: tokens})
     for name in _COSTS:
         dollars = totals.amount(name)
         if dollars is not None:
@@ -145,7 +141,7 @@ def _close(attempt: JsonObject, stats: FileStats, calls: int) -> Iterator[Record
             stats.usage[key] = stats.usage.get(key, 0) + round(dollars * 1_000_000)
     counted = totals.count("api_calls")
     if counted is not None and counted != calls:
-        info.notes.odd(totals.at("api_calls"), f"{counted} calls were counted, {calls} replies are recorded")
+        info.log.unusual(totals.at("api_calls"), f"{counted} calls were counted, {calls} replies are recorded")
     status = info.text("exit_status")
     if status:
         yield SessionClosed(ending(status, finished=FINISHED))

@@ -17,6 +17,7 @@ from windowpane.core.events import Usage
 from windowpane.sources.json_document import (
     MAXIMUM_NAME_CHARS,
     DocumentLog,
+    DocumentReader,
     JsonObject,
     compact,
     document_key,
@@ -32,7 +33,7 @@ from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
 
 
-class TauBenchReader:
+class TauBenchReader(DocumentReader):
     """tau-bench: a list of results, each with the trajectory of one trial of one task."""
 
     format: ClassVar[str] = "tau_bench"
@@ -44,22 +45,17 @@ class TauBenchReader:
         paths = shape_of(head)
         return "[].task_id" in paths and ("[].traj" in paths or {"[].reward", "[].info"} <= paths)
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Nowhere in particular."""
-        return ()
-
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """One session a result. Raises `SourceError` when the file is no list."""
-        notes = DocumentLog(path, stats, problems)
-        document = load_document(path, notes)
+        log = DocumentLog(path, stats, problems)
+        document = load_document(path, log)
         if not isinstance(document, list):
-            notes.fail(f"expected a list of results, got {kind_of(document)}")
+            log.fail(f"expected a list of results, got {kind_of(document)}")
         if not document:
-            notes.odd("", "the list of results is empty")
+            log.unusual("", "the list of results is empty")
         dump = record_digest(document[0]) if document else ""
         seen: dict[str, int] = {}
-        for result in items_of(document, "", notes):
+        for result in items_of(document, "", log):
             if not isinstance(result.value.get("traj"), list):
                 result.wrong("traj", "a list of messages", result.value.get("traj"))
                 continue
@@ -78,7 +74,7 @@ def unique_key(key: str, seen: dict[str, int], item: JsonObject) -> str:
     seen[key] = seen.get(key, 0) + 1
     if seen[key] == 1:
         return key
-    item.notes.odd(item.where, f"its session has the same id as another of the document, number {seen[key]}")
+    item.log.unusual(item.path, f"its session has the same id as another of the document, number {seen[key]}")
     return f"{key[: MAXIMUM_NAME_CHARS - 10]}-{seen[key]}"
 
 
@@ -87,7 +83,7 @@ _RUN_PATHS: Final = frozenset({"simulations", "info.user_info", "info.agent_info
 _SIMULATION_PATHS: Final = frozenset({"[].termination_reason", "[].agent_cost", "[].user_cost"})
 
 
-class Tau2Reader:
+class Tau2Reader(DocumentReader):
     """A run, an object with `info` and `simulations`, or a bare list of simulations as in submissions."""
 
     format: ClassVar[str] = "tau2_bench"
@@ -99,20 +95,15 @@ class Tau2Reader:
         paths = shape_of(head)
         return bool(paths & _RUN_PATHS) or ("[].task_id" in paths and bool(paths & _SIMULATION_PATHS))
 
-    @staticmethod
-    def default_paths() -> tuple[Path, ...]:
-        """Nowhere in particular."""
-        return ()
-
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """One session a simulation. Raises `SourceError` when the file holds no list of simulations."""
-        notes = DocumentLog(path, stats, problems)
-        run = load_list(path, notes, of="simulations")
+        log = DocumentLog(path, stats, problems)
+        run = load_list(path, log, of="simulations")
         simulations = run.value["simulations"]
         dump = record_digest(simulations[0]) if simulations else ""
         setting = _Setting(run)
         seen: dict[str, int] = {}
-        for simulation in items_of(simulations, "simulations", notes):
+        for simulation in items_of(simulations, "simulations", log):
             if not isinstance(simulation.value.get("messages"), list):
                 simulation.wrong("messages", "a list of messages", simulation.value.get("messages"))
                 continue

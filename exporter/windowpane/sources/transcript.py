@@ -1,161 +1,165 @@
-"""One pass over one JSON Lines recording: rows in, records out, whatever is in the rows."""
+"""The base of the JSON Lines readers: one pass over a file, which turns rows into records."""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from windowpane.sources.json_lines import JsonRow, rows
+from windowpane.sources.json_lines import JsonRow, read_rows
 from windowpane.sources.reader import FileStats, Problem, ProblemLog
 from windowpane.sources.records import Broken, Record
 
 IDLE_SECONDS: Final = 120.0
-"""A file not written to for so long is taken as finished: no model streams a reply more slowly."""
-MAXIMUM_HELD: Final = 2_000
-"""Records held back at most until the model is known."""
+"""A file without a write for so long is finished: no model streams a reply more slowly."""
+MAXIMUM_DEFERRED: Final = 2_000
+"""Records deferred at most until the model is known."""
 MAXIMUM_BROKEN: Final = 10
-"""Lost lines that are told apart as `Broken`; more are reported as problems only."""
+"""Lost lines that become `Broken` records; further ones are reported as problems only."""
 BACKWARDS_SECONDS: Final = 60.0
-"""Rows may be written out of order by as much without it being worth a remark."""
+"""Rows may be out of order by so much without being reported."""
+MAXIMUM_LATENCY_SECONDS: Final = 3_600.0
+"""A longer time between a request and its reply includes a pause of the user."""
 
 
 class TranscriptReader(ABC):
-    """What the readers of JSON Lines share: one pass over a file, at once or as it is written."""
+    """A reader of JSON Lines: one pass over a file, at once or as it is written."""
 
     def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* says whether files are finished; None: those not written to for two minutes are."""
+        """*complete* is whether files are finished; None: those without a write for two minutes are."""
         self._complete = complete
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the file in order. Raises `SourceError` only when it cannot be opened."""
+        """Yield the file's records in order. Raises `SourceError` only when it cannot be opened."""
         return self.transcript(path, stats=stats, problems=problems).records()
 
     def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
-        """One pass over the file, for whoever feeds it rows as they are written."""
-        return self._begin(path, ProblemLog(path, stats, problems), complete=self._complete)
+        """Return one pass over the file, to be fed rows as they are written."""
+        return self._start(path, ProblemLog(path, stats, problems), complete=self._complete)
 
     @abstractmethod
-    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
-        """The format's own pass."""
+    def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
+        """Return a pass of the reader's format."""
 
 
 class Transcript(ABC):
-    """The state of reading one file; a format says what a row means.
+    """The state of reading one file; a subclass per format reads the rows.
 
-    Records go to `out` in the order in which content entered the window. With *complete* a model call or a
-    compaction that the file leaves open is closed at its end; without, it is held back, because more may follow,
-    and so is a session whose model is not known yet.
+    Records are added to `out` in the order in which content entered the window. With *complete* a model call or a
+    compaction that is open at the end of the file is closed; without, it is deferred, because more may follow,
+    and so is a session whose model is unknown so far.
     """
 
-    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
+    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
         self.path = path
-        self.reading = reading
-        self.stats = reading.stats
+        self.log = log
+        self.stats = log.stats
         self.complete = _is_idle(path) if complete is None else complete
         self._by_age = complete is None
         self.out: list[Record] = []
         self.line = 0
         self._latest: float | None = None
         self._broken: list[Broken] = []
-        self._told = 0
-        self._flowing = False
+        self._broken_count = 0
+        self._releasing = False
+        """Records are released as they are made: the model is known, or enough were deferred."""
 
     @abstractmethod
-    def take(self, row: dict[str, Any]) -> None:
-        """One row of the file."""
+    def read_row(self, row: dict[str, Any]) -> None:
+        """Add the records of one row to `out`."""
 
     @abstractmethod
     def finish(self) -> None:
-        """The file has ended."""
+        """Add the records that are due at the end of the file, or of the rows so far."""
 
     @property
     @abstractmethod
     def settled(self) -> bool:
-        """Whether the session's model is known; the first events depend on it."""
+        """Return whether the session's model is known; the first events depend on it."""
 
     @property
     @abstractmethod
     def opened(self) -> bool:
-        """Whether a session is open that a lost line can be told of."""
+        """Return whether a session is open that a lost line can belong to."""
 
     def records(self) -> Iterator[Record]:
-        """The file's records in order."""
+        """Yield the file's records in order."""
         out = self.out
-        for row in rows(self.path, self.reading):
+        for row in read_rows(self.path, self.log):
             if self._step(row):
                 yield from out
                 out.clear()
         self.finish()
-        if not self._flowing and not self.complete and not self.settled:
-            self.hold("the session, whose model is not known yet, is")
+        if not self._releasing and not self.complete and not self.settled:
+            self.report_deferred("the session, whose model is not known yet, is")
             return
         if self.opened:
-            self._tell()
+            self._add_broken()
         yield from out
         out.clear()
 
     def feed(self, more: Iterable[JsonRow]) -> list[Record]:
-        """The records that *more* rows of a growing file make, in order; what may go on is held back."""
-        found: list[Record] = []
+        """Return the records of *more* rows of a growing file, in order; what may still grow is deferred."""
+        records: list[Record] = []
         for row in more:
             if self._step(row):
-                found += self.out
+                records += self.out
                 self.out.clear()
-        return found
+        return records
 
     def pause(self) -> list[Record]:
-        """The records of what is over at the end of the rows so far; more may follow."""
+        """Return the records that are complete at the end of the rows so far; more may follow."""
         assert not self.complete, "a file that is fed is not finished"
         self.finish()
-        if not self._flowing and not self.settled:
+        if not self._releasing and not self.settled:
             return []
-        found = self.out.copy()
+        records = self.out.copy()
         self.out.clear()
-        return found
+        return records
 
     def _step(self, row: JsonRow) -> bool:
-        """Take one row; whether `out` can go."""
+        """Read one row; returns whether `out` can be released."""
         self.line = row.line
         if row.value is None:
             self._lose(row)
         else:
-            self.take(row.value)
+            self.read_row(row.value)
         if self._broken and self.opened:
-            self._tell()
-        return bool(self.out) and (self._flowing or self._begins())
+            self._add_broken()
+        return bool(self.out) and (self._releasing or self._release())
 
     def at(self, when: float | None) -> float | None:
-        """*when*, reported where it lies before what was read already."""
+        """Return *when*; a time before the rows above it is reported."""
         if when is None:
             return None
         if self._latest is None or when >= self._latest:
             self._latest = when
         elif when < self._latest - BACKWARDS_SECONDS:
-            self.reading.odd(
+            self.log.odd(
                 self.line, "timestamp", f"out of order: {self._latest - when:.0f} s before a row above it"
             )
             self._latest = when
         return when
 
-    def hold(self, what: str) -> None:
-        """Say what is held back, where the file's age alone decided it."""
+    def report_deferred(self, what: str) -> None:
+        """Report *what* is deferred, where only the file's age decided it."""
         if self._by_age:
-            self.reading.odd(None, "", f"{what} held back: the file was just written to and may go on")
+            self.log.odd(None, "", f"{what} held back: the file was just written to and may go on")
 
-    def _begins(self) -> bool:
-        self._flowing = self.settled or len(self.out) >= MAXIMUM_HELD
-        return self._flowing
+    def _release(self) -> bool:
+        self._releasing = self.settled or len(self.out) >= MAXIMUM_DEFERRED
+        return self._releasing
 
     def _lose(self, row: JsonRow) -> None:
-        if (row.last and not self.complete) or self._told >= MAXIMUM_BROKEN:
+        if (row.last and not self.complete) or self._broken_count >= MAXIMUM_BROKEN:
             return
-        self._told += 1
+        self._broken_count += 1
         self._broken.append(Broken(row.lost, row.line))
 
-    def _tell(self) -> None:
+    def _add_broken(self) -> None:
         self.out.extend(self._broken)
         self._broken.clear()
 
@@ -165,3 +169,15 @@ def _is_idle(path: Path) -> bool:
         return time.time() - path.stat().st_mtime > IDLE_SECONDS
     except OSError:
         return True
+
+
+def latency_seconds(started_at: float | None, ended_at: float | None) -> float | None:
+    """Return the time between both; None where one is unknown, or where it is negative or over an hour."""
+    if started_at is None or ended_at is None or not 0 <= ended_at - started_at <= MAXIMUM_LATENCY_SECONDS:
+        return None
+    return ended_at - started_at
+
+
+def unnamed_key(row: dict[str, Any]) -> str:
+    """Return a session key made of the content of *row*, for a recording without an id."""
+    return f"unnamed-{blake2b(repr(row)[:4_096].encode(errors='replace'), digest_size=8).hexdigest()}"

@@ -1,4 +1,4 @@
-"""The content of one Claude Code row: blocks of Anthropic's Messages format, and what else enters the window."""
+"""The content of one Claude Code row: blocks of Anthropic's Messages format, and attachments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from windowpane.sources.records import ContentAdded
 
 _MEDIA: Final = frozenset({"image", "document"})
 _SHOWN_ONLY: Final = frozenset({"hook_system_message"})
-"""Attachments for the user's eyes, not sent to the model."""
+"""Attachments that are shown to the user and not sent to the model."""
 _CLEAR: Final = "<command-name>/clear</command-name>"
 
 
 @dataclass(slots=True)
-class Counted:
-    """The content of one row, and its figures as the recording tells them."""
+class RowContent:
+    """The content of one row, with its counts for the statistics."""
 
     contents: list[ContentAdded] = field(default_factory=list)
     chars: int = 0
@@ -32,8 +32,8 @@ class Counted:
         return "\n\n".join(content.text for content in self.contents if content.text)
 
 
-def contents_of(message: dict[str, Any], row: dict[str, Any], *, reading: ProblemLog, line: int) -> Counted:
-    """What a user or assistant row puts into the window."""
+def contents_of(message: dict[str, Any], row: dict[str, Any], *, log: ProblemLog, line: int) -> RowContent:
+    """Return the content that a user or assistant row adds to the window."""
     plain: ContentType = (
         "assistant_response"
         if row.get("type") == "assistant"
@@ -41,24 +41,24 @@ def contents_of(message: dict[str, Any], row: dict[str, Any], *, reading: Proble
         if row.get("isMeta") is True
         else "user_message"
     )
-    return _Blocks(plain, text(row.get("uuid")), instant(row.get("timestamp")), reading, line).read(
+    return _Blocks(plain, text(row.get("uuid")), instant(row.get("timestamp")), log, line).read(
         message.get("content")
     )
 
 
 def is_clear(content: str) -> bool:
-    """Whether a user's row is the command that empties the window."""
+    """Return whether a user's row is the command that empties the window."""
     return content.startswith(_CLEAR)
 
 
 def delegate_of(row: dict[str, Any]) -> str:
-    """The id of the sub-agent whose result a row holds; empty for any other row, or while it still runs."""
+    """Return the id of the sub-agent whose result a row holds; empty for other rows, or while it runs."""
     details = mapping(row.get("toolUseResult"))
     return text(details.get("agentId")) if details.get("status", "completed") == "completed" else ""
 
 
 def text_of_attachment(attachment: dict[str, Any]) -> str:
-    """What an attachment row tells the model; empty where it tells it nothing that was recorded."""
+    """Return the recorded text that an attachment row adds to the window; empty where there is none."""
     if text(attachment.get("type")) in _SHOWN_ONLY:
         return ""
     content = attachment.get("content")
@@ -74,15 +74,15 @@ def text_of_attachment(attachment: dict[str, Any]) -> str:
 class _Blocks:
     """Reads the blocks of one message."""
 
-    def __init__(self, plain: ContentType, key: str, at: float | None, reading: ProblemLog, line: int) -> None:
+    def __init__(self, plain: ContentType, key: str, at: float | None, log: ProblemLog, line: int) -> None:
         self._plain = plain
         self._key = key
         self._at = at
-        self._reading = reading
+        self._log = log
         self._line = line
-        self._counted = Counted()
+        self._counted = RowContent()
 
-    def read(self, content: object) -> Counted:
+    def read(self, content: object) -> RowContent:
         if isinstance(content, str):
             self._plain_text(content)
         elif isinstance(content, list):
@@ -163,4 +163,4 @@ class _Blocks:
         )  # fmt: skip
 
     def _odd(self, field_name: str, problem: str) -> None:
-        self._reading.odd(self._line, field_name, problem)
+        self._log.odd(self._line, field_name, problem)

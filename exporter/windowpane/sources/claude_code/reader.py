@@ -1,8 +1,8 @@
 """Claude Code's transcripts: one JSON Lines file a session, or a sub-agent.
 
-One model call is written as several lines, one for each content block, with the same `message.id` and its usage
-repeated; tool results may stand between them. The window's size is not recorded. What a compaction dropped stays
-in the file above its boundary.
+One model call is written as several lines, one per content block, with the same `message.id` and its usage
+repeated; tool results may be between them. The window's size is not recorded. Content that a compaction removed
+remains in the file, above the compaction.
 """
 
 from __future__ import annotations
@@ -12,23 +12,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from windowpane.sources.claude_code.content import Counted, contents_of, delegate_of, is_clear, text_of_attachment
-from windowpane.sources.claude_code.session import Compaction, Session
-from windowpane.sources.json_lines import count, head_rows, instant, mapping, text, texts
+from windowpane.sources.claude_code.compaction import Compaction, cleared_results
+from windowpane.sources.claude_code.content import (
+    RowContent,
+    contents_of,
+    delegate_of,
+    is_clear,
+    text_of_attachment,
+)
+from windowpane.sources.claude_code.session import ClaudeSession
+from windowpane.sources.json_lines import head_rows, instant, mapping, text
 from windowpane.sources.reader import ProblemLog
-from windowpane.sources.records import Cleared, ContentAdded, ContentRemoved
+from windowpane.sources.records import Cleared, ContentAdded
 from windowpane.sources.transcript import Transcript, TranscriptReader
 
 SYNTHETIC: Final = "<synthetic>"
-"""The model of rows that Claude Code writes itself; no call was made."""
-REMEMBERED_ROWS: Final = 128
-"""Row ids looked back at for duplicates."""
+"""The model of rows that Claude Code writes without a model call."""
+RECENT_ROWS: Final = 128
+"""Row ids searched for duplicates."""
 _ROW_TYPES: Final = frozenset(
     {"user", "assistant", "system", "attachment", "progress", "summary", "queue-operation", "last-prompt", "mode"}
 )
 FRAGMENT: Final = "~"
-"""Stands between a session and the file of another session that holds a part of it. A resumed session copies rows
-of an older one; they are no other account of that one, which has a file of its own."""
+"""Separates a session from the file of another session that holds copies of its rows, in the key of these copies.
+A resumed session copies rows of an older one, whose own file remains the record of it."""
 IS_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FINISHES_CALL: Final = frozenset({"stop_hook_summary", "turn_duration"})
 
@@ -40,7 +47,7 @@ class ClaudeCodeReader(TranscriptReader):
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """A row of one of Claude Code's types with a `sessionId`, or a snapshot of file history."""
+        """Return whether a row has one of Claude Code's types and a `sessionId`, or is a file snapshot."""
         rows = head_rows(head)
         if not rows and path.suffix == ".jsonl":
             return b'"sessionId"' in head and b'"parentUuid"' in head
@@ -51,18 +58,18 @@ class ClaudeCodeReader(TranscriptReader):
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
-        """Where Claude Code keeps its projects' transcripts."""
+        """Return the folder of the projects' transcripts."""
         return (Path.home() / ".claude" / "projects",)
 
-    def _begin(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> Transcript:
-        return _ClaudeTranscript(path, reading, complete=complete)
+    def _start(self, path: Path, log: ProblemLog, *, complete: bool | None) -> Transcript:
+        return _ClaudeTranscript(path, log, complete=complete)
 
 
 class _ClaudeTranscript(Transcript):
-    def __init__(self, path: Path, reading: ProblemLog, *, complete: bool | None) -> None:
-        super().__init__(path, reading, complete=complete)
-        self._sessions: dict[str, Session] = {}
-        self._current: Session | None = None
+    def __init__(self, path: Path, log: ProblemLog, *, complete: bool | None) -> None:
+        super().__init__(path, log, complete=complete)
+        self._sessions: dict[str, ClaudeSession] = {}
+        self._current: ClaudeSession | None = None
         self._own = ""
         self._seen: dict[str, tuple[str, int, int]] = {}
         self._roots: dict[str, str] = {}
@@ -75,7 +82,7 @@ class _ClaudeTranscript(Transcript):
     def opened(self) -> bool:
         return self._current is not None
 
-    def take(self, row: dict[str, Any]) -> None:
+    def read_row(self, row: dict[str, Any]) -> None:
         kind = row.get("type")
         if kind in ("user", "assistant"):
             self._message(row, reply=kind == "assistant")
@@ -91,7 +98,7 @@ class _ClaudeTranscript(Transcript):
     def finish(self) -> None:
         held = [session for session in self._sessions.values() if not session.finish(complete=self.complete)]
         if held:
-            self.hold("the last model call or compaction is")
+            self.report_deferred("the last model call or compaction is")
 
     # -- rows -------------------------------------------------------------------------------------------------
 
@@ -99,9 +106,9 @@ class _ClaudeTranscript(Transcript):
         message = row.get("message")
         session = self._session(row)
         if not isinstance(message, dict):
-            self.reading.odd_line(self.line, "message", "expected an object")
+            self.log.odd_line(self.line, "message", "expected an object")
             return
-        counted = contents_of(message, row, reading=self.reading, line=self.line)
+        counted = contents_of(message, row, log=self.log, line=self.line)
         if self._repeated(row, message, counted):
             return
         self._count(counted, row, reply=reply)
@@ -110,7 +117,7 @@ class _ClaudeTranscript(Transcript):
             if message.get("model") != SYNTHETIC:
                 self._reply(session, row, message, counted, when)
         elif row.get("isCompactSummary") is True:
-            if not session.summarise(counted.text, when):
+            if not session.add_summary(counted.text, when):
                 session.receive(
                     ContentAdded("summary", content.text, key=content.key, at=when)
                     for content in counted.contents
@@ -121,47 +128,48 @@ class _ClaudeTranscript(Transcript):
                 key = f"{session.root_key}/agent-{child}"
                 counted.contents[:] = [replace(content, child_key=key) for content in counted.contents]
             if counted.text and is_clear(counted.text) and session.used:
-                session.interrupt()
+                session.end_call()
                 session.emit(Cleared(at=when))
                 session.used = False
             session.receive(counted.contents)
 
     def _reply(
-        self, session: Session, row: dict[str, Any], message: dict[str, Any], counted: Counted, when: float | None
+        self,
+        session: ClaudeSession,
+        row: dict[str, Any],
+        message: dict[str, Any],
+        counted: RowContent,
+        when: float | None,
     ) -> None:
         usage = message.get("usage")
         call_id = text(message.get("id")) or text(row.get("uuid")) or f"line-{self.line}"
         call = session.call_of(call_id, text(message.get("model")), mapping(usage))
         if isinstance(usage, dict):
-            call.report(usage)
+            call.add_usage(usage)
         stop_reason = message.get("stop_reason")
-        call.finish(stop_reason if isinstance(stop_reason, str) else None, when)
+        call.add_end(stop_reason if isinstance(stop_reason, str) else None, when)
         session.reply(counted.contents)
 
     def _system(self, row: dict[str, Any]) -> None:
         subtype = text(row.get("subtype"))
         if subtype in _FINISHES_CALL:
-            self._session(row).interrupt()
+            self._session(row).end_call()
         elif subtype == "compact_boundary":
             session = self._session(row)
             self.stats.compactions += 1
-            session.compact(
-                Compaction.of(mapping(row.get("compactMetadata")), self.at(instant(row.get("timestamp"))))
-            )
+            session.compact(Compaction.from_row(row, self.at(instant(row.get("timestamp")))))
         elif subtype == "microcompact_boundary":
             session = self._session(row)
-            details = mapping(row.get("microcompactMetadata"))
-            removed = texts(details.get("compactedToolIds"))
-            self.stats.evictions += len(removed)
-            session.interrupt()
-            if removed:
-                freed = count(details.get("tokensSaved")) or None
-                when = self.at(instant(row.get("timestamp")))
-                session.emit(ContentRemoved(removed, "microcompact", tokens_freed=freed, at=when))
+            session.end_call()
+            removed = cleared_results(row, instant(row.get("timestamp")))
+            self.stats.evictions += len(removed.keys)
+            if removed.keys:
+                self.at(removed.at)
+                session.emit(removed)
 
-    # -- figures ----------------------------------------------------------------------------------------------
+    # -- statistics -------------------------------------------------------------------------------------------
 
-    def _count(self, counted: Counted, row: dict[str, Any], *, reply: bool) -> None:
+    def _count(self, counted: RowContent, row: dict[str, Any], *, reply: bool) -> None:
         stats = self.stats
         stats.messages += 1
         stats.tool_calls += counted.tool_calls
@@ -170,8 +178,8 @@ class _ClaudeTranscript(Transcript):
         if not reply and not counted.tool_results and not row.get("isMeta") and not row.get("isCompactSummary"):
             stats.user_turns += 1
 
-    def _repeated(self, row: dict[str, Any], message: dict[str, Any], counted: Counted) -> bool:
-        """Whether the row was read already; another row under the same id is remarked and kept.
+    def _repeated(self, row: dict[str, Any], message: dict[str, Any], counted: RowContent) -> bool:
+        """Return whether the row was read already; another row under the same id is reported and read.
 
         A resumed session writes old rows again with small differences outside the message, so only what enters
         the window is compared.
@@ -182,32 +190,32 @@ class _ClaudeTranscript(Transcript):
         before = self._seen.get(row_id)
         signature = (text(message.get("id")), len(counted.contents), counted.chars)
         self._seen[row_id] = signature
-        if len(self._seen) > REMEMBERED_ROWS:
+        if len(self._seen) > RECENT_ROWS:
             del self._seen[next(iter(self._seen))]
         if before is None:
             return False
         if before == signature:
-            self.reading.odd(self.line, "uuid", f"row {row_id[:64]} is repeated; used once")
+            self.log.odd(self.line, "uuid", f"row {row_id[:64]} is repeated; used once")
             return True
-        self.reading.odd(self.line, "uuid", f"id {row_id[:64]} is used for two different rows; both used")
+        self.log.odd(self.line, "uuid", f"id {row_id[:64]} is used for two different rows; both used")
         return False
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
-    def _session(self, row: dict[str, Any]) -> Session:
-        named = text(row.get("sessionId"))
-        if not named:
+    def _session(self, row: dict[str, Any]) -> ClaudeSession:
+        session_id = text(row.get("sessionId"))
+        if not session_id:
             parent = self._current.root_key if self._current else self.path.stem
-        elif named == self._own_session(named):
-            parent = named
+        elif session_id == self._own_session(session_id):
+            parent = session_id
         else:
-            parent = f"{named}{FRAGMENT}{self._own}"
+            parent = f"{session_id}{FRAGMENT}{self._own}"
         key = parent
         if row.get("isSidechain") is True:
             key = f"{parent}/{self._side_chain(row)}"
         session = self._sessions.get(key)
         if session is None:
-            session = Session(key, parent, self.out, self.stats, at=instant(row.get("timestamp")))
+            session = ClaudeSession(key, parent, self.out, self.stats, at=instant(row.get("timestamp")))
             self._sessions[key] = session
             self.stats.sessions += 1
         if session is not self._current:
@@ -215,14 +223,14 @@ class _ClaudeTranscript(Transcript):
             session.enter()
         return session
 
-    def _own_session(self, named: str) -> str:
-        """The session whose file this is: the one the file is called by, else the first it names."""
+    def _own_session(self, session_id: str) -> str:
+        """Return the session that the file belongs to: the one in its name, else the first in its rows."""
         if not self._own:
-            self._own = self.path.stem if IS_UUID.fullmatch(self.path.stem) else named
+            self._own = self.path.stem if IS_UUID.fullmatch(self.path.stem) else session_id
         return self._own
 
     def _side_chain(self, row: dict[str, Any]) -> str:
-        """The sub-agent a row belongs to: by its id, else by the first row of its chain."""
+        """Return the sub-agent a row belongs to, by its id, else by the first row of its chain."""
         agent_id = row.get("agentId")
         if isinstance(agent_id, str) and agent_id:
             return f"agent-{agent_id}"
@@ -230,6 +238,6 @@ class _ClaudeTranscript(Transcript):
         root = self._roots.get(parent_id) or f"side-{row_id or self.line}"
         if row_id:
             self._roots[row_id] = root
-            if len(self._roots) > REMEMBERED_ROWS:
+            if len(self._roots) > RECENT_ROWS:
                 del self._roots[next(iter(self._roots))]
         return root
