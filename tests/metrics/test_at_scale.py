@@ -1,4 +1,4 @@
-"""Many sessions, hostile names and several threads at once: bounded, consistent, in step with the tracker."""
+"""Many sessions, hostile names and several threads: metrics stay bounded, consistent and equal to the tracker."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def turn(session: str, agent: str, used: int) -> list[Event]:
     ]
 
 
-def test_ten_thousand_live_sessions_make_one_label_set_each_of_fifty_one_agents() -> None:
-    """However many sessions and names there are, the scrape stays small, and sums are exact."""
+def test_ten_thousand_sessions_of_many_agents_make_51_label_sets() -> None:
+    """The scrape stays small for any number of sessions and names, and its sums are exact."""
     state = MetricState()
     for index in range(10_000):
         state.write(turn(f"session-{index}", f"agent {index % 700}\n", index))
@@ -64,7 +64,7 @@ HOSTILE = ('"}\n', "\\", "\x00\x1b[31m", "\u202e", "😀" * 40, "a" * 9_000, "{{
 
 
 def test_a_scrape_of_hostile_names_over_http_is_valid_and_bounded(require_server) -> None:
-    """10,000 sessions under names made to break a label: promtool has nothing to say, ended ones are gone."""
+    """promtool accepts the metrics of 10,000 sessions with hostile names; gauges of ended sessions are absent."""
     state = MetricState()
     sessions = [f"session {index} {HOSTILE[index % len(HOSTILE)]}" for index in range(10_000)]
     for index, session in enumerate(sessions):
@@ -101,8 +101,8 @@ def test_a_scrape_of_hostile_names_over_http_is_valid_and_bounded(require_server
         assert f"\ncontext_window_{gauge}{{" not in empty
 
 
-def test_a_scrape_sees_whole_batches_while_the_fold_goes_on(value_of) -> None:
-    """Read while written: turns, tokens and cost always belong together, and counters never fall."""
+def test_a_scrape_during_the_fold_sees_whole_batches(value_of) -> None:
+    """Turns, tokens and cost always belong together, and counters never fall."""
     state = MetricState()
     batches = 400
     worker = threading.Thread(
@@ -123,8 +123,8 @@ def test_a_scrape_sees_whole_batches_while_the_fold_goes_on(value_of) -> None:
     assert value_of(state.collect(now=1_000.0), "context_window_turns_total") == batches
 
 
-def test_counters_agree_with_the_trackers_own_report(value_of) -> None:
-    """A session with evictions and compressions counts here what its trend report says."""
+def test_counters_equal_the_trackers_trend_report(value_of) -> None:
+    """Counters of a session with evictions and compressions equal its trend report."""
     state = MetricState()
     tracker = SessionTracker(
         SessionInfo("s", "reviewer", "gpt-5", "live", "stream"),

@@ -1,4 +1,4 @@
-"""The catalog against what feeds it, what shows it, and its own rules."""
+"""The metric catalog: sources, conventions and documentation."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def gauges() -> list[Metric]:
     return [metric for metric in SESSION_METRICS if metric.kind == "gauge" and not metric.opt_in]
 
 
-def test_every_measured_field_is_a_gauge_and_every_gauge_a_field() -> None:
-    """`pressure.measured` carries exactly the gauges, but those that come in events of their own."""
+def test_measured_fields_and_gauges_correspond() -> None:
+    """`pressure.measured` has one field for every gauge, except gauges that separate events report."""
     carried = {name for metric in gauges() if metric.source == PressureMeasured.type for name in metric.fields}
     elsewhere = {metric.name for metric in gauges() if metric.source != PressureMeasured.type}
 
@@ -44,8 +44,8 @@ def test_every_measured_field_is_a_gauge_and_every_gauge_a_field() -> None:
 
 
 @pytest.mark.parametrize("metric", SESSION_METRICS, ids=lambda metric: metric.name)
-def test_a_metric_names_the_event_and_fields_that_feed_it(metric: Metric) -> None:
-    """What the catalog says feeds a metric exists."""
+def test_source_events_and_fields_of_metrics_exist(metric: Metric) -> None:
+    """Every event and field that the catalog names as a source exists."""
     payload = PAYLOADS[metric.source]
     known = {field.name for field in fields(payload)}
     if payload is ContentCompressed:
@@ -54,15 +54,15 @@ def test_a_metric_names_the_event_and_fields_that_feed_it(metric: Metric) -> Non
     assert set(metric.fields) <= known
 
 
-def test_every_event_that_counts_is_named_by_a_metric() -> None:
-    """No event moves a counter that the catalog does not attribute to it, or to its sibling."""
+def test_every_counted_event_is_the_source_of_a_metric() -> None:
+    """No event increases a counter that the catalog does not attribute to it or to a related event."""
     named = {metric.source.partition(".")[0] for metric in SESSION_METRICS}
 
     assert {payload.type.partition(".")[0] for payload in EventReducer(SeriesTable()).by_event} <= named
 
 
-def test_every_session_gauge_has_a_column_or_is_counted() -> None:
-    """Each gauge is either kept by session or counted over sessions, with the aggregate it declares."""
+def test_every_session_gauge_is_stored_or_counted() -> None:
+    """Each gauge is stored per session or counted over sessions, with its declared aggregate."""
     kept = {column.metric.name for column in GAUGE_COLUMNS}
     counted = {metric.name for metric in gauges() if metric.name not in kept}
 
@@ -72,7 +72,7 @@ def test_every_session_gauge_has_a_column_or_is_counted() -> None:
 
 @pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
-    """Names say unit and kind, OpenTelemetry's lead back to Prometheus's, and buckets rise for a reason."""
+    """Names contain unit and kind, help ends with a period, and buckets rise and have a reason."""
     assert re.fullmatch(r"(context_window|windowpane|gen_ai)_[a-z0-9_]+", metric.name)
     assert metric.name.endswith("_total") is (metric.kind == "counter")
     assert metric.name.endswith("_ratio") <= (metric.unit == "1")
@@ -86,7 +86,7 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
 
 
 @pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
-def test_opentelemetry_names_lead_back_to_prometheus_names(metric: Metric) -> None:
+def test_prometheus_names_follow_from_opentelemetry_names(metric: Metric) -> None:
     """OpenTelemetry's compatibility rules, applied to instrument and unit, give the catalog's name."""
     words = [word for word in re.split(r"[._]", metric.otel_name) if word]
     unit = {"1": "ratio" if metric.kind == "gauge" else "", "s": "seconds"}.get(metric.unit, "")
@@ -104,21 +104,21 @@ def test_names_are_unique() -> None:
     assert len({metric.otel_name for metric in ALL_METRICS}) == len(ALL_METRICS)
 
 
-def test_no_label_is_open() -> None:
+def test_every_label_is_bounded() -> None:
     """Every label is an enumeration or capped; only the opt-in session label is capped elsewhere."""
     assert [name for name, label in LABELS.items() if not label.values and not label.cap] == ["session"]
 
 
-def test_combinations_that_occur_are_within_the_labels() -> None:
-    """What starts at zero uses declared label values only."""
+def test_initial_series_use_declared_label_values() -> None:
+    """Series that start at zero have declared label values only."""
     for metric, combinations in possible_series(alerts=[("a", "info")], policies=["hybrid"]):
         for labels in combinations:
             for label, value in zip(metric.own_labels, labels, strict=True):
                 assert not LABELS[label].values or value in LABELS[label].values, (metric.name, label, value)
 
 
-def test_the_table_names_every_metric_once() -> None:
-    """The Markdown table has one row a metric, with unit, labels and meaning."""
+def test_the_markdown_table_has_one_row_per_metric() -> None:
+    """Each row has name, unit, labels and meaning of a metric."""
     rows = markdown_table().splitlines()[2:]
 
     assert len(rows) == len([metric for metric in ALL_METRICS if metric.prometheus])

@@ -1,4 +1,4 @@
-"""The persisted base: what was counted once stays counted, whatever is deleted and whichever release reads it."""
+"""Persisted counters: they outlive deleted sessions and changes of release."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def block(tokens: int) -> BlockAdded:
     return BlockAdded(Block("b", "tool_result", tokens, 1, "g", 1, "", 0, "exact", None))
 
 
-def test_a_loaded_base_is_added_to(scripted_state: MetricState, make_event, value_of) -> None:
-    """Counting goes on from the base, and a second base is added to the first."""
+def test_counting_continues_from_a_loaded_base(scripted_state: MetricState, make_event, value_of) -> None:
+    """Events and a second base are added to the first base."""
     base = scripted_state.dump()
     state = MetricState()
     state.load(base)
@@ -34,8 +34,8 @@ def test_a_loaded_base_is_added_to(scripted_state: MetricState, make_event, valu
     assert value_of(counted(state), "context_window_limit_tokens") is None
 
 
-def test_a_dump_is_the_same_after_a_round_trip(scripted_state: MetricState) -> None:
-    """Nothing is lost or invented, and the bytes do not depend on chance."""
+def test_a_dump_survives_a_round_trip(scripted_state: MetricState) -> None:
+    """A loaded dump gives the same bytes again."""
     state = MetricState()
     state.load(scripted_state.dump())
 
@@ -64,8 +64,8 @@ def test_a_dump_is_the_same_after_a_round_trip(scripted_state: MetricState) -> N
         b"\xff\xfe",
     ],
 )
-def test_a_damaged_base_is_refused_whole(raw: bytes, scripted_state: MetricState) -> None:
-    """The error says what it is about, and nothing of the damaged base was added."""
+def test_a_damaged_base_is_rejected_whole(raw: bytes, scripted_state: MetricState) -> None:
+    """The error names the persisted counters, and no value of the damaged base is added."""
     before = scripted_state.dump()
     with pytest.raises(StoreError, match="persisted counters"):
         scripted_state.load(raw)
@@ -73,8 +73,8 @@ def test_a_damaged_base_is_refused_whole(raw: bytes, scripted_state: MetricState
     assert scripted_state.dump() == before
 
 
-def test_series_of_another_release_do_no_harm(make_event, value_of) -> None:
-    """A metric that no longer exists is left out, and changed bucket bounds keep count and sum."""
+def test_series_of_another_release_are_skipped_or_rebucketed(make_event, value_of) -> None:
+    """An unknown metric is skipped, and changed bucket bounds keep count and sum."""
     old = MetricState()
     for tokens in (5, 40, 3_000, 1_000_000):
         old.apply(make_event(block(tokens)))

@@ -1,4 +1,4 @@
-"""The metric fold: what counts, what a gauge shows, and when a session is live."""
+"""The metric fold: counted events, gauges, and live sessions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_only_the_final_measurement_of_a_turn_counts(make_event, measured, value
     ] == [700, 200, 100]
 
 
-def test_what_a_compression_cost_is_part_of_the_cost(make_event, value_of) -> None:
+def test_compressions_add_to_the_cost(make_event, value_of) -> None:
     """The price of the calls that write a summary is added to that of the turns."""
     state = MetricState()
     state.apply(make_event(TurnEnded(Usage(100, 20), "usage", cost_dollars=0.5)))
@@ -85,8 +85,8 @@ def test_what_a_compression_cost_is_part_of_the_cost(make_event, value_of) -> No
     assert value_of(state.collect(now=NOW), "context_window_cost_dollars_total") == 0.75
 
 
-def test_a_bound_belongs_to_its_bucket(make_event, measured) -> None:
-    """Prometheus' buckets hold what is less than or equal to their bound."""
+def test_a_value_equal_to_a_bound_counts_in_its_bucket(make_event, measured) -> None:
+    """Prometheus buckets contain values less than or equal to their bound."""
     state = MetricState()
     bound = TURN_UTILIZATION.buckets[2]
     state.apply(make_event(measured(phase="final", utilization=bound)))
@@ -96,7 +96,7 @@ def test_a_bound_belongs_to_its_bucket(make_event, measured) -> None:
 
 
 def test_reductions_count_by_policy_type_strategy_and_outcome(make_event, value_of) -> None:
-    """Evictions and compressions are told apart by who did them and how they went."""
+    """Evictions are counted by policy and content type, compressions by strategy and outcome."""
     state = MetricState()
     blocks = (
         EvictedBlock("b1", "tool_result", 500, "mask", "old"),
@@ -116,8 +116,8 @@ def test_reductions_count_by_policy_type_strategy_and_outcome(make_event, value_
     assert value_of(families, "context_window_compression_output_tokens_total") == 1_000
 
 
-def test_everything_else_that_happens_counts(make_event, value_of) -> None:
-    """Each event with a counter of its own moves that counter by one."""
+def test_every_other_counted_event_increases_its_counter(make_event, value_of) -> None:
+    """Each of these events increases its counter by one."""
     state = MetricState()
     for data in (
         ContentRegretted("eviction", "same_call", "b1", "b9", 500, 3, "id"),
@@ -140,8 +140,8 @@ def test_everything_else_that_happens_counts(make_event, value_of) -> None:
     assert value_of(families, "context_window_checkpoints_total", outcome="saved") == 1
 
 
-def test_counters_begin_at_zero(make_event, value_of) -> None:
-    """The first event of an (agent, model) gives every series that can occur, so increases are seen."""
+def test_counters_start_at_zero(make_event, value_of) -> None:
+    """The first event of an (agent, model) creates every series that can occur, so increases are seen."""
     state = MetricState(alerts=[AlertKey("utilization", "critical")])
     state.apply(make_event(SessionStarted()))
     families = state.collect(now=NOW)
@@ -168,8 +168,8 @@ def test_a_repeated_prefix_moves_gauges_but_not_counters(make_event, measured, v
     assert value_of(families, "context_window_utilization_ratio") == 0.4
 
 
-def test_a_session_told_again_keeps_nothing_of_the_first_telling(make_event, measured, value_of) -> None:
-    """A new revision starts over: gauges and alerts that it does not repeat are gone, counters stay."""
+def test_a_new_revision_clears_gauges_and_keeps_counters(make_event, measured, value_of) -> None:
+    """Gauges and alerts that the new revision does not repeat are absent."""
     state = MetricState()
     state.apply(make_event(SessionStarted()))
     state.apply(make_event(measured(utilization=0.95)))
@@ -183,8 +183,8 @@ def test_a_session_told_again_keeps_nothing_of_the_first_telling(make_event, mea
     assert value_of(families, "context_window_sessions", zone="unknown") == 1
 
 
-def test_unknown_is_absent_and_flat_is_infinite(make_event, measured, value_of) -> None:
-    """A gauge without a live value has no series; a forecast that never comes true is +Inf."""
+def test_unknown_gauges_are_absent_and_a_flat_forecast_is_infinite(make_event, measured, value_of) -> None:
+    """A gauge without a live value has no series; a forecast without growth is +Inf."""
     state = MetricState()
     state.apply(make_event(measured(turns_until_red=math.inf)))
     families = state.collect(now=NOW)
@@ -196,8 +196,8 @@ def test_unknown_is_absent_and_flat_is_infinite(make_event, measured, value_of) 
     assert value_of(families, "context_window_sessions", zone="unknown") == 1
 
 
-def test_a_window_whose_limit_was_forgotten_has_no_utilization(make_event, measured, value_of) -> None:
-    """A newer measurement that does not know takes an older value away."""
+def test_a_measurement_without_a_limit_removes_the_utilization(make_event, measured, value_of) -> None:
+    """A newer measurement with an unknown value clears the older value."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.9, limit_tokens=8_192)))
     state.apply(make_event(measured(phase="before")))
@@ -227,8 +227,8 @@ def test_sessions_aggregate_as_the_catalog_says(
     assert value_of(state.collect(now=NOW), f"context_window_{name}") == pytest.approx(expected)
 
 
-def test_compression_ratio_and_fidelity_come_in_their_own_events(make_event, measured, value_of) -> None:
-    """The last compression with a ratio and the last evaluation with a score are shown."""
+def test_compression_ratio_and_fidelity_come_from_separate_events(make_event, measured, value_of) -> None:
+    """The last compression with a ratio and the last evaluation with a score are exported."""
     state = MetricState()
     state.apply(make_event(measured()))
     state.apply(make_event(ContentCompressed("compaction", "threshold", "accepted", 9_000, 3_000)))
@@ -242,10 +242,8 @@ def test_compression_ratio_and_fidelity_come_in_their_own_events(make_event, mea
     assert value_of(families, "context_window_fidelity_ratio", method="probe") == 0.8
 
 
-def test_the_estimate_error_of_the_last_report_stays_while_the_next_turn_opens(
-    make_event, measured, value_of
-) -> None:
-    """A measurement before the call knows no error and does not take the last one away."""
+def test_the_estimate_error_stays_until_the_next_final_measurement(make_event, measured, value_of) -> None:
+    """A measurement before the call has no error and does not clear the last one."""
     state = MetricState()
     state.apply(make_event(measured(estimate_error=-0.2)))
     state.apply(make_event(measured(phase="before")))
@@ -273,7 +271,7 @@ def test_alerts_fire_until_resolved(make_event, measured, value_of) -> None:
 def test_a_session_is_live_for_fifteen_minutes(
     make_event, measured, value_of, silent_seconds: float, live: bool
 ) -> None:
-    """A session that has been silent for longer has no gauges; its counters stay."""
+    """A session without events for longer has no gauges; its counters stay."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.5)))
     state.apply(make_event(TurnEnded(None, "usage")))
@@ -283,8 +281,8 @@ def test_a_session_is_live_for_fifteen_minutes(
     assert value_of(families, "context_window_turns_total") == 1
 
 
-def test_as_of_last_takes_each_last_event_as_now(make_event, measured, value_of) -> None:
-    """Old recordings, and those without times, are live only as of their last event."""
+def test_as_of_last_includes_every_session_that_has_not_ended(make_event, measured, value_of) -> None:
+    """Old recordings, and those without times, have gauges only as of their last event."""
     state = MetricState()
     state.apply(make_event(measured(utilization=0.5), session="old"))
     state.apply(make_event(measured(utilization=0.7), session="timeless", at=None))
@@ -293,8 +291,8 @@ def test_as_of_last_takes_each_last_event_as_now(make_event, measured, value_of)
     assert value_of(state.collect(now=1e9, as_of="last"), "context_window_utilization_ratio") == 0.7
 
 
-def test_an_ended_session_gives_its_slot_back(make_event, measured, value_of) -> None:
-    """Ten thousand sessions one after the other need the room of one, and leave only counters."""
+def test_an_ended_session_releases_its_slot(make_event, measured, value_of) -> None:
+    """Ten thousand consecutive sessions need one slot and leave only counters behind."""
     state = MetricState()
     for index in range(10_000):
         state.apply(make_event(measured(utilization=0.5), session=f"s{index}"))
@@ -307,8 +305,8 @@ def test_an_ended_session_gives_its_slot_back(make_event, measured, value_of) ->
     assert value_of(families, "context_window_turns_total") == 10_000
 
 
-def test_a_slot_keeps_nothing_of_the_session_before(make_event, measured, value_of) -> None:
-    """A session in a slot given back shows none of the gauges and alerts of the one that had it."""
+def test_a_reused_slot_starts_empty(make_event, measured, value_of) -> None:
+    """A session in a released slot has no gauges and alerts of the previous session."""
     state = MetricState(maximum_sessions=1)
     state.apply(make_event(measured(utilization=0.9, zone="red"), session="s1"))
     state.apply(make_event(AlertFired("utilization", "critical", 3, 0.95, 0.9), session="s1"))
@@ -323,8 +321,8 @@ def test_a_slot_keeps_nothing_of_the_session_before(make_event, measured, value_
     assert value_of(families, "context_window_sessions", zone="red") == 0
 
 
-def test_a_late_alert_does_not_bring_an_ended_session_back(make_event, measured) -> None:
-    """What is judged or delivered after the end counts, and opens nothing."""
+def test_a_late_alert_does_not_reopen_an_ended_session(make_event, measured) -> None:
+    """Evaluations and deliveries after the end are counted without opening a slot."""
     state = MetricState()
     state.apply(make_event(measured()))
     state.apply(make_event(SessionEnded("done")))
@@ -335,7 +333,7 @@ def test_a_late_alert_does_not_bring_an_ended_session_back(make_event, measured)
 
 
 def test_sessions_that_never_end_are_bounded(make_event, measured, value_of) -> None:
-    """When every slot is taken the longest silent sessions make room, and the newest are all there."""
+    """With all slots in use, the longest inactive sessions are released and the newest ones are all present."""
     state = MetricState(maximum_sessions=100)
     for index in range(1_000):
         state.apply(make_event(measured(utilization=index / 1_000), session=f"s{index}", at=float(index)))
@@ -345,8 +343,8 @@ def test_sessions_that_never_end_are_bounded(make_event, measured, value_of) -> 
     assert value_of(families, "context_window_utilization_ratio") == 0.999
 
 
-def test_sessions_without_times_make_room_first(make_event, measured, value_of) -> None:
-    """Nobody can say when they were last heard of, so one that was heard of stays."""
+def test_sessions_without_times_are_released_first(make_event, measured, value_of) -> None:
+    """A session with a recorded event time stays."""
     state = MetricState(maximum_sessions=16)
     state.apply(make_event(measured(utilization=0.7), session="heard", at=5.0))
     for index in range(30):
@@ -366,7 +364,7 @@ def test_a_change_of_model_moves_the_session(make_event, measured, value_of) -> 
     assert value_of(families, "context_window_utilization_ratio", model="o3") == 0.6
 
 
-def test_an_alert_goes_with_its_session_to_another_model(make_event, measured, value_of) -> None:
+def test_a_firing_alert_moves_with_its_session_to_another_model(make_event, measured, value_of) -> None:
     """An alert that fires while the session changes its model fires under the new one."""
     state = MetricState()
     state.apply(make_event(measured(), model="gpt-5"))
@@ -381,7 +379,7 @@ def test_an_alert_goes_with_its_session_to_another_model(make_event, measured, v
 def test_top_sessions_are_the_fullest_live_ones(
     make_event, measured: Callable[..., PressureMeasured], value_of
 ) -> None:
-    """The session label exists only on request, for the fullest, and goes with the session."""
+    """The session label exists only on request, for the fullest sessions, until they end."""
     state = MetricState()
     for index, utilization in enumerate((0.2, 0.9, None, 0.7)):
         state.apply(make_event(measured(utilization=utilization), session=f"s{index}"))
@@ -397,8 +395,8 @@ def test_top_sessions_are_the_fullest_live_ones(
     assert value_of(after, name, session="s3") == 0.7
 
 
-def test_a_session_s_label_is_its_id_where_that_can_be_one() -> None:
-    """Ids that are too long, unprintable or no Unicode text are shortened, and stay apart."""
+def test_a_session_label_is_the_id_or_a_printable_short_form() -> None:
+    """Ids that are long, unprintable or invalid Unicode are shortened and stay distinct."""
     hostile = ["line\nbreak", "half \ud800", "half \ud801", "x" * 500, "x" * 501, "\x00", ""]
     labels = [session_label(session) for session in hostile]
 
@@ -408,8 +406,8 @@ def test_a_session_s_label_is_its_id_where_that_can_be_one() -> None:
     assert all(label.isprintable() and len(label) <= 128 and label.encode() is not None for label in labels)
 
 
-def test_a_message_of_another_process_adds_no_series(make_event, measured, value_of) -> None:
-    """Delivering an alert that another process raised does not make its agent one of ours."""
+def test_a_notification_for_another_process_adds_no_series(make_event, measured, value_of) -> None:
+    """Delivering an alert of another process does not create series for its agent."""
     told = NotificationDelivered("utilization", 3, "json", "firing", 1)
     state = MetricState()
     state.apply(make_event(measured(), session="own", agent="ours"))

@@ -1,4 +1,4 @@
-"""What the exporter measures about itself."""
+"""Metrics about the exporter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def recorder(*, newest: float | None = None) -> InternalMetrics:
     )
 
 
-def test_what_is_recorded_is_exposed() -> None:
+def test_recorded_values_are_exposed() -> None:
     """Hooks, writes, drops and notifications are counted under their names."""
     own = recorder(newest=940.0)
     own.record_hook("on_turn_start", 0.002)
@@ -37,16 +37,16 @@ def test_what_is_recorded_is_exposed() -> None:
     assert own.dropped_events() == 3
 
 
-def test_drops_begin_at_zero_and_an_age_without_events_is_absent(value_of) -> None:
-    """The first drop is seen as an increase; before the first event there is no age."""
+def test_drops_start_at_zero_and_an_age_without_events_is_absent(value_of) -> None:
+    """The first drop is an increase; before the first event the age is absent."""
     families = recorder().collect()
 
     assert value_of(families, "windowpane_dropped_events_total", sink="store", reason="error") == 0
     assert value_of(families, "windowpane_last_event_age_seconds") is None
 
 
-def test_names_cannot_grow_without_bound(value_of) -> None:
-    """Past the cap, names share one series."""
+def test_names_beyond_the_cap_share_one_series(value_of) -> None:
+    """The number of series does not grow beyond the cap."""
     own = recorder()
     for index in range(1_000):
         own.record_hook(f"hook {index}", 0.1)

@@ -1,4 +1,4 @@
-"""The exposition that Prometheus scrapes: exact text, clean by its own linter, bounded whatever comes in."""
+"""The Prometheus exposition: exact text, accepted by the linter, bounded for any input."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_a_scripted_session_has_exactly_this_exposition(scripted_state: MetricSt
 
 
 @pytest.mark.server
-def test_promtool_finds_nothing_to_say(scripted_state: MetricState, require_server) -> None:
-    """Prometheus's own linter accepts every name, unit and help text."""
+def test_promtool_accepts_the_exposition(scripted_state: MetricState, require_server) -> None:
+    """Prometheus' linter reports neither names, units nor help texts."""
     checked = subprocess.run(
         [require_server("promtool"), "check", "metrics"],
         input=exposition(scripted_state).encode(),
@@ -71,7 +71,7 @@ def test_openmetrics_carries_the_same_numbers(scripted_state: MetricState) -> No
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_agent_name_is_only_a_label(make_event, name: str) -> None:
-    """Whatever an agent is called, the exposition parses and its label is short and plain."""
+    """The exposition parses with any agent name, and its label is short and plain."""
     state = MetricState()
     state.apply(make_event(TurnEnded(None, "usage"), agent=name, model=name))
     families = list(text_string_to_metric_families(exposition(state)))
@@ -98,8 +98,8 @@ def test_agents_beyond_the_first_fifty_share_a_label(make_event) -> None:
     assert {sample.labels["agent"]: sample.value for sample in turns}["other"] == 950
 
 
-def test_label_sets_are_bounded_even_when_the_policy_is_not(make_event) -> None:
-    """Past the cap of label sets everything shares one, whatever the label functions return."""
+def test_label_sets_are_bounded_with_an_unbounded_policy(make_event) -> None:
+    """Beyond the cap all label sets share one, whatever the label functions return."""
     state = MetricState(
         labels=LabelPolicy(agent=lambda name: name, model=lambda name: name), maximum_label_sets=10
     )
@@ -111,7 +111,7 @@ def test_label_sets_are_bounded_even_when_the_policy_is_not(make_event) -> None:
 
 
 def test_values_outside_an_enumeration_become_other(make_event) -> None:
-    """A strategy nobody declared cannot make a series of its own."""
+    """An undeclared strategy does not create a series."""
     state = MetricState()
     for index in range(100):
         strategy = f"invented-{index}"
@@ -122,8 +122,8 @@ def test_values_outside_an_enumeration_become_other(make_event) -> None:
     assert "invented" not in text
 
 
-def test_models_are_labelled_as_the_catalog_names_them() -> None:
-    """A model the catalog knows has its name there; any other, and none at all, is `other`."""
+def test_models_are_labeled_by_their_name_in_the_catalog() -> None:
+    """An unknown or missing model is `other`."""
 
     class OneModel:
         def lookup(self, model: str) -> ModelInfo | None:
@@ -141,7 +141,7 @@ def test_models_are_labelled_as_the_catalog_names_them() -> None:
 
 
 def test_names_admitted_before_stay_admitted() -> None:
-    """A process that is told which names are known maps them like the process that admitted them."""
+    """A process that starts with admitted names maps them like the process that admitted them."""
     first = AdmittedNames(2)
     assert [first("a"), first("b"), first("c")] == ["a", "b", "other"]
     second = AdmittedNames(2, admitted=first.names)

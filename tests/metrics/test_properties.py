@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, the fold equals the sum of its events, and halves equal the whole."""
+"""Properties of the fold: for any order of events it equals their sum, and halves equal the whole."""
 
 from __future__ import annotations
 
@@ -251,8 +251,8 @@ def gauges(families: list[Family]) -> dict[tuple[str, ...], float]:
 
 
 @given(steps)
-def test_counters_equal_one_addition_an_event(given_steps: list[Step]) -> None:
-    """The fold's counters are what a plain loop over the events adds up to."""
+def test_counters_equal_the_sum_over_the_events(given_steps: list[Step]) -> None:
+    """A plain loop over the events gives the same counters."""
     state = MetricState()
     state.write(events(given_steps))
 
@@ -260,8 +260,8 @@ def test_counters_equal_one_addition_an_event(given_steps: list[Step]) -> None:
 
 
 @given(steps, st.none() | st.integers(0, 4_000).map(float))
-def test_gauges_equal_a_plain_reading_of_the_live_sessions(given_steps: list[Step], now: float | None) -> None:
-    """Aggregates over the slots are what a plain loop over the live sessions gives, by clock and as of last."""
+def test_gauges_equal_a_plain_loop_over_the_live_sessions(given_steps: list[Step], now: float | None) -> None:
+    """A plain loop gives the same aggregates, by the clock and as of the last event."""
     stream = events(given_steps)
     state = MetricState()
     state.write(stream)
@@ -279,8 +279,8 @@ def test_gauges_equal_a_plain_reading_of_the_live_sessions(given_steps: list[Ste
 
 
 @given(steps)
-def test_histograms_hold_every_observation(given_steps: list[Step]) -> None:
-    """Counts and sums of the histograms are those of the events, whatever the buckets."""
+def test_histograms_contain_every_observation(given_steps: list[Step]) -> None:
+    """Counts and sums of the histograms equal those of the events for all buckets."""
     stream = events(given_steps)
     state = MetricState()
     state.write(stream)
@@ -294,7 +294,7 @@ def test_histograms_hold_every_observation(given_steps: list[Step]) -> None:
 
 @given(steps, st.integers(0, 40))
 def test_two_halves_with_a_dump_between_equal_the_whole(given_steps: list[Step], cut: int) -> None:
-    """A base of the first half, loaded before the second is folded, gives the counters of the whole."""
+    """A base of the first half, loaded before the second half is folded, gives the counters of the whole."""
     stream = events(given_steps)
     whole, first, second = MetricState(), MetricState(), MetricState()
     whole.write(stream)
@@ -314,8 +314,8 @@ def test_two_halves_with_a_dump_between_equal_the_whole(given_steps: list[Step],
 
 
 @given(steps, st.integers(1, 3))
-def test_memory_is_bounded_whatever_comes(given_steps: list[Step], slots: int) -> None:
-    """Never more sessions than slots, and reading never fails."""
+def test_memory_is_bounded_for_any_events(given_steps: list[Step], slots: int) -> None:
+    """There are never more sessions than slots, and collecting never fails."""
     state = MetricState(maximum_sessions=slots, maximum_label_sets=1)
     for event in events(given_steps):
         state.apply(event)

@@ -94,8 +94,8 @@ def _split(labels: list[str]) -> list[str]:
     return labels[0].split(",") if labels else []
 
 
-def test_the_catalog_has_exactly_these() -> None:
-    """Name, kind, labels in their order, and how sessions join into one value."""
+def test_the_catalog_has_exactly_these_metrics() -> None:
+    """Names, kinds, ordered labels and aggregates equal the list above."""
     declared = {
         metric.name: (metric.kind, metric.labels, metric.aggregate if metric.kind == "gauge" else None)
         for metric in ALL_METRICS
@@ -105,10 +105,8 @@ def test_the_catalog_has_exactly_these() -> None:
     assert declared == written_out()
 
 
-def test_a_scrape_has_them_all_with_kind_help_and_labels(
-    scripted_state: MetricState, make_event, measured
-) -> None:
-    """What is on the wire is what is declared, family by family; nothing else is."""
+def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, make_event, measured) -> None:
+    """Every family on the wire has the declared kind, help and labels."""
     for data in (
         measured(),
         AlertFired("overflow", "critical", 1, None, None),

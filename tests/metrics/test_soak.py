@@ -1,4 +1,4 @@
-"""Sessions that come and go under hostile names: memory and series stay where they were."""
+"""Sessions with hostile names that start and end: memory and series do not grow."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def session(number: int, state: MetricState, engine: AlertEngine, clock: ManualC
     tracker.flush()
 
 
-def test_two_thousand_more_hostile_sessions_leave_nothing_behind() -> None:
-    """After the warm-up neither allocated blocks nor series grow, and no live gauge outlives its session."""
+def test_hostile_sessions_do_not_leak() -> None:
+    """After the warm-up neither allocated blocks nor series grow, and no gauge outlives its session."""
     clock = ManualClock()
     state, engine = MetricState(maximum_sessions=50), AlertEngine(sessions=50)
     registry = registry_of(StateSource(state, clock=clock, top_sessions=10))
@@ -91,8 +91,8 @@ def benchmark_soak() -> ModuleType:
 
 
 @pytest.mark.timeout(3_600)
-def test_a_day_of_agents_leaves_memory_and_series_where_they_were(benchmark_soak: ModuleType) -> None:
-    """60 agents for half a day, 1,000 for all of it in `make test-all`: flat after the first quarter."""
+def test_a_day_of_agents_does_not_grow_memory_or_series(benchmark_soak: ModuleType) -> None:
+    """60 agents for half a day, 1,000 for a day in `make test-all`: flat after the first quarter."""
     agents, hours = (1_000, 24.0) if os.environ.get("WINDOWPANE_TEST_ALL") else (60, 12.0)
     samples = benchmark_soak.soak(agents=agents, hours=hours, samples=24)
     warm = samples[len(samples) // 4 :]

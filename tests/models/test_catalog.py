@@ -1,4 +1,4 @@
-"""Windows and prices of models, and the honesty about what is not known."""
+"""Windows and prices of models, and models that are unknown."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ def limit_of(model: str) -> int | None:
 
 @pytest.mark.parametrize(("model", "tokens"), RECORDED_KNOWN.items())
 def test_recorded_models_have_their_window(model: str, tokens: int) -> None:
-    """The names real sessions use, dated and prefixed, find their model."""
+    """Names in real sessions, dated and prefixed, find their model."""
     assert limit_of(model) == tokens
 
 
 @pytest.mark.parametrize("model", sorted(RECORDED_UNKNOWN))
 def test_recorded_names_that_are_unknown_stay_unknown(model: str) -> None:
-    """A name the catalog does not hold gives nothing at all, however near another one is."""
+    """A name that the catalog does not contain gives no result, however similar another name is."""
     assert catalog().lookup(model) is None
     assert catalog().limit_source(model) is None
     assert catalog().next_limit(model, above=1) is None
     assert catalog().cost_dollars(model, Usage(input_tokens=1_000), at=None) is None
 
 
-def test_every_model_of_the_recordings_is_accounted_for(sessions_dir: Path) -> None:
+def test_the_lists_contain_every_recorded_model(sessions_dir: Path) -> None:
     """No name in the recorded sessions is missing from the two lists above."""
     pattern = re.compile(r'"(?:model|model_name|modelID)": ?"([^"\\]{2,80})"')
     texts = (path.read_text(errors="replace") for path in sessions_dir.rglob("*.json*"))
@@ -102,7 +102,7 @@ def test_every_model_of_the_recordings_is_accounted_for(sessions_dir: Path) -> N
     ],
 )
 def test_a_prefix_names_the_provider(model: str, provider: str, tokens: int) -> None:
-    """Gateways are looked through, providers are believed, dates and the long-context mark understood."""
+    """Routers are ignored, providers are respected, dates and the long-context suffix are understood."""
     info = catalog().lookup(model)
 
     assert info is not None
@@ -128,12 +128,12 @@ def test_a_prefix_names_the_provider(model: str, provider: str, tokens: int) -> 
     ],
 )
 def test_a_similar_name_is_not_a_match(model: str) -> None:
-    """Longer versions, clones, wrong vendors and rubbish are unknown."""
+    """Longer versions, clones, wrong vendors and nonsense are unknown."""
     assert catalog().lookup(model) is None
 
 
-def test_the_versions_guard_refuses_none_of_the_catalogs_own_names() -> None:
-    """Every provider's model is found under its own id with the provider before it, or is ambiguous there."""
+def test_the_version_check_accepts_the_catalogs_names() -> None:
+    """Every provider's model is found under its id with the provider as prefix, or is ambiguous there."""
     subject = catalog()
     lost = [
         f"{provider.id}/{model.id}"
@@ -147,8 +147,8 @@ def test_the_versions_guard_refuses_none_of_the_catalogs_own_names() -> None:
     assert lost == []
 
 
-def test_a_users_limit_wins() -> None:
-    """A limit set by the user replaces the catalog's, makes an unknown model known, and says who gave it."""
+def test_a_users_limit_overrides_the_catalog() -> None:
+    """It also makes an unknown model known, with the source `given`."""
     subject = catalog({"gpt-4o": 32_000, "Acme-7B": 8_192})
     known, own = subject.lookup("GPT-4o"), subject.lookup("acme-7b")
 
@@ -162,21 +162,21 @@ def test_a_users_limit_wins() -> None:
 
 
 @pytest.mark.parametrize("tokens", [0, -1, True, 1.5, "128k"])
-def test_an_impossible_limit_is_refused(tokens: object) -> None:
+def test_an_invalid_limit_is_rejected(tokens: object) -> None:
     """A limit must be a positive number of tokens; the message names the model."""
     with pytest.raises(ConfigurationError, match=r"limits\.acme"):
         PackagedCatalog(limits={"acme": tokens})  # type: ignore[dict-item]
 
 
-def test_the_next_limit_is_the_providers() -> None:
-    """A report above the catalog's window leads to the next one that provider sells, if there is one."""
+def test_the_next_limit_is_sold_by_the_same_provider() -> None:
+    """A report above the catalog's window gives the next window of that provider, if there is one."""
     assert catalog().next_limit("claude-sonnet-4-5", above=200_001) == 1_000_000
     assert catalog().next_limit("claude-sonnet-4-5", above=200_000) == 200_000
     assert catalog().next_limit("claude-sonnet-4-5", above=2_000_000) is None
 
 
-def test_a_call_costs_what_the_price_list_says() -> None:
-    """Plain input, cache reads, cache writes and output each have their price; reasoning is in the output."""
+def test_a_call_costs_the_list_price() -> None:
+    """Plain input, cache reads, cache writes and output each have a price; reasoning is in the output."""
     usage = Usage(
         input_tokens=19_000,
         cache_read_tokens=30_000,
@@ -191,8 +191,8 @@ def test_a_call_costs_what_the_price_list_says() -> None:
     )
 
 
-def test_a_price_that_changed_is_taken_by_date() -> None:
-    """A call is priced as of its time; without a time the newest price holds, on every run."""
+def test_a_changed_price_is_selected_by_date() -> None:
+    """A call has the price of its time; without a time it has the newest price, on every run."""
     dated = catalog().cost_dollars("o3", Usage(input_tokens=1_000_000), at=1_746_000_000)
     newest = catalog().cost_dollars("o3", Usage(input_tokens=1_000_000), at=None)
 
@@ -201,7 +201,7 @@ def test_a_price_that_changed_is_taken_by_date() -> None:
 
 
 def test_an_unpriced_model_has_no_cost() -> None:
-    """A model the catalog lists without a price costs an unknown amount, not nothing."""
+    """A model that the catalog lists without a price has an unknown cost, not zero."""
     assert catalog().lookup("github-copilot/gpt-4o") is not None
     assert catalog().cost_dollars("github-copilot/gpt-4o", Usage(input_tokens=1_000), at=None) is None
 
@@ -211,8 +211,8 @@ def test_an_unpriced_model_has_no_cost() -> None:
     at=st.none() | st.floats(allow_nan=True, allow_infinity=True),
     model=st.sampled_from([*RECORDED_KNOWN, *RECORDED_UNKNOWN]) | st.text(max_size=30),
 )
-def test_any_question_has_an_answer(counts: tuple[int, int, int, int], at: float | None, model: str) -> None:
-    """Whatever a recording claims, looking up and pricing never raise, and a cost is never negative."""
+def test_lookups_and_prices_never_raise(counts: tuple[int, int, int, int], at: float | None, model: str) -> None:
+    """For any name and usage a cost is never negative."""
     plain, output, read, write = counts
     usage = Usage(input_tokens=plain, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write)
     cost = catalog().cost_dollars(model, usage, at)
@@ -228,8 +228,8 @@ def test_the_catalog_fits_the_protocol() -> None:
     assert subject.lookup("gpt-4o") is not None
 
 
-def test_the_price_data_is_loaded_at_the_first_question() -> None:
-    """Importing the module does not import the data package; asking does."""
+def test_the_price_data_is_loaded_at_the_first_lookup() -> None:
+    """Importing the module does not import the data package."""
     program = (
         "import json, sys, windowpane.models.catalog as l\n"
         "before = 'genai_prices' in sys.modules\n"

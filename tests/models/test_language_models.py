@@ -1,4 +1,4 @@
-"""The OpenAI and Anthropic clients as language models, over HTTP against a server that answers alike."""
+"""The OpenAI and Anthropic clients as language models, over HTTP against a local server."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ async def ask_and_close(client: Any, model: Any) -> str:
 
 
 class TestOpenAI:
-    def test_a_sync_client_is_asked_for_a_chat_completion(self) -> None:
-        """System and user prompt arrive as messages, parameters go along, the text comes back."""
+    def test_a_sync_client_requests_a_chat_completion(self) -> None:
+        """System and user prompt are sent as messages with the parameters; the text is returned."""
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         with provider(OPENAI_REPLY) as server, openai.OpenAI(api_key="k", base_url=f"{server.url}/v1") as client:
             model = openai_model(client, model="gpt-5-mini", max_completion_tokens=50)
@@ -92,7 +92,7 @@ class TestOpenAI:
         assert model_name(model) == "gpt-5-mini"
 
     def test_an_async_client_gives_an_async_callable(self) -> None:
-        """It is awaited by managers and drivers that run on a loop."""
+        """Async managers and drivers await it."""
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         with provider(OPENAI_REPLY) as server:
             client = openai.AsyncOpenAI(api_key="k", base_url=f"{server.url}/v1")
@@ -102,7 +102,7 @@ class TestOpenAI:
             assert asyncio.run(ask_and_close(client, model)) == "a summary"
 
     def test_errors_of_the_client_are_raised(self) -> None:
-        """The caller decides what a failed call means."""
+        """The caller decides how to handle a failed call."""
         openai = pytest.importorskip("openai", reason="the openai client is not installed")
         error = {"error": {"message": "no", "type": "invalid_request_error"}}
         with (
@@ -114,8 +114,8 @@ class TestOpenAI:
 
 
 class TestAnthropic:
-    def test_a_sync_client_is_asked_for_a_message(self) -> None:
-        """The system prompt is its own field, an output limit is always sent, and only text comes back."""
+    def test_a_sync_client_requests_a_message(self) -> None:
+        """The system prompt is a separate field, an output limit is always sent, and only text is returned."""
         anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
         with provider(ANTHROPIC_REPLY) as server, anthropic.Anthropic(api_key="k", base_url=server.url) as client:
             model = anthropic_model(client, model="claude-test")
@@ -129,7 +129,7 @@ class TestAnthropic:
         assert model_name(model) == "claude-test"
 
     def test_an_async_client_gives_an_async_callable(self) -> None:
-        """It is awaited by managers and drivers that run on a loop."""
+        """Async managers and drivers await it."""
         anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
         with provider(ANTHROPIC_REPLY) as server:
             client = anthropic.AsyncAnthropic(api_key="k", base_url=server.url)
@@ -154,8 +154,8 @@ class Recorder:
 
 
 @pytest.mark.parametrize("adapter", [openai_model, anthropic_model])
-def test_a_call_is_given_a_minute_unless_told_otherwise(adapter: Any) -> None:
-    """The timeout goes with each call, whatever the client's own is."""
+def test_a_call_has_a_timeout_of_a_minute_by_default(adapter: Any) -> None:
+    """The timeout is sent with each call and overrides that of the client."""
 
     class Empty:
         choices: tuple[object, ...] = ()

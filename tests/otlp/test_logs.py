@@ -1,4 +1,4 @@
-"""Events leave as OTLP log records: whole, without content, batched, bounded, and never in the way."""
+"""Events as OTLP log records: complete, without content, batched, bounded and never blocking."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class Slow(LogRecordExporter):
         self.gate.set()
 
 
-def test_a_record_says_what_whose_and_how_bad(receiver: Receiver) -> None:
-    """Name, severity, time, span, sentence and figures of an alert are on the wire."""
+def test_an_alert_record_has_name_severity_time_span_and_numbers(receiver: Receiver) -> None:
+    """Name, severity, time, span, summary and numbers of an alert are on the wire."""
     logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE, clock=lambda: 2_000.0)
     identity = {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"}
     logs.write([fired("critical")._replace(context=context(**identity))])
@@ -105,8 +105,8 @@ def test_a_record_says_what_whose_and_how_bad(receiver: Receiver) -> None:
     }  # fmt: skip
 
 
-def test_severities_follow_alerts_and_faults() -> None:
-    """An alert is as bad as it says; what happens many times a turn is for debugging."""
+def test_severities_of_alerts_failures_and_frequent_events() -> None:
+    """An alert has its severity, a failure is WARN, and frequent events are DEBUG."""
     assert [event_severity(fired(grade)).text for grade in ("info", "warning", "critical")] == [
         "INFO",
         "WARN",
@@ -117,7 +117,7 @@ def test_severities_follow_alerts_and_faults() -> None:
 
 
 def test_usage_has_the_names_of_the_conventions() -> None:
-    """The provider's report is under `gen_ai.usage`, its input total including the cache."""
+    """The provider's usage is under `gen_ai.usage`, its input total including the cache."""
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
     found = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
 
@@ -131,7 +131,7 @@ def test_usage_has_the_names_of_the_conventions() -> None:
     assert found["context_window.cost_dollars"] == 0.5
 
 
-def test_what_bears_the_conventions_prefix_is_theirs() -> None:
+def test_every_gen_ai_attribute_is_defined_by_the_conventions() -> None:
     """No record has an attribute under `gen_ai.` that the installed conventions do not define."""
     known = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
@@ -140,8 +140,8 @@ def test_what_bears_the_conventions_prefix_is_theirs() -> None:
     assert {name for name in found if name.startswith("gen_ai.")} <= known
 
 
-def test_content_never_leaves(receiver: Receiver) -> None:
-    """Whatever text a payload holds (a block, a fact, a reason, a tool's name), no record contains it."""
+def test_records_never_contain_content(receiver: Receiver) -> None:
+    """No record contains text of a payload: of a block, a fact, a reason or a tool's name."""
     block = Block(
         "b1", "tool_result", 9, 1, "g", 1, SECRET, 30, "exact", text=SECRET, tool_name=SECRET, handle=SECRET
     )
@@ -167,8 +167,8 @@ FLAT = sorted(set(PAYLOADS) - {"block.added", "turn.ended"})
 """Payloads whose figures are their own fields."""
 
 
-def test_a_word_of_somebody_elses_stays_behind() -> None:
-    """A tool's name, a path or a digest looks like a word; only fields whose words are ours are told."""
+def test_words_outside_our_vocabulary_are_not_sent() -> None:
+    """A tool's name, a path or a digest may look like a word; only enumerated fields are sent."""
     block = Block(
         "b1", "tool_result", 10, 3, "b0", 1, "digest-of-it", 40, "exact", None, "call-77", "payroll_lookup",
         handle="wp://b1",
@@ -193,8 +193,8 @@ def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -
     assert all(not math.isnan(value) for value in found.values() if isinstance(value, float))
 
 
-def test_many_events_go_in_batches(receiver: Receiver) -> None:
-    """Everything put before the end arrives once, in order, in requests of bounded size."""
+def test_many_events_are_sent_in_batches(receiver: Receiver) -> None:
+    """All events arrive once, in order, in requests of bounded size."""
     logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE)
     logs.write(turns(1_234))
     logs.close(20)
@@ -204,8 +204,8 @@ def test_many_events_go_in_batches(receiver: Receiver) -> None:
     assert len(receiver.log_requests) == math.ceil(1_234 / BATCH_EVENTS)
 
 
-def test_a_slow_receiver_bounds_the_queue_and_delays_nobody() -> None:
-    """While a request hangs, writing returns at once, the queue stays within its bound, the rest is counted."""
+def test_a_slow_receiver_fills_a_bounded_queue_without_blocking() -> None:
+    """While a request hangs, writing returns at once, the queue stays bounded, and the rest is counted."""
     slow = Slow()
     drops: list[tuple[str, int]] = []
     logs = EventLogs(
@@ -230,8 +230,8 @@ def test_a_slow_receiver_bounds_the_queue_and_delays_nobody() -> None:
     assert took < 5
 
 
-def test_what_a_receiver_refuses_is_counted(receiver: Receiver) -> None:
-    """An answer that is no success drops the batch, counted by its reason; later ones go through."""
+def test_rejected_batches_are_counted(receiver: Receiver) -> None:
+    """An error response drops the batch, counted by its reason; later batches are sent."""
     drops: list[tuple[str, int]] = []
     receiver.status = 400
     logs = EventLogs(
@@ -251,8 +251,8 @@ def test_what_a_receiver_refuses_is_counted(receiver: Receiver) -> None:
     assert len(receiver.records()) == 2
 
 
-def test_closing_beside_a_hanging_receiver_ends_in_time(receiver: Receiver) -> None:
-    """A receiver that never answers cannot keep the process: what is left is dropped and counted."""
+def test_closing_ends_in_time_with_a_hanging_receiver(receiver: Receiver) -> None:
+    """A receiver that never responds does not hold up the process; unsent events are counted."""
     drops: list[tuple[str, int]] = []
     receiver.gate.clear()
     exporter = logs_exporter(receiver.logs_url, timeout_seconds=1.0)
@@ -269,8 +269,8 @@ def test_closing_beside_a_hanging_receiver_ends_in_time(receiver: Receiver) -> N
     assert ("closed", 1) in drops
 
 
-def test_a_bad_event_costs_itself_only(receiver: Receiver) -> None:
-    """An event that cannot be said is counted; its neighbours are sent."""
+def test_an_event_without_a_record_is_counted_alone(receiver: Receiver) -> None:
+    """An event that cannot become a record is counted as dropped; the events around it are sent."""
     drops: list[tuple[str, int]] = []
     logs = EventLogs(
         logs_exporter(receiver.logs_url), resource=RESOURCE, count_drops=lambda *drop: drops.append(drop)
@@ -283,8 +283,8 @@ def test_a_bad_event_costs_itself_only(receiver: Receiver) -> None:
     assert drops == [("error", 1)]
 
 
-def test_metrics_and_events_come_from_the_same_sender(receiver: Receiver) -> None:
-    """One instance id and one set of headers for both signals of a process."""
+def test_metrics_and_events_have_the_same_resource(receiver: Receiver) -> None:
+    """Both signals of a process have one instance id and one set of headers."""
     config = OtlpConfig(endpoint=receiver.url, headers={"x-scope-orgid": "team"}, interval_seconds=3_600)
     sink = OtlpSink(config, sources=tuple, count_drops=lambda *_: None)
     sink.write(turns(1))
@@ -300,8 +300,8 @@ def test_metrics_and_events_come_from_the_same_sender(receiver: Receiver) -> Non
         assert resource(request.resource_metrics[0]) == resource(logs.resource_logs[0])
 
 
-def test_providers_have_the_conventions_names() -> None:
-    """Where the conventions name a provider, theirs is used; where they do not, none is invented."""
+def test_providers_have_the_names_of_the_conventions() -> None:
+    """A provider that the conventions do not name gets no name."""
     assert genai_provider("gpt-5") == "openai"
     assert genai_provider("gemini-2.5-pro") == "gcp.gemini"
     assert genai_provider("avian/Meta-Llama-3.1-70B-Instruct") == ""
@@ -309,8 +309,8 @@ def test_providers_have_the_conventions_names() -> None:
 
 
 @pytest.mark.parametrize("identifier", ["", "not-hex", "0" * 32])
-def test_an_odd_span_is_no_span(receiver: Receiver, identifier: str) -> None:
-    """Ids of another kind, as a recording may have, are left out."""
+def test_invalid_span_ids_are_omitted(receiver: Receiver, identifier: str) -> None:
+    """A record with ids of another kind, as recordings may have, has no span."""
     logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE)
     logs.write([Event(context(trace_id=identifier, span_id=identifier), 0, 1.0, TurnStarted())])
     logs.close()
@@ -319,8 +319,8 @@ def test_an_odd_span_is_no_span(receiver: Receiver, identifier: str) -> None:
     assert json.dumps([record.trace_id.hex().strip("0"), record.span_id.hex().strip("0")]) == '["", ""]'
 
 
-def test_names_that_are_no_text_arrive_all_the_same(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
-    """Half a surrogate pair in a name costs a question mark, not the attribute, and nothing is logged."""
+def test_names_with_lone_surrogates_are_sent(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    """A lone surrogate in a name becomes a question mark, and nothing is logged."""
     logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE, clock=lambda: 2_000.0)
     odd = context(session_id="s \ud800", agent="a\udfff", model="m\ud800")
     logs.write([fired("critical")._replace(context=odd)])

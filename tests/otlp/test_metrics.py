@@ -1,4 +1,4 @@
-"""OpenTelemetry gives the numbers that Prometheus gives, on the wire, under the conventions' names."""
+"""Metrics over OTLP: equal to Prometheus, under the names of the conventions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def push_to(receiver: Receiver, *sources: FamilySource, **options: Any) -> OtelM
     return OtelMetrics(*sources, exporter=exporter, interval_seconds=math.inf, **options)
 
 
-def test_every_number_on_the_wire_is_the_one_prometheus_gets(
+def test_every_number_on_the_wire_equals_prometheus(
     scripted_state: MetricState, make_event, measured, receiver: Receiver
 ) -> None:
     """Counters, gauges (infinite ones too) and histograms of a session are equal, series by series."""
@@ -44,10 +44,10 @@ def test_every_number_on_the_wire_is_the_one_prometheus_gets(
     assert len(got) > 150
 
 
-def test_a_later_push_follows_the_state(
+def test_each_push_reads_the_current_state(
     make_event, measured, receiver: Receiver, scripted_state: MetricState
 ) -> None:
-    """Each push is of its own moment: counters go on, and gauges of an ended session are gone."""
+    """Counters continue, and gauges of an ended session are absent."""
     source = StateSource(scripted_state, clock=lambda: NOW)
     push = push_to(receiver, source)
     push.flush()
@@ -85,8 +85,8 @@ def test_instruments_have_unit_kind_and_help(scripted_state: MetricState, receiv
     assert metrics["gen_ai.client.token.usage"].unit == "{token}"
 
 
-def test_the_conversation_is_never_an_attribute(scripted_state: MetricState, receiver: Receiver) -> None:
-    """No data point names a session, whatever Prometheus was asked to show."""
+def test_no_data_point_names_a_session(scripted_state: MetricState, receiver: Receiver) -> None:
+    """This holds also while Prometheus gets the session label."""
     push = push_to(receiver, StateSource(scripted_state, clock=lambda: NOW, top_sessions=5))
     push.flush()
     got = received(receiver.metrics())
@@ -95,10 +95,10 @@ def test_the_conversation_is_never_an_attribute(scripted_state: MetricState, rec
     assert all("scripted" not in value for _, attributes in got for _, value in attributes)
 
 
-def test_the_resource_says_who_sends(
+def test_the_resource_identifies_the_process(
     scripted_state: MetricState, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Service name from argument, environment or default, and an instance id of the process's own."""
+    """The service name is from argument, environment or default; the instance id is unique."""
     source = StateSource(scripted_state, clock=lambda: NOW)
 
     def sent(**resource: str) -> dict[str, str]:
@@ -128,8 +128,8 @@ class ManyLabelSets:
         return [Family(catalog.TURNS, points, [])]
 
 
-def test_more_label_sets_than_the_sdk_keeps_by_default_arrive(receiver: Receiver) -> None:
-    """Nothing is folded into an overflow point, and requests stay small."""
+def test_more_label_sets_than_the_sdk_default_are_sent(receiver: Receiver) -> None:
+    """No point is an overflow point, and requests stay small."""
     push = push_to(receiver, ManyLabelSets())
     push.flush()
     requests = len(receiver.requests)
@@ -140,8 +140,8 @@ def test_more_label_sets_than_the_sdk_keeps_by_default_arrive(receiver: Receiver
     assert requests == 2
 
 
-def test_a_dead_receiver_harms_nobody(scripted_state: MetricState, free_port, caplog) -> None:
-    """A push that cannot be delivered is logged; nothing is raised."""
+def test_a_push_without_a_receiver_is_only_logged(scripted_state: MetricState, free_port, caplog) -> None:
+    """A push that cannot be delivered raises nothing."""
     push = OtelMetrics(
         StateSource(scripted_state, clock=lambda: NOW),
         exporter=metrics_exporter(f"http://127.0.0.1:{free_port()}/v1/metrics", timeout_seconds=0.2),
@@ -164,8 +164,8 @@ def test_a_dead_receiver_harms_nobody(scripted_state: MetricState, free_port, ca
         "http://c:4318/v1/traces/",
     ],
 )
-def test_each_signal_has_its_own_url_below_the_base(endpoint: str) -> None:
-    """A base URL is completed as the exporter specification says; one that names a signal is understood."""
+def test_each_signal_has_its_url_below_the_base(endpoint: str) -> None:
+    """A base URL is completed by the exporter specification; the path of a signal is replaced."""
     assert signal_url(endpoint, "metrics") == "http://c:4318/v1/metrics"
     assert signal_url(endpoint, "logs") == "http://c:4318/v1/logs"
     assert signal_url("http://c/otlp", "logs") == "http://c/otlp/v1/logs"

@@ -1,4 +1,4 @@
-"""Processes that fork and processes that soon end: each counts its own, nothing is counted twice or lost."""
+"""Forking and short-lived processes: each counts its own events, none twice and none lost."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def worker(running: Runtime, number: int) -> Callable[[], dict[str, Any]]:
     return work
 
 
-def test_every_worker_has_an_endpoint_and_serve_has_them_all(begin: Callable[..., Runtime]) -> None:
-    """Each counts its own; the list names each that runs; one fold of the store is their sum, killed ones too."""
+def test_every_worker_has_an_endpoint_and_serve_sums_them(begin: Callable[..., Runtime]) -> None:
+    """Each worker counts its own events; the list names each that runs; the store's fold is their sum."""
     running = begin()
     running.emit(turns("master", 10))
     assert running.flush(20)
@@ -118,8 +118,8 @@ def test_every_worker_has_an_endpoint_and_serve_has_them_all(begin: Callable[...
     assert turns_in(generate_latest(served.routes().registry).decode()) == 10 + 1 + 2 + 3 + 4
 
 
-def test_every_worker_pushes_as_itself(begin: Callable[..., Runtime], receiver: Receiver) -> None:
-    """Over OTLP each process is an instance of its own with its own counts, and no event is sent twice."""
+def test_every_worker_pushes_as_a_separate_instance(begin: Callable[..., Runtime], receiver: Receiver) -> None:
+    """Over OTLP each process has an instance id and counts, and no event is sent twice."""
     running = begin(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
     running.emit(turns("master", 10))
     assert running.flush(20)
@@ -145,8 +145,8 @@ def test_every_worker_pushes_as_itself(begin: Callable[..., Runtime], receiver: 
     assert len(ids) == len(set(ids)) == 11 + 2 + 3 + 4 + 5
 
 
-def test_a_fork_while_everything_is_read_and_written(begin: Callable[..., Runtime]) -> None:
-    """Scrapes and folds hold locks all the time; a child never inherits a held one, and counts from zero."""
+def test_forks_during_scrapes_and_folds_start_from_zero(begin: Callable[..., Runtime]) -> None:
+    """A child never inherits a held lock and counts from zero."""
     running = begin()
     running.emit(turns("master", 1))
     assert running.flush(20)
@@ -181,8 +181,8 @@ def test_a_fork_while_everything_is_read_and_written(begin: Callable[..., Runtim
     assert answers == [float(number + 1) for number in range(12)]
 
 
-def test_alerts_of_the_parent_are_not_the_childs(begin: Callable[..., Runtime]) -> None:
-    """The engine starts anew in a child: a session that goes on there is judged there, from its first turn on."""
+def test_a_forked_child_has_a_new_alert_engine(begin: Callable[..., Runtime]) -> None:
+    """A session that continues in a child is evaluated there from its first turn on."""
     running = begin()
     engine = running.pipeline._engine
     assert engine is not None
@@ -213,10 +213,10 @@ running.emit([Event(context, 0, 1.0, SessionStarted()), Event(context, 1, 2.0, T
 """
 
 
-def test_a_job_of_a_moment_is_seen_by_every_way(
+def test_a_short_job_is_stored_and_pushed(
     tmp_path: Path, receiver: Receiver, begin: Callable[..., Runtime]
 ) -> None:
-    """A process that only emits and ends has stored its events and pushed its metrics and records by then."""
+    """A process that emits and ends has stored its events and pushed its metrics and records."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     for name in ("one", "two"):
         subprocess.run(

@@ -1,4 +1,4 @@
-"""The queue between agents and sinks: order, accounting, hostile sinks, forks."""
+"""The queue between agents and sinks: order, drop reports, failing sinks and forks."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def numbers(recorder: Recorder | Broken | Picky) -> list[int]:
 
 
 def test_events_arrive_in_order_at_every_sink(build: Callable[..., Pipeline]) -> None:
-    """What was put is written to each sink in order, and flush waits for it."""
+    """Events are written to each sink in order, and flush waits for it."""
     first, second = Recorder(), Recorder()
     pipeline = build({"a": first, "b": second})
 
@@ -113,10 +113,10 @@ def test_events_arrive_in_order_at_every_sink(build: Callable[..., Pipeline]) ->
     assert pipeline.queued_events == 0
 
 
-def test_a_failing_sink_stops_nobody_else(
+def test_a_failing_sink_does_not_affect_the_others(
     build: Callable[..., Pipeline], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A sink that raises is counted and logged once a kind; the others get everything."""
+    """Its errors are counted and logged once per kind; the others get every event."""
     broken, healthy, drops = Broken(), Recorder(), Drops()
     pipeline = build({"store": broken, "metrics": healthy}, count_drops=drops)
 
@@ -129,8 +129,8 @@ def test_a_failing_sink_stops_nobody_else(
     assert sum("disk full" in record.message for record in caplog.records) == 1
 
 
-def test_a_sink_that_recovers_learns_what_it_missed(build: Callable[..., Pipeline]) -> None:
-    """After failures the sink first gets an event that explains the gap in the stream's numbers."""
+def test_a_recovered_sink_gets_a_report_of_missed_events(build: Callable[..., Pipeline]) -> None:
+    """The report explains the gap in the stream's numbers and precedes later events."""
     broken = Broken()
     pipeline = build({"store": broken})
     pipeline.put(events(0, 4))
@@ -161,8 +161,8 @@ class Picky:
         self.events.extend(batch)
 
 
-def test_one_bad_event_costs_one_event(build: Callable[..., Pipeline]) -> None:
-    """What an atomic sink cannot take is left out alone, counted, and explained with the next batch."""
+def test_one_bad_event_drops_one_event(build: Callable[..., Pipeline]) -> None:
+    """An event that an atomic sink rejects is dropped alone, counted, and reported with the next batch."""
     picky, drops = Picky(7, 8, 31), Drops()
     pipeline = build({"store": picky}, count_drops=drops)
 
@@ -178,8 +178,8 @@ def test_one_bad_event_costs_one_event(build: Callable[..., Pipeline]) -> None:
     assert told == [TelemetryDropped(7, 8, "sink_failed"), TelemetryDropped(31, 31, "sink_failed")]
 
 
-def test_a_stream_that_cannot_be_written_at_all_is_given_up(build: Callable[..., Pipeline]) -> None:
-    """When even the account of a gap cannot be written it is forgotten, and other streams go on."""
+def test_a_report_that_cannot_be_written_is_discarded(build: Callable[..., Pipeline]) -> None:
+    """The other streams are not affected."""
 
     class Refuses(Picky):
         def write(self, batch: Sequence[Event]) -> None:
@@ -198,8 +198,8 @@ def test_a_stream_that_cannot_be_written_at_all_is_given_up(build: Callable[...,
     assert drops.counts == {("store", "error"): 4}
 
 
-def test_an_event_that_cannot_be_judged_stops_no_other(build: Callable[..., Pipeline]) -> None:
-    """Alerts of later events are judged although an earlier one is nonsense."""
+def test_an_event_that_cannot_be_evaluated_does_not_affect_others(build: Callable[..., Pipeline]) -> None:
+    """Alerts of later events are evaluated after an earlier event failed."""
     sink = Recorder()
     pipeline = build({"store": sink}, engine=AlertEngine())
     nonsense = Event(context("n"), 0, 1.0, OverflowDetected("provider", "retried", "many", 8_192))  # type: ignore[arg-type]
@@ -210,8 +210,8 @@ def test_an_event_that_cannot_be_judged_stops_no_other(build: Callable[..., Pipe
     assert [event.type for event in sink.events].count("alert.fired") == 1
 
 
-def test_a_full_queue_drops_whole_batches_and_says_which(build: Callable[..., Pipeline]) -> None:
-    """With no room a batch is dropped whole, counted, and explained in place of its last event."""
+def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipeline]) -> None:
+    """A batch that does not fit is dropped, counted, and reported under its last number."""
     sink, drops = Recorder(), Drops()
     sink.open.clear()
     pipeline = build({"store": sink}, capacity_events=10, count_drops=drops)
@@ -231,8 +231,8 @@ def test_a_full_queue_drops_whole_batches_and_says_which(build: Callable[..., Pi
     assert sink.events[13].data == TelemetryDropped(13, 18, "queue_full")
 
 
-def test_a_drop_is_explained_before_what_the_stream_puts_next(build: Callable[..., Pipeline]) -> None:
-    """When there is room again before the worker comes around, the explanation still precedes later events."""
+def test_a_drop_is_reported_before_later_events_of_its_stream(build: Callable[..., Pipeline]) -> None:
+    """This holds also if the queue has space again before the worker runs."""
     sink = Recorder()
     sink.open.clear()
     pipeline = build({"store": sink}, capacity_events=10)
@@ -249,7 +249,7 @@ def test_a_drop_is_explained_before_what_the_stream_puts_next(build: Callable[..
 
 
 def test_put_never_raises(build: Callable[..., Pipeline]) -> None:
-    """Whatever is put, nothing reaches the agent, and the worker lives on."""
+    """Invalid batches raise nothing in the agent, and the worker continues."""
     sink = Recorder()
     pipeline = build({"store": sink}, count_drops=lambda *_: 1 / 0, capacity_events=5)
     for nonsense in (None, 7, [object()], events(0, 99)):
@@ -284,8 +284,8 @@ def test_alerts_follow_the_batch_that_caused_them(build: Callable[..., Pipeline]
     assert heard == sink.events[2:]
 
 
-def test_close_writes_the_rest_and_ends_the_thread(build: Callable[..., Pipeline]) -> None:
-    """Closing writes what is queued; later puts are dropped and counted; no thread is left."""
+def test_close_writes_queued_events_and_ends_the_thread(build: Callable[..., Pipeline]) -> None:
+    """Later puts are dropped and counted."""
     sink, drops = Recorder(), Drops()
     before = threading.active_count()
     pipeline = build({"store": sink}, count_drops=drops, linger_seconds=5)
@@ -301,7 +301,7 @@ def test_close_writes_the_rest_and_ends_the_thread(build: Callable[..., Pipeline
 
 
 def test_no_thread_before_the_first_event(build: Callable[..., Pipeline]) -> None:
-    """A pipeline that is never used starts nothing."""
+    """An unused pipeline starts no thread."""
     before = threading.active_count()
 
     pipeline = build({"store": Recorder()})
@@ -310,8 +310,8 @@ def test_no_thread_before_the_first_event(build: Callable[..., Pipeline]) -> Non
     assert pipeline.queued_events == 0
 
 
-def test_a_hung_sink_bounds_flush_and_close(build: Callable[..., Pipeline]) -> None:
-    """A sink that never returns costs the caller its timeout, not more, and memory stays bounded."""
+def test_flush_and_close_time_out_with_a_hung_sink(build: Callable[..., Pipeline]) -> None:
+    """A sink that never returns costs the caller at most the timeout, and memory stays bounded."""
     sink, drops = Recorder(), Drops()
     sink.open.clear()
     pipeline = build({"store": sink}, capacity_events=100, count_drops=drops)
@@ -329,7 +329,7 @@ def test_a_hung_sink_bounds_flush_and_close(build: Callable[..., Pipeline]) -> N
 
 
 def test_flush_from_a_listener_does_not_deadlock(build: Callable[..., Pipeline]) -> None:
-    """The worker cannot wait for itself: a flush inside a listener says no at once."""
+    """The worker cannot wait for itself: a flush inside a listener returns False at once."""
     answers: list[bool] = []
     pipeline = build({"store": Recorder()})
     pipeline.listen("turn.started", lambda event: answers.append(pipeline.flush(30)))
@@ -340,8 +340,8 @@ def test_flush_from_a_listener_does_not_deadlock(build: Callable[..., Pipeline])
     assert answers == [False]
 
 
-def test_many_threads_lose_nothing(build: Callable[..., Pipeline]) -> None:
-    """Producers in several threads each see all their events arrive, in their own order."""
+def test_no_event_of_many_threads_is_lost(build: Callable[..., Pipeline]) -> None:
+    """The events of each producer arrive in its order."""
     sink, drops = Recorder(), Drops()
     pipeline = build({"store": sink}, count_drops=drops)
 
@@ -364,7 +364,7 @@ def test_many_threads_lose_nothing(build: Callable[..., Pipeline]) -> None:
 
 
 def test_put_works_in_a_signal_handler(build: Callable[..., Pipeline]) -> None:
-    """A handler that interrupts a put may put and flush without waiting for it."""
+    """A handler that interrupts a put may put and flush."""
     sink = Recorder()
     pipeline = build({"store": sink})
     flushed: list[bool] = []
@@ -387,8 +387,8 @@ def test_put_works_in_a_signal_handler(build: Callable[..., Pipeline]) -> None:
     assert len(sink.events) == 2_001
 
 
-def test_a_forked_child_has_a_queue_and_worker_of_its_own(build: Callable[..., Pipeline]) -> None:
-    """A child neither loses its own events nor writes those its parent had queued."""
+def test_a_forked_child_has_a_new_queue_and_worker(build: Callable[..., Pipeline]) -> None:
+    """A child neither loses its events nor writes those its parent had queued."""
     sink = Recorder()
     sink.open.clear()
     pipeline = build({"store": sink}, engine=AlertEngine())
@@ -418,7 +418,7 @@ def test_a_forked_child_has_a_queue_and_worker_of_its_own(build: Callable[..., P
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_worker_that_died_is_replaced(build: Callable[..., Pipeline], wait_until: Wait) -> None:
-    """Even an exception no boundary takes only costs the events it hit."""
+    """An exception that no boundary contains costs only the events in progress."""
     sink, dying = Recorder(), [True]
 
     class Exits:
@@ -437,8 +437,8 @@ def test_a_worker_that_died_is_replaced(build: Callable[..., Pipeline], wait_unt
     assert numbers(sink) == [1]
 
 
-def test_a_pipeline_that_is_closed_is_not_kept_alive() -> None:
-    """Closing lets go of everything that held the pipeline."""
+def test_a_closed_pipeline_is_garbage_collected() -> None:
+    """Closing removes every reference to the pipeline."""
     import weakref
 
     pipeline = Pipeline({"store": Recorder()})

@@ -1,4 +1,4 @@
-"""One session three ways (scraped live, replayed from the store, pushed as OTLP): the same numbers."""
+"""One session scraped live, replayed from the store and pushed over OTLP has the same numbers."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def ours(text: str) -> list[str]:
     return sorted(line for line in text.splitlines() if line.startswith("context_window_"))
 
 
-def test_live_replayed_and_pushed_agree_to_the_last_digit(
+def test_scraped_stored_and_pushed_metrics_are_equal(
     sessions_dir: Path, tmp_path: Path, receiver: Receiver, begin: Callable[..., Runtime]
 ) -> None:
-    """Several real sessions: /metrics of the agent, /metrics of `serve` over its store, and OTLP on the wire."""
+    """For real sessions: /metrics of the agent, /metrics of `serve` over its store, and OTLP on the wire."""
     running = begin(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
     emitted = play(running, sessions_dir)
     assert running.url is not None
@@ -126,7 +126,7 @@ def test_live_replayed_and_pushed_agree_to_the_last_digit(
 def test_every_record_names_its_conversation(
     sessions_dir: Path, receiver: Receiver, begin: Callable[..., Runtime]
 ) -> None:
-    """Log records are tied to conversations by the conventions' attribute, and each is sent once."""
+    """Log records have the conventions' conversation attribute, and each is sent once."""
     running = begin(otlp_endpoint=receiver.url)
     play(running, sessions_dir)
     stop()
@@ -137,7 +137,7 @@ def test_every_record_names_its_conversation(
     assert all(record["gen_ai.conversation.id"] and record["gen_ai.agent.name"] for record in records)
 
 
-def test_serve_pushes_what_it_serves(  # noqa: PLR0917  # fixtures
+def test_serve_pushes_the_metrics_it_serves(  # noqa: PLR0917  # fixtures
     sessions_dir: Path,
     tmp_path: Path,
     receiver: Receiver,
@@ -145,7 +145,7 @@ def test_serve_pushes_what_it_serves(  # noqa: PLR0917  # fixtures
     wait_until: Callable[..., None],
     free_port: Callable[[], int],
 ) -> None:
-    """`serve --otlp-endpoint` sends the whole store's metrics, and as log records only what comes afterwards."""
+    """`serve --otlp-endpoint` sends the whole store's metrics, and only later events as log records."""
     running = begin()
     play(running, sessions_dir)
     assert running.url is not None

@@ -1,4 +1,4 @@
-"""`start()`: one set of outputs a process, whole, idempotent, and harmless when parts are missing."""
+"""`start()`: one set of outputs per process, complete, idempotent and robust against missing parts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run_session(running: Runtime, *, turns: int = 4, fill: int = 31_000, session
 
 
 def test_events_reach_store_metrics_and_alerts(begin: Start) -> None:
-    """What an agent emits is stored with its alerts, and scraped."""
+    """Events of an agent are stored with their alerts and appear in a scrape."""
     running = begin()
     run_session(running)
     assert running.flush(20)
@@ -75,8 +75,8 @@ def test_events_reach_store_metrics_and_alerts(begin: Start) -> None:
     assert running.store.verify().intact
 
 
-def test_starting_twice_gives_the_same(begin: Start) -> None:
-    """The outputs exist once a process, until they are stopped; then they can be started again."""
+def test_starting_twice_returns_the_same_outputs(begin: Start) -> None:
+    """A process has one set of outputs until they are stopped; then they can be started again."""
     first = begin()
     assert begin(port=1) is first
     url = first.url
@@ -91,8 +91,8 @@ def test_starting_twice_gives_the_same(begin: Start) -> None:
     assert begin() is not first
 
 
-def test_stopping_leaves_nothing_behind(begin: Start) -> None:
-    """No thread, no endpoint and no unwritten event is left."""
+def test_stopping_releases_everything(begin: Start) -> None:
+    """No thread, endpoint or unwritten event remains."""
     before = threading.active_count()
     running = begin()
     run_session(running)
@@ -107,8 +107,8 @@ def test_stopping_leaves_nothing_behind(begin: Start) -> None:
     store.close()
 
 
-def test_a_busy_port_gives_way_and_is_registered(begin: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """When the port is taken a free one is used, logged, and found through the store and /sd."""
+def test_a_free_port_replaces_a_busy_one(begin: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """The free port is logged, and found through the store and /sd."""
     import socket
 
     with socket.socket() as taken:
@@ -127,10 +127,10 @@ def test_a_busy_port_gives_way_and_is_registered(begin: Start, caplog: pytest.Lo
     assert targets[0]["targets"] == [f"127.0.0.1:{endpoint.port}"]
 
 
-def test_an_endpoint_with_tls_is_discovered_as_one(
+def test_an_endpoint_with_tls_is_discovered_with_its_scheme(
     begin: Start, require_server: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Prometheus is told to ask it by HTTPS; an endpoint in clear needs no such word."""
+    """Prometheus gets the scheme HTTPS; a plain endpoint has no such label."""
     plain = begin()
     assert plain.store is not None
     (listed,) = running_targets(plain.store.endpoints())
@@ -152,8 +152,8 @@ def test_an_endpoint_with_tls_is_discovered_as_one(
     assert listed.labels["__scheme__"] == "https"
 
 
-def test_health_tells_what_works(begin: Start) -> None:
-    """/healthz answers with the state of queue and store; a token guards what it should."""
+def test_health_reports_queue_and_store(begin: Start) -> None:
+    """/healthz contains the state of queue and store; a token guards the details."""
     running = begin(settings={"server": {"bearer_token": "s3cr3t"}})
     assert running.url is not None
 
@@ -166,10 +166,10 @@ def test_health_tells_what_works(begin: Start) -> None:
         read(running.url)
 
 
-def test_without_a_store_everything_else_works(
+def test_metrics_and_alerts_work_without_a_store(
     begin: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A store that cannot be opened is said once; the agent, the metrics and the alerts go on."""
+    """A store that cannot be opened is logged once; the agent is not affected."""
     broken = tmp_path / "not-a-database"
     broken.write_bytes(b"something else entirely" * 1_000)
     caplog.set_level(logging.INFO, logger="windowpane")
@@ -189,8 +189,8 @@ def test_without_a_store_everything_else_works(
     assert "Window in red" in caplog.text
 
 
-def test_a_wrong_setting_is_an_error_at_once(begin: Start, tmp_path: Path) -> None:
-    """Settings that cannot be used are refused, and nothing is left running."""
+def test_an_invalid_setting_raises_at_start(begin: Start, tmp_path: Path) -> None:
+    """Invalid settings are rejected, and nothing keeps running."""
     before = threading.active_count()
     for options, where in (
         ({"port": 70_000}, "server.port"),
@@ -215,7 +215,7 @@ def test_arguments_join_settings_of_the_same_section(begin: Start) -> None:
 
 
 def test_hooks_are_measured(begin: Start) -> None:
-    """How long hooks keep the agent waiting is a metric."""
+    """The time for which hooks keep the agent waiting is a metric."""
     running = begin()
 
     running.record_hook("on_turn_start", 0.0004)
@@ -224,8 +224,8 @@ def test_hooks_are_measured(begin: Start) -> None:
     assert 'windowpane_hook_seconds_count{hook="on_turn_start"} 1.0' in read(running.url)
 
 
-def test_a_managed_agent_is_seen_whole(begin: Start, tmp_path: Path) -> None:
-    """A manager made after `start` is stored, scraped and timed without being told where to send anything."""
+def test_a_manager_uses_the_running_outputs(begin: Start, tmp_path: Path) -> None:
+    """A manager made after `start` is stored, scraped and timed without further settings."""
     running = begin()
     with ContextWindowManager(
         agent="reviewer", model="gpt-4o", limit_tokens=8_192, session_id="managed", data_folder=tmp_path
@@ -256,8 +256,8 @@ def test_a_managed_agent_is_seen_whole(begin: Start, tmp_path: Path) -> None:
     assert fired == []
 
 
-def test_what_was_dropped_is_explained_to_the_auditor(begin: Start) -> None:
-    """Events that could not be stored leave gaps that the audit finds explained, and cost nothing else."""
+def test_the_audit_explains_dropped_events(begin: Start) -> None:
+    """Events that could not be stored leave gaps that the audit explains; other events are not affected."""
     running = begin()
     good = EventContext("s", "agent", "m", 1, 1, "live", "s")
     times = [math.nan if n in (7, 8, 31) else 1.0 + n for n in range(41)]
@@ -276,8 +276,8 @@ def test_what_was_dropped_is_explained_to_the_auditor(begin: Start) -> None:
     assert verification.intact, verification.broken
 
 
-def test_listeners_hear_events(begin: Start) -> None:
-    """A program can react to any event, off the agent's thread."""
+def test_listeners_are_called_with_events(begin: Start) -> None:
+    """A listener gets the events of its type on another thread than the agent's."""
     running = begin()
     heard: list[tuple[str, str]] = []
     running.listen("zone.changed", lambda event: heard.append((event.type, threading.current_thread().name)))
@@ -304,8 +304,8 @@ def test_notifications_become_events(begin: Start) -> None:
     store.close()
 
 
-def test_capture_keeps_redacted_texts(begin: Start) -> None:
-    """With capture on, texts are kept without their secrets."""
+def test_capture_stores_redacted_texts(begin: Start) -> None:
+    """With capture on, texts are stored without their secrets."""
     running = begin(capture=True)
     secret = "AKIA" + "QWERTYUIOPASDFGH"
     tracker = SessionTracker(SessionInfo("s", "a", "m", "live", "s"), emit=running.emit, digest=running.digest)
@@ -321,8 +321,8 @@ def test_capture_keeps_redacted_texts(begin: Start) -> None:
     assert "redacted" in kept
 
 
-def test_a_forked_child_has_outputs_of_its_own(begin: Start) -> None:
-    """A child's events are stored beside its parent's and served on a port of its own, counted from zero."""
+def test_a_forked_child_has_separate_outputs(begin: Start) -> None:
+    """A child's events are stored in the same store and served on another port, counted from zero."""
     running = begin()
     run_session(running, session="parent")
     assert running.flush(20)
@@ -357,8 +357,8 @@ def test_a_forked_child_has_outputs_of_its_own(begin: Start) -> None:
     assert 'model="gpt-4o"} 4.0' in read(parent_url)
 
 
-def test_forks_in_the_middle_of_everything(begin: Start) -> None:
-    """While other threads emit and alerts go out, each of many children still stores and delivers its own."""
+def test_forks_during_emits_and_notifications(begin: Start) -> None:
+    """While other threads emit and alerts are delivered, each of many children stores and delivers its events."""
     running = begin(notify=["log://"])
     ending = threading.Event()
 
@@ -404,8 +404,8 @@ for n in range(500):
 """
 
 
-def test_a_program_that_just_ends_loses_nothing(tmp_path: Path) -> None:
-    """Without any call to stop, what was emitted is stored when the interpreter exits, quickly and silently."""
+def test_events_are_stored_when_the_interpreter_exits(tmp_path: Path) -> None:
+    """Without a call to stop, emitted events are stored at exit, quickly and silently."""
     path = tmp_path / "windowpane.db"
 
     finished = subprocess.run(
@@ -419,10 +419,10 @@ def test_a_program_that_just_ends_loses_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_otlp_without_its_library_is_no_harm(
+def test_a_missing_otlp_library_is_logged(
     begin: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the library for OTLP is missing, that is logged and the rest works."""
+    """The other outputs work without it."""
     monkeypatch.setitem(sys.modules, "windowpane.otlp.metrics", None)
 
     running = begin(otlp_endpoint="http://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""Formats and encodings by what a scraper says it takes."""
+"""Content negotiation by the headers of a scraper."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,imag
 
 @pytest.mark.parametrize("accept", [PROMETHEUS_2, PROMETHEUS_3, PROTOBUF_FIRST])
 def test_prometheus_gets_open_metrics(accept: str) -> None:
-    """What its releases send, the protobuf that we do not speak passed over."""
+    """The headers of Prometheus releases select OpenMetrics; protobuf, which is not supported, is skipped."""
     assert exposition_for(accept) is OPEN_METRICS
 
 
@@ -58,7 +58,7 @@ def test_prometheus_gets_open_metrics(accept: str) -> None:
     ],
 )
 def test_everything_else_gets_text(accept: str) -> None:
-    """Text where it is wanted more, where ours is refused or unknown, and where nothing of ours is wanted."""
+    """Text is chosen if it is preferred, and if OpenMetrics is refused or no supported format is accepted."""
     assert exposition_for(accept) is PLAIN
 
 
@@ -73,8 +73,8 @@ def test_everything_else_gets_text(accept: str) -> None:
         "application/openmetrics-text;q=nan",
     ],
 )
-def test_preferences_are_read_as_the_standard_has_them(accept: str) -> None:
-    """Case, quotes and fractions; a quality that is no number counts as not given."""
+def test_preferences_follow_the_http_standard(accept: str) -> None:
+    """Case, quotes and fractions are read; an invalid quality counts as missing."""
     assert exposition_for(accept) is OPEN_METRICS
 
 
@@ -86,14 +86,14 @@ def test_preferences_are_read_as_the_standard_has_them(accept: str) -> None:
         ("gzip;q=0, *", False), ("x-gzip", True),
     ],
 )  # fmt: skip
-def test_gzip_is_given_where_it_is_wanted(header: str, wanted: bool) -> None:
-    """By its name, or by a star; a quality of 0 is a refusal."""
+def test_gzip_is_used_if_accepted(header: str, wanted: bool) -> None:
+    """By its name or by a star; a quality of 0 is a refusal."""
     assert accepts_gzip(header) is wanted
 
 
 @given(st.text(max_size=200), st.text(max_size=100))
-def test_no_header_breaks_it(accept: str, encoding: str) -> None:
-    """Whatever comes is one of the two formats."""
+def test_any_header_gives_one_of_the_two_formats(accept: str, encoding: str) -> None:
+    """Malformed headers never raise."""
     assert exposition_for(accept) in (PLAIN, OPEN_METRICS)
     assert accepts_gzip(encoding) in (True, False)
 
@@ -105,8 +105,8 @@ def server(scripted_state: MetricState) -> Iterator[MetricsServer]:
         yield running
 
 
-def test_the_endpoint_obeys(server: MetricsServer) -> None:
-    """Over HTTP the format is the one its content type names, headers repeated or not; both tell the same."""
+def test_the_endpoint_negotiates_the_format(server: MetricsServer) -> None:
+    """The body has the format of its content type, also with repeated headers; both have the same samples."""
 
     def fetched(*accept: str) -> tuple[str, str]:
         connection = http.client.HTTPConnection(server.host, server.port, timeout=10)

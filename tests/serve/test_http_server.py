@@ -1,4 +1,4 @@
-"""The HTTP endpoint: what it answers, to whom, and what it does on a busy port or under load."""
+"""The HTTP endpoint: responses, authentication, busy ports and load."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def server(registry: CollectorRegistry) -> Iterator[MetricsServer]:
 
 
 def test_metrics_are_plain_text_by_default(server: MetricsServer) -> None:
-    """A client that asks for nothing in particular gets the classic text format, uncompressed."""
+    """A client without preferences gets the classic text format, uncompressed."""
     reply = fetch(server, "/metrics")
 
     assert reply.status == 200
@@ -66,7 +66,7 @@ def test_metrics_are_plain_text_by_default(server: MetricsServer) -> None:
     assert b"\ncontext_window_turns_total{" in reply.body
 
 
-def test_openmetrics_is_given_to_who_asks_for_it(server: MetricsServer) -> None:
+def test_openmetrics_is_served_on_request(server: MetricsServer) -> None:
     """With Prometheus's own Accept header the reply is OpenMetrics, complete and parseable."""
     reply = fetch(
         server,
@@ -79,8 +79,8 @@ def test_openmetrics_is_given_to_who_asks_for_it(server: MetricsServer) -> None:
     assert len(list(parse_openmetrics(reply.body.decode()))) > 20
 
 
-def test_gzip_is_given_to_who_accepts_it(server: MetricsServer) -> None:
-    """The compressed reply holds the same text and is much smaller."""
+def test_gzip_is_served_if_accepted(server: MetricsServer) -> None:
+    """The compressed response holds the same text and is much smaller."""
     plain = fetch(server, "/metrics")
     packed = fetch(server, "/metrics", Accept_Encoding="gzip")
 
@@ -90,7 +90,7 @@ def test_gzip_is_given_to_who_accepts_it(server: MetricsServer) -> None:
 
 
 def test_health_and_discovery_are_json(server: MetricsServer) -> None:
-    """Probes see the status, Prometheus sees the registered endpoints in its own format."""
+    """Probes get the status, Prometheus gets the registered endpoints in its format."""
     health, targets = fetch(server, "/healthz"), fetch(server, "/sd")
 
     assert (health.status, json.loads(health.body)) == (200, {"status": "ok", "events": 5})
@@ -98,8 +98,8 @@ def test_health_and_discovery_are_json(server: MetricsServer) -> None:
     assert json.loads(targets.body) == [{"targets": ["127.0.0.1:9464"], "labels": {"process": "12"}}]
 
 
-def test_a_failing_exporter_says_so(registry: CollectorRegistry) -> None:
-    """A probe gets 503 with the reason."""
+def test_a_failing_exporter_has_status_503(registry: CollectorRegistry) -> None:
+    """The response contains the reason."""
     failing = Health(ok=False, details={"reason": "disk full"})
     with start_http_server(Routes(registry, health=lambda: failing), port=0) as server:
         reply = fetch(server, "/healthz")
@@ -123,14 +123,12 @@ def test_a_query_is_ignored_and_head_has_no_body(server: MetricsServer) -> None:
 
 
 def test_it_listens_on_loopback_by_default(server: MetricsServer) -> None:
-    """Nothing is open to the network unless asked for."""
+    """The endpoint is not reachable from the network by default."""
     assert server.host == "127.0.0.1"
     assert server.url == f"http://127.0.0.1:{server.port}/metrics"
 
 
-def test_a_busy_port_gives_way_to_a_free_one(
-    registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_free_port_replaces_a_busy_one(registry: CollectorRegistry, caplog: pytest.LogCaptureFixture) -> None:
     """The second endpoint takes another port and says so, unless told to insist."""
     with start_http_server(Routes(registry), port=0) as first:
         with start_http_server(Routes(registry), port=first.port) as second:
@@ -174,7 +172,7 @@ def test_a_failing_collector_is_an_error_of_one_request(caplog: pytest.LogCaptur
     assert alive.status == 200
 
 
-def test_requests_beyond_the_bound_are_turned_away(
+def test_requests_beyond_the_limit_get_status_503(
     registry: CollectorRegistry, wait_until: Callable[..., None]
 ) -> None:
     """Idle connections cannot take more threads than allowed, and room is given back."""
@@ -245,7 +243,7 @@ def test_tls_with_and_without_client_certificates(registry: CollectorRegistry, c
             https_status(server, certificates, with_certificate=False)
 
 
-def test_a_client_that_never_speaks_tls_holds_nobody_up(registry: CollectorRegistry, certificates: Path) -> None:
+def test_a_client_without_handshake_blocks_no_other(registry: CollectorRegistry, certificates: Path) -> None:
     """A handshake that does not come waits on its own thread; others are served meanwhile."""
     tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
     with (
@@ -319,14 +317,14 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
 @pytest.mark.parametrize(
     "host", ["127.0.0.1:9464", "localhost:9464", "[::1]:9464", "agent.localhost", "127.0.0.2"]
 )
-def test_this_machine_may_ask_by_any_of_its_names(server: MetricsServer, host: str) -> None:
+def test_the_host_header_may_be_any_name_of_this_machine(server: MetricsServer, host: str) -> None:
     """Loopback addresses and localhost are what an endpoint on loopback is called."""
     assert fetch(server, "/metrics", Host=host).status == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example:9464", "10.0.0.7", "localhost.evil.example", "", "["])
-def test_a_web_page_cannot_read_the_endpoint_by_a_name_of_its_own(server: MetricsServer, host: str) -> None:
-    """A host name that resolves to 127.0.0.1 for a moment gives no page in a browser the metrics."""
+def test_a_foreign_host_name_is_rejected_on_loopback(server: MetricsServer, host: str) -> None:
+    """A web page whose host name resolves to 127.0.0.1 cannot read the metrics."""
     for path in ("/metrics", "/sd", "/healthz"):
         reply = fetch(server, path, Host=host)
 
@@ -334,8 +332,8 @@ def test_a_web_page_cannot_read_the_endpoint_by_a_name_of_its_own(server: Metric
         assert b"context_window" not in reply.body
 
 
-def test_with_a_token_any_name_will_do(registry: CollectorRegistry) -> None:
-    """Behind a proxy or a name of its own the token decides; a page in a browser does not have it."""
+def test_with_a_bearer_token_any_host_name_is_accepted(registry: CollectorRegistry) -> None:
+    """Behind a proxy the token decides; a page in a browser does not have it."""
     with start_http_server(Routes(registry, bearer_token="secret"), port=0) as server:
         known = fetch(server, "/metrics", Host="metrics.example", Authorization="Bearer secret")
 

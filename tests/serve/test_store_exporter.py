@@ -1,4 +1,4 @@
-"""Serving a store: fold it, follow it, look after it."""
+"""The exporter of a store: folding, following and maintenance."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def counters(server: StoreExporter) -> dict[str, float]:
 
 
 class TestFolding:
-    def test_it_keeps_up_with_what_is_appended(self, store: SqliteStore) -> None:
-        """What another writer stores later is folded at the next look, and only once."""
+    def test_appended_events_are_folded_once(self, store: SqliteStore) -> None:
+        """Events that another writer stores later are folded at the next call, and only once."""
         store.append(session("one"))
         server = StoreExporter(store)
         server.catch_up()
@@ -70,8 +70,8 @@ class TestFolding:
         assert server.catch_up() == 0
         assert counters(server)["context_window_turns_total"] == 6
 
-    def test_gauges_as_of_last_outlive_the_clock(self, store: SqliteStore) -> None:
-        """A session of long ago has gauges when each is taken as of its last event, and none by the clock."""
+    def test_old_sessions_have_gauges_as_of_their_last_event(self, store: SqliteStore) -> None:
+        """By the clock an old session has no gauges."""
         store.append(session("one"))
 
         def has_utilization(server: StoreExporter, **how: Any) -> bool:
@@ -86,8 +86,8 @@ class TestFolding:
 
 
 class TestUpkeep:
-    def test_pruning_lets_no_counter_fall(self, store: SqliteStore) -> None:
-        """After old sessions are gone a new server counts the same as before."""
+    def test_pruning_never_lowers_a_counter(self, store: SqliteStore) -> None:
+        """After old sessions are deleted a new exporter counts the same as before."""
         for number in range(3):
             store.append(session(f"s{number}", agent=f"agent-{number}"))
         before = StoreExporter(store)
@@ -101,7 +101,7 @@ class TestUpkeep:
         assert store.size().sessions == 0
         assert counters(after) == counters(before)
 
-    def test_a_whole_chain_is_healthy_and_silent(self, store: SqliteStore) -> None:
+    def test_an_intact_chain_is_healthy_and_fires_no_alert(self, store: SqliteStore) -> None:
         """Nothing fires where every link holds."""
         store.append(session("one"))
         server = StoreExporter(store)
@@ -110,8 +110,8 @@ class TestUpkeep:
         assert server.health().ok
         assert store.events(EventFilter(types=("alert.fired",))) == []
 
-    def test_a_broken_chain_fires_once(self, store: SqliteStore, tmp_path: Path) -> None:
-        """An altered event fails the health check and is alerted with its session, once."""
+    def test_a_broken_chain_fires_one_alert(self, store: SqliteStore, tmp_path: Path) -> None:
+        """An altered event fails the health check and fires one alert with its session."""
         store.append(session("one"))
         store.flush()
         with closing(sqlite3.connect(tmp_path / "windowpane.db")) as raw, raw:
@@ -126,10 +126,10 @@ class TestUpkeep:
         assert [event.event.data.alert for event in fired] == ["audit_chain_broken"]  # type: ignore[union-attr]
         assert fired[0].event.context.session_id == "one"
 
-    def test_what_cannot_be_indexed_does_not_keep_old_sessions(
+    def test_old_sessions_are_deleted_although_indexing_fails(
         self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A step that fails is said once in the log and shows in the health, and the other steps go on."""
+        """A failing task is logged once and appears in the health; the other tasks continue."""
 
         def full() -> int:
             raise StoreError("the disk is full")
@@ -163,10 +163,10 @@ def damage(store: SqliteStore, path: Path, session_id: str, *, events: int) -> N
 
 
 class TestDamage:
-    def test_an_event_that_cannot_be_read_stops_no_other(
+    def test_an_unreadable_event_is_skipped_and_counted(
         self, store: SqliteStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """What is damaged is passed over once and counted as dropped; what comes before and after is counted."""
+        """The damaged event counts as dropped once; the events before and after it are folded."""
         store.append(session("one"))
         damage(store, tmp_path / "windowpane.db", "one", events=2)
         server = StoreExporter(store)
@@ -182,7 +182,7 @@ class TestDamage:
     def test_an_event_that_cannot_be_folded_is_counted_once(
         self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A fault in one event makes no counter of the others rise again and again."""
+        """A failure in one event does not make the counters of the others rise again."""
         store.append(session("one"))
         server = StoreExporter(store)
         apply = server.state.apply
@@ -201,8 +201,8 @@ class TestDamage:
         assert once["context_window_turns_total"] == 2
         assert dropped(server) == 1
 
-    def test_a_damaged_session_is_let_go_like_any_other(self, store: SqliteStore, tmp_path: Path) -> None:
-        """Retention does not stop at the oldest session because it cannot be read whole."""
+    def test_a_damaged_session_is_deleted_like_any_other(self, store: SqliteStore, tmp_path: Path) -> None:
+        """Retention does not stop at a session that cannot be read whole."""
         for name in ("one", "two"):
             store.append(session(name))
         damage(store, tmp_path / "windowpane.db", "one", events=2)

@@ -10,7 +10,7 @@ from windowpane.models.tokens.tiktoken_counter import CountCache, content_key
 
 @given(keys=st.lists(st.binary(min_size=1, max_size=2), max_size=300), size=st.integers(1, 20))
 def test_the_cache_is_bounded_and_never_wrong(keys: list[bytes], size: int) -> None:
-    """Whatever is put in, at most the allowed number stays, and what is found is what was put."""
+    """At most the allowed number of entries stays, and each is the stored one."""
     cache = CountCache(max_entries=size)
     for key in keys:
         cache.put(key, key[0])
@@ -20,8 +20,8 @@ def test_the_cache_is_bounded_and_never_wrong(keys: list[bytes], size: int) -> N
         assert all(found in (None, other[0]) for other in keys for found in [cache.get(other)])
 
 
-def test_what_is_used_survives_what_is_not() -> None:
-    """An entry that is asked for again and again is not displaced by many that are not."""
+def test_used_entries_outlive_unused_ones() -> None:
+    """An entry that is read again and again is not removed by many that are not."""
     cache = CountCache(max_entries=8)
     cache.put(b"system prompt", 1)
     for number in range(100):
@@ -31,5 +31,5 @@ def test_what_is_used_survives_what_is_not() -> None:
 
 
 def test_lone_surrogates_have_keys() -> None:
-    """Text that is not valid Unicode still has a digest of its own."""
+    """Text that is not valid Unicode has a distinct digest."""
     assert content_key("\ud800") != content_key("\ud801")

@@ -32,14 +32,14 @@ EMOJI = "😀🎉🚀" * 50
     [(ENGLISH, 1.4), (PYTHON, 1.4), (CHINESE, 1.6), (RUSSIAN, 1.8), (EMOJI, 2.2), (BASE64, 1.4)],
     ids=["English", "Python", "Chinese", "Russian", "emoji", "base64"],
 )
-def test_an_estimate_is_near_the_truth(text: str, tolerance: float) -> None:
+def test_an_estimate_is_near_the_exact_count(text: str, tolerance: float) -> None:
     """In each script the estimate is within its tolerance of o200k's count, as a factor."""
     factor = estimate_by_characters(text) / counter_for("gpt-4o", wait=True).count(text)
 
     assert 1 / tolerance < factor < tolerance
 
 
-def test_code_is_told_from_prose() -> None:
+def test_code_is_distinguished_from_prose() -> None:
     """Program text, JSON and listings count as code; sentences do not."""
     assert looks_like_code(PYTHON)
     assert looks_like_code('{"tool": "bash", "arguments": {"command": "ls -la"}}')
@@ -50,7 +50,7 @@ def test_code_is_told_from_prose() -> None:
 
 @given(text=st.text(st.characters(codec=None, categories=None), max_size=200), more=st.text(max_size=20))
 def test_an_estimate_is_positive_and_bounded(text: str, more: str) -> None:
-    """Nothing costs nothing, anything costs at least one token and at most two a character."""
+    """Empty text has no tokens; other text has at least one and at most two per character."""
     estimate = estimate_by_characters(text)
 
     assert (estimate == 0) == (text == "")

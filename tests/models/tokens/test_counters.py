@@ -1,4 +1,4 @@
-"""The counter for a model: exact where it can be, labelled where it cannot, never a wait on the agent."""
+"""The counter of a model: exact or labeled an estimate, and never blocking the agent."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def broken(spec: EncodingSpec) -> tiktoken.Encoding:
         ("", None),
     ],
 )
-def test_an_encoding_is_claimed_only_for_names_that_prove_it(model: str, encoding: EncodingSpec | None) -> None:
-    """OpenAI's names have their encoding; look-alikes and other vendors have none."""
+def test_only_openai_names_have_an_encoding(model: str, encoding: EncodingSpec | None) -> None:
+    """Similar names and other vendors have none."""
     assert encoding_of(model) is encoding
 
 
@@ -100,7 +100,7 @@ def test_an_encoding_is_claimed_only_for_names_that_prove_it(model: str, encodin
     ],
 )
 def test_a_family_is_read_from_the_name(model: str, family: TokenizerFamily) -> None:
-    """Version and vendor decide the family; a date is never taken for a version."""
+    """Version and vendor decide the family; a date is never read as a version."""
     assert family_of(model) is family
 
 
@@ -124,7 +124,7 @@ def test_special_tokens_in_text_are_ordinary_text() -> None:
 
 
 def test_counting_never_waits_for_the_vocabulary() -> None:
-    """Until loading ends the count is an estimate and labelled so; afterwards it is exact."""
+    """Until loading ends the count is a labeled estimate; afterwards it is exact."""
     load = GatedLoad()
     counter = TiktokenCounter(Vocabulary(O200K, load=load))
 
@@ -140,7 +140,7 @@ def test_counting_never_waits_for_the_vocabulary() -> None:
 
 
 def test_threads_that_start_together_load_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever comes while another thread is about to load waits for that one, and gets exact counts."""
+    """A thread that starts while another loads waits for it and gets exact counts."""
     load = GatedLoad()
     load.gate.set()
     vocabulary = Vocabulary(O200K, load=load)
@@ -164,8 +164,8 @@ def test_threads_that_start_together_load_once(monkeypatch: pytest.MonkeyPatch) 
     assert load.calls == 1
 
 
-def test_a_damaged_vocabulary_leaves_estimates(caplog: pytest.LogCaptureFixture) -> None:
-    """A live agent goes on with estimates and one log line; who needs exact counts gets the error."""
+def test_a_damaged_vocabulary_falls_back_to_estimates(caplog: pytest.LogCaptureFixture) -> None:
+    """A live agent continues with estimates and one log line; `require` raises the error."""
     vocabulary = Vocabulary(O200K, load=broken)
     counter = TiktokenCounter(vocabulary)
 
@@ -179,7 +179,7 @@ def test_a_damaged_vocabulary_leaves_estimates(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_fork_while_loading_harms_neither_process() -> None:
+def test_a_fork_while_loading_affects_neither_process() -> None:
     """A server that forks its workers right after start has exact counts in each of them."""
     program = (
         "import os\n"
@@ -197,7 +197,7 @@ def test_a_fork_while_loading_harms_neither_process() -> None:
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gemini-2.5-pro", "deepseek-chat", "mystery"])
 def test_other_models_are_estimated_from_o200k(model: str) -> None:
-    """The count is o200k's times the family's ratio for prose or code, and is labelled an estimate."""
+    """The count is o200k's times the family's ratio for prose or code, labeled an estimate."""
     counter = counter_for(model, wait=True)
     exact = counter_for("gpt-4o", wait=True)
     family = family_of(model)
@@ -207,15 +207,15 @@ def test_other_models_are_estimated_from_o200k(model: str) -> None:
     assert counter.count(CODE * 50) == round(exact.count(CODE * 50) * family.code_ratio)
 
 
-def test_counters_fit_the_protocol() -> None:
-    """Both kinds are what the core expects of a token counter."""
+def test_both_counters_satisfy_the_protocol() -> None:
+    """Both kinds are a `TokenCounter` of the core."""
     assert isinstance(counter_for("gpt-4o"), TokenCounter)
     assert isinstance(counter_for("claude-sonnet-4-5"), TokenCounter)
 
 
 @given(text=st.text(max_size=300))
-def test_counts_are_deterministic_and_zero_only_for_nothing(text: str) -> None:
-    """Waited-for counters of any model agree with themselves and never count content as nothing."""
+def test_counts_are_deterministic_and_zero_only_for_empty_text(text: str) -> None:
+    """Loaded counters of any model repeat their counts."""
     for model in ("gpt-4o", "gpt-4", "claude-opus-4-7", "gemini-2.5-pro", "mystery"):
         count = counter_for(model, wait=True).count(text)
 
@@ -233,7 +233,7 @@ def test_any_string_can_be_counted(text: str) -> None:
 
 
 def test_an_image_has_a_flat_cost() -> None:
-    """Images cost what the vendor's guide says for a full-size one, and something for any model."""
+    """An image costs the tokens of the vendor's guide for a full-size one, with a default for other models."""
     assert image_tokens("claude-sonnet-4-5") == 1_600
     assert image_tokens("gpt-4o") == 765
     assert image_tokens("gemini-2.5-flash") == 258

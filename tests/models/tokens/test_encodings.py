@@ -1,4 +1,4 @@
-"""The shipped vocabularies: complete, checked, and tiktoken's own."""
+"""The packaged vocabularies: complete, verified and equal to tiktoken's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_vocabulary_is_complete(spec: EncodingSpec, tokens: int) -> None:
 
 
 @pytest.mark.parametrize("spec", [O200K, CL100K])
-def test_the_specification_is_tiktokens(spec: EncodingSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_specification_equals_tiktokens(spec: EncodingSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     """The split pattern and the expected hash equal those of the installed tiktoken."""
     asked: list[str] = []
 
@@ -56,7 +56,7 @@ def truncated(name: str) -> bytes:
         (lambda _: b"not gzip", "cannot be read"),
     ],
 )
-def test_damaged_data_is_refused_by_name(read: object, says: str) -> None:
-    """A missing, cut, altered or foreign file raises and names the encoding and the trouble."""
+def test_damaged_data_is_rejected_with_its_name(read: object, says: str) -> None:
+    """A missing, cut, altered or foreign file raises with the encoding and the problem."""
     with pytest.raises(VocabularyError, match=f"cl100k_base: {says}"):
         load_ranks(CL100K, read=read)  # type: ignore[arg-type]

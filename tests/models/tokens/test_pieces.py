@@ -1,4 +1,4 @@
-"""Cutting long texts for the tokenizer."""
+"""Splitting long texts for the tokenizer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LINES = st.lists(
 
 
 @given(text=st.text(max_size=400))
-def test_pieces_are_the_text_again(text: str) -> None:
-    """Joined, the pieces are the text; nothing is lost or repeated."""
+def test_joined_pieces_equal_the_text(text: str) -> None:
+    """Nothing is lost or repeated."""
     assert "".join(subject.split_text(text)) == text
 
 
 @pytest.mark.parametrize("spec", [O200K, CL100K])
-def test_cuts_at_line_starts_keep_the_count(spec: EncodingSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small the pieces, a text cut only before a letter or digit has the count of the whole."""
+def test_cuts_at_line_starts_do_not_change_the_count(spec: EncodingSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text cut only before a letter or digit at a line start has the count of the whole."""
     encoding = load_encoding(spec)
 
     @settings(max_examples=300)
@@ -45,7 +45,7 @@ def test_cuts_at_line_starts_keep_the_count(spec: EncodingSpec, monkeypatch: pyt
     ids=["blanks", "letters", "newlines", "symbols", "han"],
 )
 def test_a_run_of_a_million_characters_is_counted(text: str) -> None:
-    """Where tiktoken alone panics or crawls, the count is made, and no piece is longer than allowed."""
+    """Where tiktoken alone panics or takes minutes, the text is counted in bounded pieces."""
     vocabulary = Vocabulary(O200K)
     vocabulary.require()
     count = vocabulary.count(text)
