@@ -16,11 +16,11 @@ from otlp_receiver import receiver
 
 from windowpane.runtime.start import Runtime, start, stop
 
-__all__ = ["begin", "receiver"]
+__all__ = ["receiver", "start_outputs"]
 
 
 @pytest.fixture
-def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Runtime]]:
+def start_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Runtime]]:
     """Start the outputs on a free port with a store in *tmp_path*; they are stopped after the test."""
     for name in list(os.environ):
         if name.startswith(("WINDOWPANE_", "OTEL_")) and name != "WINDOWPANE_SESSIONS_DIR" and "TEST" not in name:

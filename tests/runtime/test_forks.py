@@ -47,42 +47,42 @@ def turns_in(text: str) -> float:
 
 
 class Child:
-    """A forked worker that does as it is told, says what came of it, and waits to be released."""
+    """A forked worker that runs *work*, reports its result and waits to be released."""
 
     def __init__(self, work: Callable[[], dict[str, Any]]) -> None:
-        told, tells = os.pipe()
+        results, report = os.pipe()
         waits, release = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:  # pragma: no cover  # runs in the child
-            signal.alarm(60)  # whatever becomes of the parent
+            signal.alarm(60)  # even if the parent dies
             answer: dict[str, Any]
             try:
                 answer = work()
-            except BaseException as error:  # noqa: BLE001  # told to the parent
+            except BaseException as error:  # noqa: BLE001  # reported to the parent
                 answer = {"error": repr(error)}
-            os.write(tells, json.dumps(answer).encode() + b"\n")
+            os.write(report, json.dumps(answer).encode() + b"\n")
             os.read(waits, 1)
             stop()
             os._exit(0)
-        os.close(tells)
+        os.close(report)
         self._release, self._waits = release, waits
-        self._told = os.fdopen(told)
+        self._results = os.fdopen(results)
 
     def answer(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._told.readline())
-        assert "error" not in found, found
-        return found
+        result: dict[str, Any] = json.loads(self._results.readline())
+        assert "error" not in result, result
+        return result
 
     def end(self) -> int:
         os.write(self._release, b".")
         for end in (self._release, self._waits):
             os.close(end)
-        self._told.close()
+        self._results.close()
         return os.waitpid(self.pid, 0)[1]
 
 
 def worker(running: Runtime, number: int) -> Callable[[], dict[str, Any]]:
-    """What one worker does: a session of its own, then it tells its address and what is scraped there."""
+    """Return the work of one worker: emit a session, then report its address and the turns scraped there."""
 
     def work() -> dict[str, Any]:
         running.emit(turns(f"session-{number}", number + 1))
@@ -93,9 +93,9 @@ def worker(running: Runtime, number: int) -> Callable[[], dict[str, Any]]:
     return work
 
 
-def test_every_worker_has_an_endpoint_and_serve_sums_them(begin: Callable[..., Runtime]) -> None:
+def test_every_worker_has_an_endpoint_and_serve_sums_them(start_outputs: Callable[..., Runtime]) -> None:
     """Each worker counts its own events; the list names each that runs; the store's fold is their sum."""
-    running = begin()
+    running = start_outputs()
     running.emit(turns("master", 10))
     assert running.flush(20)
     assert running.store is not None
@@ -118,9 +118,9 @@ def test_every_worker_has_an_endpoint_and_serve_sums_them(begin: Callable[..., R
     assert turns_in(generate_latest(served.routes().registry).decode()) == 10 + 1 + 2 + 3 + 4
 
 
-def test_every_worker_pushes_as_a_separate_instance(begin: Callable[..., Runtime], receiver: Receiver) -> None:
+def test_every_worker_pushes_separately(start_outputs: Callable[..., Runtime], receiver: Receiver) -> None:
     """Over OTLP each process has an instance id and counts, and no event is sent twice."""
-    running = begin(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
+    running = start_outputs(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
     running.emit(turns("master", 10))
     assert running.flush(20)
     children = [Child(worker(running, number)) for number in range(WORKERS)]
@@ -131,11 +131,11 @@ def test_every_worker_pushes_as_a_separate_instance(begin: Callable[..., Runtime
     counted: dict[str, float] = {}
     for request in receiver.requests:
         for resource in request.resource_metrics:
-            named = {item.key: item.value.string_value for item in resource.resource.attributes}
+            attributes = {item.key: item.value.string_value for item in resource.resource.attributes}
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
                     if metric.name == "context_window.turns":
-                        counted[named["service.instance.id"]] = sum(
+                        counted[attributes["service.instance.id"]] = sum(
                             point.as_int or point.as_double for point in metric.sum.data_points
                         )
     ids = [said(record)["context_window.event.id"] for record in receiver.records()]
@@ -145,9 +145,9 @@ def test_every_worker_pushes_as_a_separate_instance(begin: Callable[..., Runtime
     assert len(ids) == len(set(ids)) == 11 + 2 + 3 + 4 + 5
 
 
-def test_forks_during_scrapes_and_folds_start_from_zero(begin: Callable[..., Runtime]) -> None:
+def test_forks_during_scrapes_and_folds_start_from_zero(start_outputs: Callable[..., Runtime]) -> None:
     """A child never inherits a held lock and counts from zero."""
-    running = begin()
+    running = start_outputs()
     running.emit(turns("master", 1))
     assert running.flush(20)
     ending = threading.Event()
@@ -181,9 +181,9 @@ def test_forks_during_scrapes_and_folds_start_from_zero(begin: Callable[..., Run
     assert answers == [float(number + 1) for number in range(12)]
 
 
-def test_a_forked_child_has_a_new_alert_engine(begin: Callable[..., Runtime]) -> None:
+def test_a_forked_child_has_a_new_alert_engine(start_outputs: Callable[..., Runtime]) -> None:
     """A session that continues in a child is evaluated there from its first turn on."""
-    running = begin()
+    running = start_outputs()
     engine = running.pipeline._engine
     assert engine is not None
     running.emit(turns("master", 3))
@@ -214,7 +214,7 @@ running.emit([Event(context, 0, 1.0, SessionStarted()), Event(context, 1, 2.0, T
 
 
 def test_a_short_job_is_stored_and_pushed(
-    tmp_path: Path, receiver: Receiver, begin: Callable[..., Runtime]
+    tmp_path: Path, receiver: Receiver, start_outputs: Callable[..., Runtime]
 ) -> None:
     """A process that emits and ends has stored its events and pushed its metrics and records."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -225,7 +225,7 @@ def test_a_short_job_is_stored_and_pushed(
             timeout=60,
             env=environment,
         )
-    running = begin()
+    running = start_outputs()
     assert running.store is not None
     served = StoreExporter(running.store)
     served.catch_up()

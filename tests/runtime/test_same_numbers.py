@@ -97,10 +97,10 @@ def ours(text: str) -> list[str]:
 
 
 def test_scraped_stored_and_pushed_metrics_are_equal(
-    sessions_dir: Path, tmp_path: Path, receiver: Receiver, begin: Callable[..., Runtime]
+    sessions_dir: Path, tmp_path: Path, receiver: Receiver, start_outputs: Callable[..., Runtime]
 ) -> None:
     """For real sessions: /metrics of the agent, /metrics of `serve` over its store, and OTLP on the wire."""
-    running = begin(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
+    running = start_outputs(otlp_endpoint=receiver.url, settings={"otlp": {"interval_seconds": 86_400}})
     emitted = play(running, sessions_dir)
     assert running.url is not None
     live = scraped(running.url)
@@ -124,10 +124,10 @@ def test_scraped_stored_and_pushed_metrics_are_equal(
 
 
 def test_every_record_names_its_conversation(
-    sessions_dir: Path, receiver: Receiver, begin: Callable[..., Runtime]
+    sessions_dir: Path, receiver: Receiver, start_outputs: Callable[..., Runtime]
 ) -> None:
     """Log records have the conventions' conversation attribute, and each is sent once."""
-    running = begin(otlp_endpoint=receiver.url)
+    running = start_outputs(otlp_endpoint=receiver.url)
     play(running, sessions_dir)
     stop()
     records = [said(record) for record in receiver.records()]
@@ -141,12 +141,12 @@ def test_serve_pushes_the_metrics_it_serves(  # noqa: PLR0917  # fixtures
     sessions_dir: Path,
     tmp_path: Path,
     receiver: Receiver,
-    begin: Callable[..., Runtime],
+    start_outputs: Callable[..., Runtime],
     wait_until: Callable[..., None],
     free_port: Callable[[], int],
 ) -> None:
     """`serve --otlp-endpoint` sends the whole store's metrics, and only later events as log records."""
-    running = begin()
+    running = start_outputs()
     play(running, sessions_dir)
     assert running.url is not None
     live = scraped(running.url)

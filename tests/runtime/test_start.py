@@ -56,9 +56,9 @@ def run_session(running: Runtime, *, turns: int = 4, fill: int = 31_000, session
     tracker.flush()
 
 
-def test_events_reach_store_metrics_and_alerts(begin: Start) -> None:
+def test_events_reach_store_metrics_and_alerts(start_outputs: Start) -> None:
     """Events of an agent are stored with their alerts and appear in a scrape."""
-    running = begin()
+    running = start_outputs()
     run_session(running)
     assert running.flush(20)
 
@@ -75,10 +75,10 @@ def test_events_reach_store_metrics_and_alerts(begin: Start) -> None:
     assert running.store.verify().intact
 
 
-def test_starting_twice_returns_the_same_outputs(begin: Start) -> None:
+def test_starting_twice_returns_the_same_outputs(start_outputs: Start) -> None:
     """A process has one set of outputs until they are stopped; then they can be started again."""
-    first = begin()
-    assert begin(port=1) is first
+    first = start_outputs()
+    assert start_outputs(port=1) is first
     url = first.url
     assert url is not None
 
@@ -88,13 +88,13 @@ def test_starting_twice_returns_the_same_outputs(begin: Start) -> None:
     assert running_outputs() is None
     with pytest.raises(OSError, match=r"refused|unreachable"):
         read(url)
-    assert begin() is not first
+    assert start_outputs() is not first
 
 
-def test_stopping_releases_everything(begin: Start) -> None:
+def test_stopping_releases_everything(start_outputs: Start) -> None:
     """No thread, endpoint or unwritten event remains."""
     before = threading.active_count()
-    running = begin()
+    running = start_outputs()
     run_session(running)
     path = running.config.store.path
 
@@ -107,7 +107,7 @@ def test_stopping_releases_everything(begin: Start) -> None:
     store.close()
 
 
-def test_a_free_port_replaces_a_busy_one(begin: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_free_port_replaces_a_busy_one(start_outputs: Start, caplog: pytest.LogCaptureFixture) -> None:
     """The free port is logged, and found through the store and /sd."""
     import socket
 
@@ -115,7 +115,7 @@ def test_a_free_port_replaces_a_busy_one(begin: Start, caplog: pytest.LogCapture
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         busy = taken.getsockname()[1]
-        running = begin(port=busy)
+        running = start_outputs(port=busy)
 
     assert running.url is not None
     assert running.store is not None
@@ -128,10 +128,10 @@ def test_a_free_port_replaces_a_busy_one(begin: Start, caplog: pytest.LogCapture
 
 
 def test_an_endpoint_with_tls_is_discovered_with_its_scheme(
-    begin: Start, require_server: Callable[[str], Path], tmp_path: Path
+    start_outputs: Start, require_server: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """Prometheus gets the scheme HTTPS; a plain endpoint has no such label."""
-    plain = begin()
+    plain = start_outputs()
     assert plain.store is not None
     (listed,) = running_targets(plain.store.endpoints())
     assert "__scheme__" not in listed.labels
@@ -146,15 +146,15 @@ def test_an_endpoint_with_tls_is_discovered_with_its_scheme(
         capture_output=True,
         check=True,
     )  # fmt: skip
-    protected = begin(settings={"server": {"tls": {"certificate": str(certificate), "key": str(key)}}})
+    protected = start_outputs(settings={"server": {"tls": {"certificate": str(certificate), "key": str(key)}}})
     assert protected.store is not None
     (listed,) = running_targets(protected.store.endpoints())
     assert listed.labels["__scheme__"] == "https"
 
 
-def test_health_reports_queue_and_store(begin: Start) -> None:
+def test_health_reports_queue_and_store(start_outputs: Start) -> None:
     """/healthz contains the state of queue and store; a token guards the details."""
-    running = begin(settings={"server": {"bearer_token": "s3cr3t"}})
+    running = start_outputs(settings={"server": {"bearer_token": "s3cr3t"}})
     assert running.url is not None
 
     health = json.loads(read(running.url.replace("/metrics", "/healthz"), token="s3cr3t"))
@@ -167,14 +167,14 @@ def test_health_reports_queue_and_store(begin: Start) -> None:
 
 
 def test_metrics_and_alerts_work_without_a_store(
-    begin: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    start_outputs: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A store that cannot be opened is logged once; the agent is not affected."""
     broken = tmp_path / "not-a-database"
     broken.write_bytes(b"something else entirely" * 1_000)
     caplog.set_level(logging.INFO, logger="windowpane")
 
-    running = begin(store=broken, notify=["log://"])
+    running = start_outputs(store=broken, notify=["log://"])
     run_session(running)
     assert running.flush(20)
 
@@ -189,7 +189,7 @@ def test_metrics_and_alerts_work_without_a_store(
     assert "Window in red" in caplog.text
 
 
-def test_an_invalid_setting_raises_at_start(begin: Start, tmp_path: Path) -> None:
+def test_an_invalid_setting_raises_at_start(start_outputs: Start, tmp_path: Path) -> None:
     """Invalid settings are rejected, and nothing keeps running."""
     before = threading.active_count()
     for options, where in (
@@ -199,24 +199,24 @@ def test_an_invalid_setting_raises_at_start(begin: Start, tmp_path: Path) -> Non
         ({"settings": {"store": {"audit_key_file": tmp_path / "nowhere.key"}}}, "store.audit_key_file"),
     ):
         with pytest.raises(ConfigurationError, match=where.replace(".", r"\.")):
-            begin(**options)
+            start_outputs(**options)
 
     assert running_outputs() is None
     assert threading.active_count() == before
 
 
-def test_arguments_join_settings_of_the_same_section(begin: Start) -> None:
+def test_arguments_join_settings_of_the_same_section(start_outputs: Start) -> None:
     """A named argument overrides its key only; the section's other settings stay."""
-    running = begin(settings={"server": {"port": 1, "bearer_token": "x"}, "session_label": 3})
+    running = start_outputs(settings={"server": {"port": 1, "bearer_token": "x"}, "session_label": 3})
 
     assert running.config.server.port == 0
     assert running.config.server.bearer_token is not None
     assert running.config.session_label == 3
 
 
-def test_hooks_are_measured(begin: Start) -> None:
+def test_hooks_are_measured(start_outputs: Start) -> None:
     """The time for which hooks keep the agent waiting is a metric."""
-    running = begin()
+    running = start_outputs()
 
     running.record_hook("on_turn_start", 0.0004)
 
@@ -224,9 +224,9 @@ def test_hooks_are_measured(begin: Start) -> None:
     assert 'windowpane_hook_seconds_count{hook="on_turn_start"} 1.0' in read(running.url)
 
 
-def test_a_manager_uses_the_running_outputs(begin: Start, tmp_path: Path) -> None:
+def test_a_manager_uses_the_running_outputs(start_outputs: Start, tmp_path: Path) -> None:
     """A manager made after `start` is stored, scraped and timed without further settings."""
-    running = begin()
+    running = start_outputs()
     with ContextWindowManager(
         agent="reviewer", model="gpt-4o", limit_tokens=8_192, session_id="managed", data_folder=tmp_path
     ) as window:
@@ -256,9 +256,9 @@ def test_a_manager_uses_the_running_outputs(begin: Start, tmp_path: Path) -> Non
     assert fired == []
 
 
-def test_the_audit_explains_dropped_events(begin: Start) -> None:
+def test_the_audit_explains_dropped_events(start_outputs: Start) -> None:
     """Events that could not be stored leave gaps that the audit explains; other events are not affected."""
-    running = begin()
+    running = start_outputs()
     good = EventContext("s", "agent", "m", 1, 1, "live", "s")
     times = [math.nan if n in (7, 8, 31) else 1.0 + n for n in range(41)]
     batch = [Event(good, n, at, TurnStarted()) for n, at in enumerate(times)]
@@ -276,9 +276,9 @@ def test_the_audit_explains_dropped_events(begin: Start) -> None:
     assert verification.intact, verification.broken
 
 
-def test_listeners_are_called_with_events(begin: Start) -> None:
+def test_listeners_are_called_with_events(start_outputs: Start) -> None:
     """A listener gets the events of its type on another thread than the agent's."""
-    running = begin()
+    running = start_outputs()
     heard: list[tuple[str, str]] = []
     running.listen("zone.changed", lambda event: heard.append((event.type, threading.current_thread().name)))
 
@@ -288,9 +288,9 @@ def test_listeners_are_called_with_events(begin: Start) -> None:
     assert heard[0] == ("zone.changed", "windowpane-pipeline")
 
 
-def test_notifications_become_events(begin: Start) -> None:
+def test_notifications_become_events(start_outputs: Start) -> None:
     """A delivered alert is part of the session's record."""
-    running = begin(notify=["log://"])
+    running = start_outputs(notify=["log://"])
     run_session(running)
     path = running.config.store.path
 
@@ -304,9 +304,9 @@ def test_notifications_become_events(begin: Start) -> None:
     store.close()
 
 
-def test_capture_stores_redacted_texts(begin: Start) -> None:
+def test_capture_stores_redacted_texts(start_outputs: Start) -> None:
     """With capture on, texts are stored without their secrets."""
-    running = begin(capture=True)
+    running = start_outputs(capture=True)
     secret = "AKIA" + "QWERTYUIOPASDFGH"
     tracker = SessionTracker(SessionInfo("s", "a", "m", "live", "s"), emit=running.emit, digest=running.digest)
     tracker.start()
@@ -321,9 +321,9 @@ def test_capture_stores_redacted_texts(begin: Start) -> None:
     assert "redacted" in kept
 
 
-def test_a_forked_child_has_separate_outputs(begin: Start) -> None:
+def test_a_forked_child_has_separate_outputs(start_outputs: Start) -> None:
     """A child's events are stored in the same store and served on another port, counted from zero."""
-    running = begin()
+    running = start_outputs()
     run_session(running, session="parent")
     assert running.flush(20)
     parent_url = running.url
@@ -357,9 +357,9 @@ def test_a_forked_child_has_separate_outputs(begin: Start) -> None:
     assert 'model="gpt-4o"} 4.0' in read(parent_url)
 
 
-def test_forks_during_emits_and_notifications(begin: Start) -> None:
+def test_forks_during_emits_and_notifications(start_outputs: Start) -> None:
     """While other threads emit and alerts are delivered, each of many children stores and delivers its events."""
-    running = begin(notify=["log://"])
+    running = start_outputs(notify=["log://"])
     ending = threading.Event()
 
     def produce(stream: str) -> None:
@@ -420,12 +420,12 @@ def test_events_are_stored_when_the_interpreter_exits(tmp_path: Path) -> None:
 
 
 def test_a_missing_otlp_library_is_logged(
-    begin: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    start_outputs: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The other outputs work without it."""
     monkeypatch.setitem(sys.modules, "windowpane.otlp.metrics", None)
 
-    running = begin(otlp_endpoint="http://127.0.0.1:1")
+    running = start_outputs(otlp_endpoint="http://127.0.0.1:1")
     running.emit([Event(_context(), 0, 1.0, SessionStarted())])
 
     assert running.flush(20)

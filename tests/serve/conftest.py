@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "metrics"))
 
+from endpoint import certificates, registry, server
 from metric_fixtures import make_event, scripted_state, value_of
 
-__all__ = ["make_event", "scripted_state", "value_of"]
+__all__ = ["certificates", "make_event", "registry", "scripted_state", "server", "value_of"]

@@ -3,58 +3,22 @@
 from __future__ import annotations
 
 import gzip
-import http.client
 import json
 import socket
-import ssl
-import subprocess
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from endpoint import fetch
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.prometheus import registry_of
 from windowpane.serve.authentication import TlsOptions
 from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, start_http_server
 from windowpane.serve.service_discovery import target_at
-
-
-class Reply(NamedTuple):
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-
-
-def fetch(server: MetricsServer, path: str, *, method: str = "GET", **headers: str) -> Reply:
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=10)
-    try:
-        connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
-        response = connection.getresponse()
-        return Reply(response.status, response.headers, response.read())
-    finally:
-        connection.close()
-
-
-@pytest.fixture
-def registry(scripted_state: MetricState) -> CollectorRegistry:
-    return registry_of(StateSource(scripted_state, clock=lambda: 1_000.0))
-
-
-@pytest.fixture
-def server(registry: CollectorRegistry) -> Iterator[MetricsServer]:
-    routes = Routes(
-        registry,
-        health=lambda: Health(ok=True, details={"events": 5}),
-        targets=lambda: [Target("127.0.0.1:9464", {"process": "12"})],
-    )
-    with start_http_server(routes, port=0) as running:
-        yield running
 
 
 def test_metrics_are_plain_text_by_default(server: MetricsServer) -> None:
@@ -187,72 +151,6 @@ def test_requests_beyond_the_limit_get_status_503(
         assert fetch(server, "/healthz").status == 200
 
 
-def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:
-    """Without the token neither metrics, targets nor health details are shown."""
-    routes = Routes(registry, health=lambda: Health(details={"path": "private"}), bearer_token="s3cret")
-    with start_http_server(routes, port=0) as server:
-        for path in ("/metrics", "/sd"):
-            assert fetch(server, path).status == 401
-            assert fetch(server, path, Authorization="Bearer wrong").status == 401
-            assert fetch(server, path, Authorization="Bearer s3cret").status == 200
-        assert json.loads(fetch(server, "/healthz").body) == {"status": "ok"}
-        assert b"private" in fetch(server, "/healthz", Authorization="Bearer s3cret").body
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory, require_server) -> Path:
-    """A certificate for loopback that is its own authority."""
-    folder = tmp_path_factory.mktemp("certificates")
-    subprocess.run(
-        [
-            require_server("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-            "-keyout", folder / "key.pem", "-out", folder / "cert.pem",
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )  # fmt: skip
-    return folder
-
-
-def https_status(server: MetricsServer, certificates: Path, *, with_certificate: bool) -> int:
-    context = ssl.create_default_context(cafile=str(certificates / "cert.pem"))
-    if with_certificate:
-        context.load_cert_chain(certificates / "cert.pem", certificates / "key.pem")
-    connection = http.client.HTTPSConnection(server.host, server.port, context=context, timeout=10)
-    try:
-        connection.request("GET", "/metrics")
-        response = connection.getresponse()
-        response.read()
-        return response.status
-    finally:
-        connection.close()
-
-
-def test_tls_with_and_without_client_certificates(registry: CollectorRegistry, certificates: Path) -> None:
-    """The endpoint speaks TLS, and with an authority of its own admits only clients that it signed."""
-    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
-    with start_http_server(Routes(registry), port=0, tls=tls) as server:
-        assert server.url.startswith("https://")
-        assert https_status(server, certificates, with_certificate=False) == 200
-    mutual = TlsOptions(tls.certificate, tls.key, client_ca=certificates / "cert.pem")
-    with start_http_server(Routes(registry), port=0, tls=mutual) as server:
-        assert https_status(server, certificates, with_certificate=True) == 200
-        with pytest.raises((ssl.SSLError, OSError)):
-            https_status(server, certificates, with_certificate=False)
-
-
-def test_a_client_without_handshake_blocks_no_other(registry: CollectorRegistry, certificates: Path) -> None:
-    """A handshake that does not come waits on its own thread; others are served meanwhile."""
-    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
-    with (
-        start_http_server(Routes(registry), port=0, tls=tls) as server,
-        socket.create_connection((server.host, server.port), timeout=5),
-    ):
-        assert https_status(server, certificates, with_certificate=False) == 200
-
-
 @pytest.mark.server
 def test_a_real_prometheus_discovers_scrapes_and_answers(
     *,
@@ -312,30 +210,3 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
         assert query("sum by (process) (context_window_used_tokens)") == {"test": "5400"}
         assert query("context_window_turns_total") == {"test": "6"}
         assert float(query("histogram_quantile(0.5, context_window_turn_utilization_ratio_bucket)")["test"]) < 0.5
-
-
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1:9464", "localhost:9464", "[::1]:9464", "agent.localhost", "127.0.0.2"]
-)
-def test_the_host_header_may_be_any_name_of_this_machine(server: MetricsServer, host: str) -> None:
-    """Loopback addresses and localhost are what an endpoint on loopback is called."""
-    assert fetch(server, "/metrics", Host=host).status == 200
-
-
-@pytest.mark.parametrize("host", ["evil.example:9464", "10.0.0.7", "localhost.evil.example", "", "["])
-def test_a_foreign_host_name_is_rejected_on_loopback(server: MetricsServer, host: str) -> None:
-    """A web page whose host name resolves to 127.0.0.1 cannot read the metrics."""
-    for path in ("/metrics", "/sd", "/healthz"):
-        reply = fetch(server, path, Host=host)
-
-        assert reply.status == 421
-        assert b"context_window" not in reply.body
-
-
-def test_with_a_bearer_token_any_host_name_is_accepted(registry: CollectorRegistry) -> None:
-    """Behind a proxy the token decides; a page in a browser does not have it."""
-    with start_http_server(Routes(registry, bearer_token="secret"), port=0) as server:
-        known = fetch(server, "/metrics", Host="metrics.example", Authorization="Bearer secret")
-
-        assert known.status == 200
-        assert fetch(server, "/metrics", Host="metrics.example").status == 401

@@ -1,0 +1,92 @@
+"""Access to the endpoint: bearer token, host names and TLS."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+from endpoint import fetch
+from prometheus_client.registry import CollectorRegistry
+
+from windowpane.serve.authentication import TlsOptions
+from windowpane.serve.http_server import Health, MetricsServer, Routes, start_http_server
+
+
+def test_a_bearer_token_guards_everything_but_the_bare_status(registry: CollectorRegistry) -> None:
+    """Without the token neither metrics, targets nor health details are shown."""
+    routes = Routes(registry, health=lambda: Health(details={"path": "private"}), bearer_token="s3cret")
+    with start_http_server(routes, port=0) as server:
+        for path in ("/metrics", "/sd"):
+            assert fetch(server, path).status == 401
+            assert fetch(server, path, Authorization="Bearer wrong").status == 401
+            assert fetch(server, path, Authorization="Bearer s3cret").status == 200
+        assert json.loads(fetch(server, "/healthz").body) == {"status": "ok"}
+        assert b"private" in fetch(server, "/healthz", Authorization="Bearer s3cret").body
+
+
+def test_with_a_bearer_token_any_host_name_is_accepted(registry: CollectorRegistry) -> None:
+    """Behind a proxy the token decides; a page in a browser does not have it."""
+    with start_http_server(Routes(registry, bearer_token="secret"), port=0) as server:
+        accepted = fetch(server, "/metrics", Host="metrics.example", Authorization="Bearer secret")
+
+        assert accepted.status == 200
+        assert fetch(server, "/metrics", Host="metrics.example").status == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:9464", "localhost:9464", "[::1]:9464", "agent.localhost", "127.0.0.2"]
+)
+def test_the_host_header_may_be_any_name_of_this_machine(server: MetricsServer, host: str) -> None:
+    """Loopback addresses and localhost name an endpoint on loopback."""
+    assert fetch(server, "/metrics", Host=host).status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example:9464", "10.0.0.7", "localhost.evil.example", "", "["])
+def test_a_foreign_host_name_is_rejected_on_loopback(server: MetricsServer, host: str) -> None:
+    """A web page whose host name resolves to 127.0.0.1 cannot read the metrics."""
+    for path in ("/metrics", "/sd", "/healthz"):
+        reply = fetch(server, path, Host=host)
+
+        assert reply.status == 421
+        assert b"context_window" not in reply.body
+
+
+def https_status(server: MetricsServer, certificates: Path, *, with_certificate: bool) -> int:
+    context = ssl.create_default_context(cafile=str(certificates / "cert.pem"))
+    if with_certificate:
+        context.load_cert_chain(certificates / "cert.pem", certificates / "key.pem")
+    connection = http.client.HTTPSConnection(server.host, server.port, context=context, timeout=10)
+    try:
+        connection.request("GET", "/metrics")
+        response = connection.getresponse()
+        response.read()
+        return response.status
+    finally:
+        connection.close()
+
+
+def test_tls_with_and_without_client_certificates(registry: CollectorRegistry, certificates: Path) -> None:
+    """The endpoint serves TLS, and with a client authority admits only clients whose certificate it signed."""
+    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    with start_http_server(Routes(registry), port=0, tls=tls) as server:
+        assert server.url.startswith("https://")
+        assert https_status(server, certificates, with_certificate=False) == 200
+    mutual = TlsOptions(tls.certificate, tls.key, client_ca=certificates / "cert.pem")
+    with start_http_server(Routes(registry), port=0, tls=mutual) as server:
+        assert https_status(server, certificates, with_certificate=True) == 200
+        with pytest.raises((ssl.SSLError, OSError)):
+            https_status(server, certificates, with_certificate=False)
+
+
+def test_a_client_without_handshake_blocks_no_other(registry: CollectorRegistry, certificates: Path) -> None:
+    """A missing handshake is awaited on a separate thread; other clients are served meanwhile."""
+    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    with (
+        start_http_server(Routes(registry), port=0, tls=tls) as server,
+        socket.create_connection((server.host, server.port), timeout=5),
+    ):
+        assert https_status(server, certificates, with_certificate=False) == 200
