@@ -27,8 +27,8 @@ def index_of(texts: dict[str, str]) -> ReferenceIndex:
 def test_the_names_the_agent_used_come_last_and_so_stay_longest() -> None:
     """The one used last is wanted most; names nobody used yet come before all of them."""
     index = index_of({"a": "src/one.py src/two.py src/three.py", "b": "src/four.py"})
-    index.mentioned("src/two.py")
-    index.mentioned("src/one.py")
+    index.referenced("src/two.py")
+    index.referenced("src/one.py")
     removed = [item("a", "tool_result", 500).block, item("b", "tool_result", 500).block]
 
     names = names_to_keep(index, removed)
@@ -40,7 +40,7 @@ def test_the_names_the_agent_used_come_last_and_so_stay_longest() -> None:
 def test_a_name_that_stays_in_sight_is_not_told_again() -> None:
     """Another block that stays is known by it."""
     index = index_of({"a": "src/shared.py src/alone.py", "b": "src/shared.py"})
-    index.mentioned("src/shared.py")
+    index.referenced("src/shared.py")
 
     assert names_to_keep(index, [item("a", "tool_result", 500).block]) == ("src/alone.py",)
 
@@ -48,8 +48,8 @@ def test_a_name_that_stays_in_sight_is_not_told_again() -> None:
 def test_a_used_name_is_carried_from_summary_to_summary() -> None:
     """Its block left long ago, but the summary that leaves now still says it; one it does not say is gone."""
     index = index_of({"a": "src/kept.py src/lost.py"})
-    index.mentioned("src/kept.py and src/lost.py")
-    index.forget("a")
+    index.referenced("src/kept.py and src/lost.py")
+    index.discard("a")
 
     assert names_to_keep(index, [item("s", "summary", 100).block], ["- src/kept.py"]) == ("src/kept.py",)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from message_rules import anthropic_faults, openai_faults
 
-from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.plans.policies import POLICIES
@@ -94,7 +94,7 @@ def standing_tokens(prepared: PreparedRecording, setup: ReplaySetup) -> int:
     """What is sent with every call, as the setup counts it."""
     counter = setup.management().counter or prepared.counter
     history = prepared.history.calls[-1].history
-    return sum(counter.count(block.text or "") for block in history if block.content_type in STANDING_TYPES)
+    return sum(counter.count(block.text or "") for block in history if block.content_type in STATIC_TYPES)
 
 
 def inspect(prepared: PreparedRecording, setup: ReplaySetup) -> list[str]:

@@ -38,8 +38,8 @@ def test_mention_finds_the_block_that_holds_it() -> None:
     index.add("a", "the file src/a.py holds parseDate")
     index.add("b", "the file src/b.py")
 
-    assert index.mentioned("open src/a.py and fix parseDate") == ("a",)
-    assert index.mentioned("nothing of it") == ()
+    assert index.referenced("open src/a.py and fix parseDate") == ("a",)
+    assert index.referenced("nothing of it") == ()
 
 
 def test_what_many_blocks_hold_refers_to_none() -> None:
@@ -47,10 +47,10 @@ def test_what_many_blocks_hold_refers_to_none() -> None:
     index = ReferenceIndex()
     for name in "abc":
         index.add(name, "src/shared.py")
-    assert index.mentioned("src/shared.py") == ("a", "b", "c")
+    assert index.referenced("src/shared.py") == ("a", "b", "c")
 
     index.add("d", "src/shared.py")
-    assert index.mentioned("src/shared.py") == ()
+    assert index.referenced("src/shared.py") == ()
 
 
 def test_blocks_that_left_are_forgotten() -> None:
@@ -58,13 +58,13 @@ def test_blocks_that_left_are_forgotten() -> None:
     index = ReferenceIndex()
     for name in "abcd":
         index.add(name, "src/shared.py")
-    index.forget("b")
-    index.forget("unknown")
+    index.discard("b")
+    index.discard("unknown")
 
-    assert index.mentioned("src/shared.py") == ("a", "c", "d")
+    assert index.referenced("src/shared.py") == ("a", "c", "d")
     index.clear()
     assert len(index) == 0
-    assert index.mentioned("src/shared.py") == ()
+    assert index.referenced("src/shared.py") == ()
 
 
 def test_the_rarest_identifiers_of_a_block_are_kept() -> None:
@@ -74,7 +74,7 @@ def test_the_rarest_identifiers_of_a_block_are_kept() -> None:
     index.add("a", common)
     index.add("b", common + " pkg/only_here.py")
 
-    assert index.mentioned("pkg/only_here.py") == ("b",)
+    assert index.referenced("pkg/only_here.py") == ("b",)
 
 
 def test_block_indexed_again_has_only_its_new_identifiers() -> None:
@@ -83,8 +83,8 @@ def test_block_indexed_again_has_only_its_new_identifiers() -> None:
     index.add("a", "src/old.py")
     index.add("a", "src/new.py")
 
-    assert index.mentioned("src/old.py src/new.py") == ("a",)
-    assert index.mentioned("src/old.py") == ()
+    assert index.referenced("src/old.py src/new.py") == ("a",)
+    assert index.referenced("src/old.py") == ()
 
 
 def test_hostile_text_gives_a_bounded_number() -> None:
@@ -108,23 +108,23 @@ def test_index_holds_exactly_what_is_in_the_window(steps: list[tuple[str, bool, 
             if identifiers(text):
                 texts[name] = text
         else:
-            index.forget(name)
+            index.discard(name)
             texts.pop(name, None)
 
     assert len(index) == len(texts)
     for name, text in texts.items():
         for word in identifiers(text):
             holders = [other for other, held in texts.items() if word in identifiers(held)]
-            assert (name in index.mentioned(word)) == (len(holders) <= 3)
+            assert (name in index.referenced(word)) == (len(holders) <= 3)
 
 
 def test_names_that_were_used_outlive_their_blocks_and_the_last_used_comes_last() -> None:
     """Only names of some content count; using one again makes it the last."""
     index = ReferenceIndex()
     index.add("a", "src/a.py holds parseDate")
-    index.mentioned("parseDate in src/a.py, and invented_name", turn=3)
-    index.forget("a")
-    index.mentioned("parseDate once more", turn=5)
+    index.referenced("parseDate in src/a.py, and invented_name", turn=3)
+    index.discard("a")
+    index.referenced("parseDate once more", turn=5)
 
     assert index.used == ("src/a.py", "parseDate")
     assert index.held("a") == ()
@@ -136,9 +136,9 @@ def test_blocks_are_in_use_by_the_names_used_since_a_turn() -> None:
     index = ReferenceIndex()
     index.add("a", "src/a.py holds parseDate")
     index.add("b", "src/b.py")
-    index.mentioned("src/b.py", turn=1)
-    index.mentioned("src/a.py", turn=7)
-    index.mentioned("parseDate", turn=8)
+    index.referenced("src/b.py", turn=1)
+    index.referenced("src/a.py", turn=7)
+    index.referenced("parseDate", turn=8)
 
     assert index.in_use(5) == {"a": ["parseDate", "src/a.py"]}
     assert index.in_use(1) == {"a": ["parseDate", "src/a.py"], "b": ["src/b.py"]}
@@ -149,7 +149,7 @@ def test_the_names_remembered_as_used_are_bounded() -> None:
     index = ReferenceIndex()
     for number in range(MAXIMUM_USED + 5):
         index.add(f"b{number}", f"file_{number}.py")
-        index.mentioned(f"file_{number}.py")
+        index.referenced(f"file_{number}.py")
 
     assert len(index.used) == MAXIMUM_USED
     assert index.used[0] == "file_5.py"

@@ -1,9 +1,9 @@
 """Events to JSON and back, exactly.
 
-One event is one JSON object: the context's fields, `n`, `at`, `type`, `event_id`, `schema`, and the payload under
-`data`. Absent values are left out; block and fact texts never appear. Bytes written here are what the audit chain
-hashes, so the order of keys is fixed by the field order of the types. Reading validates every field and says
-which one is wrong; events of an older schema pass through `UPCASTERS` first, unknown fields are ignored.
+One event is one JSON object: the fields of its context, `n`, `at`, `type`, `event_id`, `schema`, and the payload
+under `data`. None is omitted; texts of blocks and facts are never written. The audit chain hashes these bytes, so
+the order of keys is fixed by the order of the fields. Reading validates every field and names the invalid one;
+events of an older schema pass through `UPCASTERS` first, and unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from windowpane.exceptions import EventFormatError
 Document = dict[str, Any]
 
 UPCASTERS: Final[dict[int, Callable[[Document], Document]]] = {}
-"""Schema version to a function that lifts a document of it to the next."""
+"""Functions that lift a document of a schema version to the next version."""
 
 _INFINITE: Final = ("turns_until_red", "turns_until_red_p10", "turns_until_red_p90", "turns_until_exhausted")
-"""Fields that may be infinite, which JSON cannot say: written as the string `inf`."""
+"""Fields that may be infinite, which JSON does not support: written as the string `inf`."""
 
 _read_infinite: Final = attrgetter(*_INFINITE)
 _encoder: Final = msgspec.json.Encoder()
@@ -66,7 +66,7 @@ _REQUIRED: Final = {
     )
     for name, cls in PAYLOADS.items()
 }
-"""Fields without a default: written only where they have a value, so read as None where they are absent."""
+"""Fields without a default: None is not written, so an absent field is read as None."""
 
 
 def _present(reader: tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]], value: object) -> Document:
@@ -75,16 +75,16 @@ def _present(reader: tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]], v
 
 
 def _mirror(name: str, names: tuple[str, ...]) -> type[msgspec.Struct]:
-    """A structure of these fields that is written without those that are None."""
+    """A structure of these fields that omits None when it is written."""
     fields_without_values = [(field, Any, None) for field in names]
     return msgspec.defstruct(name, fields_without_values, omit_defaults=True)
 
 
 class _Plan(NamedTuple):
-    """How `encode` writes a payload."""
+    """The templates and readers by which `encode` writes a payload."""
 
     timed: bytes
-    """The whole event, with places for context, number, time, id and payload."""
+    """The whole event, with slots for context, number, time, id and payload."""
     untimed: bytes
     mirror: type[msgspec.Struct]
     read: Callable[[Any], tuple[Any, ...]]
@@ -104,7 +104,7 @@ _read_fact: Final = _FACT[1]
 
 
 def to_document(event: Event) -> Document:
-    """The event as plain JSON types."""
+    """Return the event as plain JSON types."""
     data = event.data
     document = _present(_CONTEXT, event.context)
     document["n"] = event.n
@@ -130,9 +130,9 @@ def _payload_document(data: Payload) -> Document:
 
 
 def encode(event: Event) -> bytes:
-    """The event as the JSON bytes that are stored and hashed: those of `to_document`, made without it.
+    """Return the JSON bytes of the event, as they are stored and hashed; equal to those of `to_document`.
 
-    Halves of surrogate pairs, which a model can write into a tool's name, are no UTF-8 and become `?`.
+    Halves of surrogate pairs, which a model can write into a tool's name, are invalid in UTF-8 and become `?`.
     """
     try:
         return _encode(event)
@@ -163,11 +163,11 @@ def _encode(event: Event) -> bytes:
         payload = replace(data, facts=facts)  # type: ignore[arg-type]  # the same fields, without the text
     values = read(payload)
     if type(data) is PressureMeasured and math.inf in _read_infinite(data):
-        named = zip(mirror.__struct_fields__, values, strict=True)
-        values = tuple("inf" if value == math.inf and name in _INFINITE else value for name, value in named)
+        items = zip(mirror.__struct_fields__, values, strict=True)
+        values = tuple("inf" if value == math.inf and name in _INFINITE else value for name, value in items)
     raw = _encoder.encode(mirror(*values))
-    known, head = _last_context
-    if known is not context:
+    last, head = _last_context
+    if last is not context:
         head = _remember(context)
     identity = event_id(context.stream_id, n, at).encode()
     if at is None:
@@ -176,8 +176,8 @@ def _encode(event: Event) -> bytes:
 
 
 def _remember(context: EventContext) -> bytes:
-    """The context's fields, open at the end; the last is remembered, for the events of a turn share theirs."""
-    global _last_context  # noqa: PLW0603  # replaced whole, so that threads see one pair or another
+    """The context's fields without the closing brace; the last one is cached, since a turn's events share it."""
+    global _last_context  # noqa: PLW0603  # replaced as one pair, so that no thread sees half of it
     head = _encoder.encode(_CONTEXT_MIRROR(*_read_context(context)))[:-1]
     _last_context = (context, head)
     return head
@@ -187,7 +187,7 @@ _last_context: tuple[EventContext | None, bytes] = (None, b"")
 
 
 def decode(raw: bytes | str) -> Event:
-    """The event that *raw* encodes. Raises `EventFormatError` naming the field that is wrong."""
+    """Return the event that *raw* encodes. Raises `EventFormatError` that names the invalid field."""
     try:
         document = _decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:  # a database may hold other than text
@@ -196,7 +196,7 @@ def decode(raw: bytes | str) -> Event:
 
 
 def from_document(document: Document) -> Event:
-    """The event that a JSON object describes. Raises `EventFormatError` naming the field that is wrong."""
+    """Return the event that a JSON object describes. Raises `EventFormatError` that names the invalid field."""
     schema = document.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA or schema < 1:
         raise EventFormatError(f"schema: expected an integer from 1 to {SCHEMA}, got {schema!r}")

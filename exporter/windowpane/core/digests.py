@@ -1,4 +1,4 @@
-"""Keyed digests of content: equal texts are recognised without keeping them."""
+"""Keyed digests of content: equal texts are recognized without storing them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEY_BYTES: Final = 32
 
 
 def keyed_digester(key: bytes) -> Digester:
-    """A digester for one store: BLAKE2b with *key* (at most 64 bytes), 32 hexadecimal digits.
+    """Return a digester for one store: BLAKE2b with *key* (at most 64 bytes), 32 hexadecimal digits.
 
     Copying the keyed state skips hashing the key again, a third of the cost on short texts.
     """

@@ -1,4 +1,4 @@
-"""What the tracker is told: the window's size, where its zones begin, and how long things stay relevant."""
+"""Limits of the window: its size, reserve, safety margin and zones, and the settings of the tracker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_LIFETIMES: Final[dict[ContentType, int]] = {
     "memory_injection": 20,
     "assistant_response": 30,
 }
-"""Turns without a reference after which a type of content is stale; types not named never are."""
+"""Turns without a reference after which a type of content is stale; other types never are."""
 
 DEFAULT_BUDGET: Final[dict[Component, float]] = {
     "system_prompt": 0.06,
@@ -29,12 +29,15 @@ DEFAULT_BUDGET: Final[dict[Component, float]] = {
     "tool_results": 0.12,
     "memory_injection": 0.08,
 }
-"""Shares of the limit; output takes 5% and the safety margin 5%, which makes 1."""
+"""Shares of the limit; with 5% for output and 5% for the safety margin they sum to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Where the zones begin, as shares of the limit; `hysteresis` is what it takes to leave one downwards."""
+    """Lower ends of the zones as shares of the limit.
+
+    Used tokens must fall `hysteresis` below a threshold to return to the lower zone.
+    """
 
     yellow: float = 0.50
     orange: float = 0.75
@@ -52,7 +55,7 @@ class Thresholds:
 
     @classmethod
     def for_limit(cls, limit_tokens: int) -> Thresholds:
-        """The default profile of a window: earlier below 32K, later before red from 200K."""
+        """Return the default thresholds: lower ones for windows below 32K, higher ones from 200K."""
         if limit_tokens < SMALL_WINDOW_TOKENS:
             return cls(0.40, 0.65, 0.85)
         if limit_tokens >= LARGE_WINDOW_TOKENS:
@@ -62,21 +65,21 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class WindowLimits:
-    """The size of a window and what of it can be used, in tokens."""
+    """The size of a window and its usable part, in tokens."""
 
     limit_tokens: int
     source: LimitSource
     reserved_tokens: int
-    """Kept free for output."""
+    """Reserve for output."""
     margin_tokens: int
-    """Kept free for what client-side counting misses."""
+    """Safety margin for errors of client-side counting."""
     thresholds: Thresholds = field(default_factory=Thresholds)
     usable_tokens: int = field(init=False)
-    """limit − reserved − margin: the only definition of usable."""
+    """limit − reserved − margin."""
     overflow_tokens: int = field(init=False)
-    """Above this the output reserve is gone: usable plus margin."""
+    """Usable plus margin; more used tokens take up the output reserve."""
     yellow_tokens: int = field(init=False)
-    """Where yellow begins; likewise orange and red."""
+    """Used tokens from which on the zone is yellow; likewise orange and red."""
     orange_tokens: int = field(init=False)
     red_tokens: int = field(init=False)
 
@@ -96,7 +99,7 @@ class WindowLimits:
 
     @property
     def has_usual_zones(self) -> bool:
-        """Whether the zones are those of its size, and not chosen ones."""
+        """True if the thresholds are the default ones of this size."""
         return self.thresholds == Thresholds.for_limit(self.limit_tokens)
 
     @classmethod
@@ -108,24 +111,24 @@ class WindowLimits:
         requested_output_tokens: int = 0,
         thresholds: Thresholds | None = None,
     ) -> WindowLimits:
-        """Default reserve and margin: `min(max(4096, requested, 5%), 25%)` and 5% of the limit."""
-        wanted = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(limit_tokens * RESERVE_RATIO))
+        """Make limits with the default reserve, `min(max(4096, requested, 5%), 25%)`, and a margin of 5%."""
+        reserved = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(limit_tokens * RESERVE_RATIO))
         return cls(
             limit_tokens=limit_tokens,
             source=source,
-            reserved_tokens=min(wanted, int(limit_tokens * MAXIMUM_RESERVE_RATIO)),
+            reserved_tokens=min(reserved, int(limit_tokens * MAXIMUM_RESERVE_RATIO)),
             margin_tokens=int(limit_tokens * MARGIN_RATIO),
             thresholds=thresholds or Thresholds.for_limit(limit_tokens),
         )
 
     def at(self, ratio: float) -> int:
-        """Tokens at which the threshold *ratio* acts: min(z × limit, z / 0.90 × usable)."""
+        """Return the used tokens of the threshold *ratio* z: min(z × limit, z / 0.90 × usable)."""
         return int(min(ratio * self.limit_tokens, ratio / 0.90 * self.usable_tokens) + 1e-6)
 
     def zone_of(self, used_tokens: int, *, previous: Zone | None = None) -> Zone:
         """Return the zone of *used_tokens*.
 
-        Upwards, a zone is entered at its threshold. Downwards from *previous*, a zone is left only when used
+        Upwards, a zone is entered at its threshold. Downwards from *previous*, a zone ends only when used
         falls below its threshold by the hysteresis share of the limit, so a window at a threshold does not flap.
         """
         entered = self._highest_zone(used_tokens)
@@ -146,7 +149,7 @@ class WindowLimits:
 
 @dataclass(frozen=True, slots=True)
 class TrackerSettings:
-    """How the tracker derives events from facts; turns and ratios."""
+    """Settings by which the tracker derives events from facts; turns and ratios."""
 
     velocity_turns: int = 5
     burn_turns: int = 20

@@ -1,7 +1,6 @@
-"""The protocols between the pure core and the world around it.
+"""Protocols of the dependencies that the pure core receives: clock, digests, counters, catalog, sinks, archive.
 
-The core never reads a file, a clock or the network: whatever it needs of them comes in through
-one of these protocols. Each is as small as its caller, so a test double is a few lines.
+The core never reads a file, a clock or the network itself. Each protocol is as small as its caller needs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Clock = Callable[[], float]
 """Seconds since the epoch, UTC."""
 
 Digester = Callable[[str], str]
-"""Text to a short hexadecimal digest, keyed per store so that digests reveal nothing across stores."""
+"""Text to a short hexadecimal digest, keyed per store so that digests of two stores cannot be compared."""
 
 
 @runtime_checkable
@@ -28,22 +27,22 @@ class TokenCounter(Protocol):
 
     @property
     def source(self) -> CountSource:
-        """How far the counts can be trusted: `exact` or `estimate`."""
+        """Accuracy of the counts: `exact` or `estimate`."""
         ...
 
     def count(self, text: str) -> int:
-        """Tokens of *text*; 0 for the empty string."""
+        """Return the tokens of *text*; 0 for the empty string."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a catalog knows about one model."""
+    """The catalog entry of one model."""
 
     name: str
-    """The catalog's name of the model, safe as a metric label."""
+    """Name of the model in the catalog, safe as a metric label."""
     limit_tokens: int | None
-    """Size of the context window; None when the catalog does not say."""
+    """Size of the context window; None when unknown."""
     provider: str = ""
 
 
@@ -51,57 +50,57 @@ class ModelCatalog(Protocol):
     """Model names to window sizes and prices, from a maintained data package."""
 
     def lookup(self, model: str) -> ModelInfo | None:
-        """What is known about *model*, or None: an unknown model has an unknown limit."""
+        """Return the entry of *model*, or None for an unknown model."""
         ...
 
     def next_limit(self, model: str, above: int) -> int | None:
-        """The smallest window size sold by the model's provider that is at least *above* tokens."""
+        """Return the smallest window size of the model's provider that is at least *above* tokens."""
         ...
 
     def cost_dollars(self, model: str, usage: Usage, at: float | None) -> float | None:
-        """Price of one call in US dollars at the time *at*; None when the price is unknown."""
+        """Return the price of one call in US dollars at the time *at*; None when unknown."""
         ...
 
 
 class EventSink(Protocol):
-    """Something events are written to. Called from the pipeline's worker, never from the agent."""
+    """A destination of events. The pipeline's worker calls it, never the agent."""
 
     def write(self, batch: Sequence[Event]) -> None:
-        """Take a batch of events in order. May raise: the pipeline contains and counts it."""
+        """Write a batch of events in order. May raise: the pipeline contains and counts the error."""
         ...
 
 
 class Archive(Protocol):
-    """Keeps the originals of what left the window, retrievable by handle."""
+    """Stores the originals of removed content, retrievable by handle."""
 
     def put(self, session_id: str, handle: str, text: str) -> None:
-        """Keep *text* under *handle*; secrets are redacted before it is stored."""
+        """Store *text* under *handle*, with secrets redacted."""
         ...
 
     def get(self, session_id: str, handle: str) -> str | None:
-        """The text kept under *handle*, or None when it has expired or never existed."""
+        """Return the text stored under *handle*, or None when it has expired or never existed."""
         ...
 
 
 class LanguageModel(Protocol):
-    """Any callable that answers a system and a user prompt with text."""
+    """A callable that returns the model's text for a system and a user prompt."""
 
     def __call__(self, system: str, user: str) -> str:
-        """The model's answer."""
+        """Return the model's answer."""
         ...
 
 
 class Embedder(Protocol):
-    """Text to a vector; used for semantic duplication."""
+    """Maps text to a vector; used for semantic duplication."""
 
     def __call__(self, text: str) -> Sequence[float]:
-        """A vector of fixed length."""
+        """Return a vector of fixed length."""
         ...
 
 
 class EnvironmentProbe(Protocol):
-    """Looks at what surrounds a task, so that a resumed one can tell what changed meanwhile."""
+    """Observes the environment of a task, so that a resumed task can report changes."""
 
     def observe(self, paths: Sequence[str]) -> Mapping[str, str]:
-        """Facts by name, such as the commit that is checked out, and one for each of *paths*."""
+        """Return facts by name, such as the commit that is checked out, and one for each of *paths*."""
         ...

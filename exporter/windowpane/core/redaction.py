@@ -1,13 +1,12 @@
-"""Secrets out of text before it is stored: each becomes `[redacted:kind]`.
+"""Redaction of secrets in text before it is stored: each becomes `[redacted:kind]`.
 
-Work is linear in the text, whatever it holds. A rule is a literal, found by plain substring search, and a
-pattern tried only where the literal stands. No pattern demands anything after an unbounded run, runs are
-possessive, and where one could start again inside itself it may only start at a word's edge, so no character
-is looked at more than a fixed number of times. Text without any of the literals, which is nearly all, costs
-only the searches.
+The time is linear in the length of any text. A rule is a literal, located by substring search, and a pattern that
+is tried only at the literal. No pattern requires anything after an unbounded run, runs are possessive, and a
+pattern that could match inside its own run may only start at the edge of a word, so each character is examined a
+fixed number of times. Most texts contain none of the literals and cost only the searches.
 
-What has no fixed shape (`password = …`) is judged by the value: it must look random, not like a word, a type
-or an expression, so source code stays readable. A secret that is an ordinary word is therefore not found.
+Secrets without a fixed shape (`password = …`) are recognized by their value: it must look random, unlike a word,
+a type or an expression, so that source code stays readable. A secret that is an ordinary word is not recognized.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ class Redaction:
 
     text: str
     counts: Mapping[str, int] = field(default_factory=dict)
-    """How many secrets of each kind were replaced; empty for a clean text."""
+    """Number of replaced secrets by kind; empty for a clean text."""
 
 
 class _Span(NamedTuple):
     start: int
     rank: int
-    """Where spans begin together the lower rank names the kind: a known shape before a mere assignment."""
+    """Of spans with the same start the lower rank names the kind: a known shape before an assignment."""
     end: int
     kind: str
 
@@ -44,11 +43,11 @@ class _Rule:
     literals: tuple[str, ...]
     """Each starts a match; in lower case when *fold* is set."""
     pattern: re.Pattern[str]
-    """Matched at the literal; its group `secret`, if it has one, is all that is replaced."""
+    """Matched at the literal; only its group `secret` is replaced, if it has one."""
     at_edge: bool = False
-    """Whether the literal must not be the middle of a longer word (`task-`, `xeyJ`)."""
+    """True if the literal must not be inside a longer word (`task-`, `xeyJ`)."""
     needs_digit: bool = False
-    """Whether a match without any digit is a word (`sk-spinner-double-bounce`) and no secret."""
+    """True if a match without any digit is a word (`sk-spinner-double-bounce`), not a secret."""
     fold: bool = False
 
 
@@ -60,7 +59,7 @@ def _rule(kind: str, literals: str, pattern: str, **options: bool) -> _Rule:
 _KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _KEY_TEXT = r"[A-Za-z0-9+/=\s\\:,.→]"
 _KEY_BODY = rf"(?=(?:{_KEY_TEXT}|-(?!----)){{20}}){_KEY_TEXT}*+(?:-(?!----){_KEY_TEXT}*+){{0,1000}}"
-"""Dashes stand in its headers. No possessive group: Python before 3.11.5 loses a character at the end of one."""
+"""Headers contain dashes. No possessive group: Python before 3.11.5 loses a character at the end of one."""
 _KEY_END = r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"
 
 _RULES = (
@@ -139,9 +138,9 @@ _RULES = (
 
 _DISCORD_TAIL = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+")
 _DISCORD_HEAD = re.compile(r"(?:[MNO][DTjz][AEIMQUYcgk][wxyz0-5]){5,6}(?:[MNO][A-Za-z0-9]{1,2})?")
-"""A user's number of 17 to 19 digits in Base64; with no fixed beginning, a token is found by what follows it."""
+"""A user's number of 17 to 19 digits in Base64; it has no fixed start, so the tail of a token is found first."""
 _DISCORD_HEAD_CHARACTERS = (26, 24, 23)
-"""Of 19, 18 and 17 digits."""
+"""Lengths of 19, 18 and 17 digits in Base64."""
 
 _PASSWORD_NAMES = ("password", "passwd", "passphrase")
 _ASSIGNED_NAMES = (
@@ -153,13 +152,13 @@ _ASSIGNMENT = re.compile(
     r"\\{0,3}[\"'`]?\s{0,4}(?::=|=>|=|:)\s{0,4}\\{0,3}[\"'`]?"
     r"(?P<secret>[^\s\"'`,;&<>(){}\[\]$\\|]{6,64}+)(?!\[)"
 )
-"""A value that an index follows is an expression; one cut short by an earlier mark is judged already."""
+"""A value before an index is an expression and does not match."""
 _CALL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,31}+\(")
 _VALUE_REST = re.compile(r"[^\s\"'`,;&<>(){}\[\]$\\|]*+")
 _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
 _SYMBOL = re.compile(r"[!@#%^*?~]")
-_WORDS = re.compile(r"[A-Za-z]*\d{0,2}")
+_PLAIN_WORD = re.compile(r"[A-Za-z]*\d{0,2}")
 _WORD_EDGES = re.compile(r"[._/:@#=-]+")
 
 _MIN_PASSWORD_CHARACTERS = 6
@@ -167,16 +166,16 @@ _MIN_VALUE_CHARACTERS = 16
 _MIN_DISTINCT_CHARACTERS = 8
 
 
-_Found = TypeVar("_Found")
-_Guarded = tuple[tuple[str, tuple[tuple[str, _Found], ...]], ...]
+_Item = TypeVar("_Item")
+_Guarded = tuple[tuple[str, tuple[tuple[str, _Item], ...]], ...]
 
 
-def _guarded(literals: Iterable[tuple[str, _Found]], *guards: str) -> _Guarded[_Found]:
+def _guarded(literals: Iterable[tuple[str, _Item]], *guards: str) -> _Guarded[_Item]:
     """*literals* grouped by the first of *guards* they contain, so that one search can rule out many."""
-    groups: dict[str, list[tuple[str, _Found]]] = {}
-    for literal, found in literals:
+    groups: dict[str, list[tuple[str, _Item]]] = {}
+    for literal, item in literals:
         guard = next((guard for guard in guards if guard in literal), literal)
-        groups.setdefault(guard, []).append((literal, found))
+        groups.setdefault(guard, []).append((literal, item))
     return tuple((guard, tuple(members)) for guard, members in groups.items())
 
 
@@ -189,15 +188,15 @@ _FOLDED_LITERALS = _guarded(_literals(fold=True))
 _NAME_LITERALS = _guarded([(name, name in _PASSWORD_NAMES) for name in _ASSIGNED_NAMES], "key", "pass")
 
 
-def _present(guarded: _Guarded[_Found], text: str) -> list[tuple[str, _Found]]:
-    """The literals that occur in *text*, with what belongs to each."""
+def _present(guarded: _Guarded[_Item], text: str) -> list[tuple[str, _Item]]:
+    """The literals that occur in *text*, with the item of each."""
     return [pair for guard, pairs in guarded if guard in text for pair in pairs if pair[0] in text]
 
 
 def redact(text: str) -> Redaction:
-    """*text* with every secret replaced; the same string when it holds none.
+    """Replace every secret in *text*; a text without secrets is returned as the same string.
 
-    Redacting twice changes nothing more. A secret's place is at most 32 characters longer than the secret.
+    Redacting twice changes nothing more. A replacement is at most 32 characters longer than its secret.
     """
     folded = _fold(text)
     spans: list[_Span] = []
@@ -221,7 +220,7 @@ def redact(text: str) -> Redaction:
 
 
 def _shaped(rule: _Rule, literal: str, text: str, haystack: str) -> Iterator[_Span]:
-    """Secrets whose shape gives them away."""
+    """Secrets of a known shape."""
     position = haystack.find(literal)
     while position >= 0:
         after = position + 1
@@ -244,7 +243,7 @@ def _discord_tokens(text: str) -> Iterator[_Span]:
 
 
 def _assigned(name: str, text: str, folded: str, *, password: bool) -> Iterator[_Span]:
-    """Values given to a name that means a secret."""
+    """Values assigned to a name that denotes a secret."""
     position = folded.find(name)
     while position >= 0:
         after = position + len(name)
@@ -258,7 +257,7 @@ def _assigned(name: str, text: str, folded: str, *, password: bool) -> Iterator[
 
 
 def _is_random(value: str, *, password: bool) -> bool:
-    """Whether an assigned *value* is a secret and not a word, a number, a type or an expression.
+    """True if an assigned *value* is a secret and not a word, a number, a type or an expression.
 
     Words joined by dots, underscores or slashes are names of things (`process.env.API_KEY_2`), however long.
     """
@@ -266,7 +265,7 @@ def _is_random(value: str, *, password: bool) -> bool:
         return False
     if not _DIGIT.search(value):
         return password and _SYMBOL.search(value) is not None
-    if all(_WORDS.fullmatch(part) for part in _WORD_EDGES.split(value.replace("_", "."))):
+    if all(_PLAIN_WORD.fullmatch(part) for part in _WORD_EDGES.split(value.replace("_", "."))):
         return password and value.isalnum()
     if password:
         return len(value) >= _MIN_PASSWORD_CHARACTERS
@@ -274,7 +273,7 @@ def _is_random(value: str, *, password: bool) -> bool:
 
 
 def _at_edge(text: str, position: int) -> bool:
-    """Whether no word runs into *position*.
+    """True if no word continues into *position*.
 
     An escaped line break (`\\n` in JSON) and the last line of a private key end a word too.
     """
@@ -285,7 +284,7 @@ def _at_edge(text: str, position: int) -> bool:
 
 
 def _fold(text: str) -> str:
-    """*text* in lower case with every position kept."""
+    """Return *text* in lower case with unchanged positions."""
     folded = text.lower()
     return folded if len(folded) == len(text) else "".join(map(_fold_character, text))
 
@@ -296,7 +295,7 @@ def _fold_character(character: str) -> str:
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:
-    """Sorted *spans* without overlaps: what any of them covers stays covered."""
+    """Join overlapping spans of sorted *spans*."""
     merged: list[_Span] = []
     for span in spans:
         if merged and span.start < merged[-1].end:

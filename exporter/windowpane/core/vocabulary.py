@@ -1,7 +1,7 @@
-"""The words of the window: content types, components, zones, and how they map to one another.
+"""The vocabulary of the window: content types, components, zones, phases, severities and sources.
 
-These are plain string literals, not enumerations: they are hashed on the agent's hot path, written to
-JSON and used as metric labels, and a string does all three without conversion.
+Values are string literals, not enumerations: they are hashed on the agent's thread, written to JSON and used as
+metric labels, all without conversion.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ ContentType = Literal[
     "media",
     "unattributed",
 ]
-"""What a block is."""
+"""Type of a block's content."""
 
 Component = Literal[
     "system_prompt", "tool_definitions", "message_history", "tool_results", "memory_injection", "unattributed"
 ]
-"""The budget bucket a block's tokens are counted in."""
+"""The budget that a block's tokens are counted in."""
 
 Zone = Literal["green", "yellow", "orange", "red", "overflow"]
-"""How full the window is, in order of severity."""
+"""Fill level of the window, in order of severity."""
 
 Phase = Literal["before", "after", "final"]
-"""When a pressure was measured: before any action at the start of a turn, after a reduction, or with the
-provider's count at the end of the turn."""
+"""Moment of a measurement: before any action at the start of a turn, after a reduction, or with the provider's
+count at the end of the turn."""
 
 Severity = Literal["info", "warning", "critical"]
-"""How bad an alert is."""
+"""Severity of an alert."""
 
 Fate = Literal["kept", "recoverable", "lost", "contradicted"]
-"""What became of a fact in a compression."""
+"""State of a fact after a compression."""
 
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
@@ -66,21 +66,21 @@ COMPONENT_OF: Final[dict[ContentType, Component]] = {
 }
 
 REPLY_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "thinking", "tool_call"})
-"""What a model writes: the first of these in a turn marks the model call."""
+"""Content that a model writes: the first block of it in a turn marks the model call."""
 
-STANDING_TYPES: Final[frozenset[ContentType]] = frozenset({"system_prompt", "tool_definition", "unattributed"})
-"""What is sent with every call and is no growth of the conversation."""
+STATIC_TYPES: Final[frozenset[ContentType]] = frozenset({"system_prompt", "tool_definition", "unattributed"})
+"""Content that is sent with every call and does not count as growth of the conversation."""
 
 DERIVED_TYPES: Final[frozenset[ContentType]] = frozenset({"summary", "placeholder"})
-"""What stands for content that left; never counted as added."""
+"""Content that replaces removed content; never counted as added."""
 
-NOT_ADDED: Final[frozenset[ContentType]] = STANDING_TYPES | DERIVED_TYPES
-"""What does not count towards velocity and burn rate."""
+NOT_ADDED: Final[frozenset[ContentType]] = STATIC_TYPES | DERIVED_TYPES
+"""Content that does not count towards velocity and burn rate."""
 
 CountSource = Literal["exact", "usage", "reported", "estimate"]
-"""Where a token count comes from: the model's own tokenizer, the provider's usage, what the model said of its own
-budget, or a heuristic."""
+"""Source of a token count: the model's tokenizer, the provider's usage, the model's report of its budget, or a
+heuristic."""
 
 LimitSource = Literal["given", "provider", "catalogue", "observed_floor"]
-"""Where a context window's size comes from: the user, the provider's response, the model catalog,
-or a single report that was larger than the catalog allowed."""
+"""Source of a window's size: the user, the provider's response, the model catalog, or a single usage report above
+the size in the catalog."""

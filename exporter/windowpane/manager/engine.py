@@ -22,7 +22,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.tracking.tracker import SessionTracker
-from windowpane.core.vocabulary import COMPONENT_OF, STANDING_TYPES, Component, ContentType
+from windowpane.core.vocabulary import COMPONENT_OF, STATIC_TYPES, Component, ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex, argument_values
 from windowpane.exceptions import WindowError
@@ -167,7 +167,7 @@ class Engine:
         """Drop what is kept beside blocks that left."""
         for block in blocks:
             self.payloads.pop(block.id, None)
-            self.references.forget(block.id)
+            self.references.discard(block.id)
         self.shortened.forget(blocks)
 
     def hand_over(self, block: Block, shorter: Block) -> None:
@@ -212,7 +212,7 @@ class Engine:
         self, content_type: ContentType, said: object, *, pinned: bool = False, tool_name: str | None = None
     ) -> Block:
         """A block of plain text; what is none is written down as text: lost content would harm the agent more."""
-        if self.task.opening and content_type not in STANDING_TYPES:
+        if self.task.opening and content_type not in STATIC_TYPES:
             self.insert_opening()
         text = said if isinstance(said, str) else "" if said is None else str(said)
         source = self.counter.source
@@ -245,7 +245,7 @@ class Engine:
         """What a reply mentions is still in use."""
         if self.settings.references and block.text:
             said = argument_values(block.text) if block.content_type == "tool_call" else block.text
-            self.tracker.mark_referenced(self.references.mentioned(said, turn=block.turn), block.id)
+            self.tracker.mark_referenced(self.references.referenced(said, turn=block.turn), block.id)
 
     # -- tool calls that wait ---------------------------------------------------------------------------------
 

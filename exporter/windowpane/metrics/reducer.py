@@ -7,14 +7,14 @@ from itertools import permutations
 from typing import Any, Final
 
 from windowpane.core import events
-from windowpane.core.vocabulary import COMPONENT_OF, CONTENT_TYPES, DERIVED_TYPES, STANDING_TYPES, ZONES
+from windowpane.core.vocabulary import COMPONENT_OF, CONTENT_TYPES, DERIVED_TYPES, STATIC_TYPES, ZONES
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.counters import Instrument, Row, SeriesTable
 from windowpane.metrics.labels import LABELS
 
 _CONVERSATION_TYPES: Final = tuple(
-    kind for kind in CONTENT_TYPES if kind not in STANDING_TYPES and kind not in DERIVED_TYPES
+    kind for kind in CONTENT_TYPES if kind not in STATIC_TYPES and kind not in DERIVED_TYPES
 )
 """Content types that are added turn by turn and that a policy may evict."""
 _ALERT_STATES: Final = ("firing", "resolved")

@@ -16,7 +16,7 @@ from windowpane.core.events import BlocksEvicted, ContentCompressed, EvictedBloc
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.tracking import SessionTracker
-from windowpane.core.vocabulary import STANDING_TYPES, CountSource
+from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.fidelity.probe import evaluate
@@ -162,7 +162,7 @@ def _pair(changes: Alignment, removed: list[TrackedBlock], inserted: list[int], 
 def _rewrites(old: BlockSpec, new: BlockSpec) -> bool:
     if old.content_type != new.content_type or old.content_type in ("tool_call", "tool_result", "media"):
         return False
-    return old.content_type in STANDING_TYPES or len(new.text or "") <= len(old.text or "")
+    return old.content_type in STATIC_TYPES or len(new.text or "") <= len(old.text or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class ChangeRecorder:
         freed = max(0, removed - sum(block.tokens for block in replacements))
         self.tracker.evict(BlocksEvicted(POLICY, tuple(evicted), removed, freed), replacements, at)
         for block in evicted:
-            self._references.forget(block.block_id)
+            self._references.discard(block.block_id)
 
     def _replacement(self, rewrite: Rewrite, spec: BlockSpec) -> Block | None:
         """Return the block that replaces a rewritten one; None where it grew, so that it counts as added."""
@@ -332,7 +332,7 @@ class ChangeRecorder:
             at,
         )
         for block in removed:
-            self._references.forget(block.id)
+            self._references.discard(block.id)
         tracker.record(evaluate(removed, list(tracker.window), digest=self._digest, of=event.event_id), at)
 
     def _update_references(self, block: Block, at: float | None) -> None:
@@ -340,7 +340,7 @@ class ChangeRecorder:
         if not block.text:
             return
         if block.content_type in REFERRING_TYPES:
-            self.tracker.mark_referenced(self._references.mentioned(block.text), block.id, at)
+            self.tracker.mark_referenced(self._references.referenced(block.text), block.id, at)
         elif block.content_type in INDEXED_TYPES:
             self._references.add(block.id, block.text)
 

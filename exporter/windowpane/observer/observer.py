@@ -65,7 +65,7 @@ class WindowObserver:
         if self.in_call:  # its end was never seen
             self.tracker.end_turn(None, at=at)
         self._use_model(call.model, at)
-        self.tracker.begin_call(at)
+        self.tracker.start_call(at)
         self.in_call, self.answered = True, False
         if (call.system, call.tools) != self._head:
             blocks = self._changes.apply(self._head_blocks, head_blocks(call), at)

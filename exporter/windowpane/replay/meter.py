@@ -14,7 +14,7 @@ from typing import Final
 from windowpane.core.events import Usage
 from windowpane.core.limits import TrackerSettings
 from windowpane.core.protocols import Digester
-from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import identifiers
 from windowpane.fidelity.probe import evaluate
@@ -249,7 +249,7 @@ class Meter:
             before[key] = None
         for key in before:
             original = self._originals.get(key)
-            if key in visible or original is None or original.content_type in STANDING_TYPES:
+            if key in visible or original is None or original.content_type in STATIC_TYPES:
                 continue
             for regrets in self._readings:
                 regrets.removed[key] = number

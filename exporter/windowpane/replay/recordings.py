@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from windowpane.core.events import BlockAdded, Event, SessionEnded, TurnEnded, WindowRolled
 from windowpane.core.protocols import TokenCounter
-from windowpane.core.vocabulary import DERIVED_TYPES, STANDING_TYPES
+from windowpane.core.vocabulary import DERIVED_TYPES, STATIC_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
 from windowpane.models.tokens import counter_for
@@ -155,7 +155,7 @@ def _continued(recording: Recording, number: int, key: str) -> Iterator[Record]:
             if number == 0:
                 yield SessionOpened(key, record.agent, record.model)
         elif isinstance(record, ContentAdded):
-            if number and record.content_type in STANDING_TYPES:
+            if number and record.content_type in STATIC_TYPES:
                 continue
             call_id = record.tool_call_id
             yield replace(record, tool_call_id=None if call_id is None else f"{number}-{call_id}", at=None)

@@ -10,7 +10,7 @@ from typing import Final
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, TokenCounter
-from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.models.catalog import packaged_catalog
@@ -53,7 +53,7 @@ class PreparedRecording:
         """The most tokens of system prompt and tool definitions in a call; no policy can reduce them."""
         return max(
             (
-                sum(block.tokens for block in span.blocks if block.content_type in STANDING_TYPES)
+                sum(block.tokens for block in span.blocks if block.content_type in STATIC_TYPES)
                 for span in {id(call.span): call.span for call in self.history.calls}.values()
             ),
             default=0,
@@ -152,20 +152,20 @@ def truncate(blocks: Sequence[Block], max_tokens: int) -> list[Block]:
             break
         dropped.add(group)
         total -= sizes[group]
-    return [block for block in blocks if block.content_type in STANDING_TYPES or block.group not in dropped]
+    return [block for block in blocks if block.content_type in STATIC_TYPES or block.group not in dropped]
 
 
 def keep_last(blocks: Sequence[Block], groups: int) -> list[Block]:
     """Keep the last *groups* groups, whatever their size."""
     retained = set(list(_group_sizes(blocks))[-groups:])
-    return [block for block in blocks if block.content_type in STANDING_TYPES or block.group in retained]
+    return [block for block in blocks if block.content_type in STATIC_TYPES or block.group in retained]
 
 
 def _group_sizes(blocks: Sequence[Block]) -> dict[str, int]:
     """Return the tokens of each removable group, in the order of their first blocks."""
     sizes: dict[str, int] = {}
     for block in blocks:
-        if block.content_type not in STANDING_TYPES:
+        if block.content_type not in STATIC_TYPES:
             sizes[block.group] = sizes.get(block.group, 0) + block.tokens
     return sizes
 

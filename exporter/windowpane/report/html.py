@@ -91,7 +91,7 @@ def _tiles(report: SessionReport) -> str:
         f"<div><span>{escape(name)}</span><b>{escape(value)}</b><span>{escape(unit)}</span></div>"
         for name, value, unit in values
     )
-    return f"<section class=figures>{tiles}</section>"
+    return f"<section class=tiles>{tiles}</section>"
 
 
 def _legend(report: SessionReport) -> str:
@@ -193,9 +193,9 @@ _LAYOUT: Final = (
     "h1{font-size:22px;line-height:1.3;margin:0 0 8px}h2{font-size:16px;margin:28px 0 8px}"
     ".identity span{display:inline-block;margin-right:16px;color:var(--quiet)}.identity b{color:var(--ink);"
     "font-weight:500;overflow-wrap:anywhere}"
-    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:1px;background:var(--rule);"
-    "border:1px solid var(--rule)}.figures div{background:var(--ground);padding:8px 12px}"
-    ".figures span{display:block;color:var(--quiet);font-size:12px}.figures b{font-size:20px;font-weight:600}"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:1px;background:var(--rule);"
+    "border:1px solid var(--rule)}.tiles div{background:var(--ground);padding:8px 12px}"
+    ".tiles span{display:block;color:var(--quiet);font-size:12px}.tiles b{font-size:20px;font-weight:600}"
     "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
     ".line-limit,.line-red{fill:none;stroke-width:1.5}.line-limit{stroke:var(--ink)}"
     ".line-red{stroke-dasharray:4 4}"

@@ -110,14 +110,14 @@ def _levels(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
     return [*_level("limit", limits, scale), *_level("red", reds, scale)]
 
 
-def _level(name: str, known: Sequence[tuple[int, int]], scale: _Scale) -> list[str]:
-    if not known:
+def _level(name: str, values: Sequence[tuple[int, int]], scale: _Scale) -> list[str]:
+    if not values:
         return []
-    points = " ".join(f"{scale.x(turn):.1f},{scale.y(tokens):.1f}" for turn, tokens in known)
-    label = f"{name} {formats.tokens_short(known[0][1])}"
+    points = " ".join(f"{scale.x(turn):.1f},{scale.y(tokens):.1f}" for turn, tokens in values)
+    label = f"{name} {formats.tokens_short(values[0][1])}"
     return [
         f'<polyline class="line-{name}" points="{points}"/>',
-        f'<text class="label-{name}" x="{LEFT + 4}" y="{scale.y(known[0][1]) - 4:.1f}">{label}</text>',
+        f'<text class="label-{name}" x="{LEFT + 4}" y="{scale.y(values[0][1]) - 4:.1f}">{label}</text>',
     ]
 
 

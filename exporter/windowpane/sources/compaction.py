@@ -8,7 +8,7 @@ from typing import Final
 from windowpane.core.events import ContentCompressed
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.tracking import SessionTracker
-from windowpane.core.vocabulary import STANDING_TYPES
+from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.sources.records import Compacted
 
@@ -44,7 +44,7 @@ def recorded_compaction(
     (`scope=window`).
     """
     removed = tuple(
-        block for block in tracker.window if block.content_type not in STANDING_TYPES and block.id not in retained
+        block for block in tracker.window if block.content_type not in STATIC_TYPES and block.id not in retained
     )
     seen = sum(block.tokens for block in removed)
     used = tracker.gauge.account.used(tracker.window.tokens)

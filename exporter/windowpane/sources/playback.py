@@ -23,7 +23,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.core.vocabulary import STANDING_TYPES, CountSource
+from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
@@ -271,7 +271,7 @@ class SessionPlayer:
         if not record.text:
             return
         if record.content_type in REFERRING_TYPES:
-            self.tracker.mark_referenced(self._references.mentioned(record.text), block.id, self._at)
+            self.tracker.mark_referenced(self._references.referenced(record.text), block.id, self._at)
         elif record.content_type in INDEXED_TYPES:
             self._references.add(block.id, record.text)
 
@@ -317,7 +317,7 @@ class SessionPlayer:
         if freed > net and tracker.gauge.account.anchored:
             tracker.gauge.account.rebase(max(0, before - freed), tracker.window.tokens)
         for removed in evicted:
-            self._references.forget(removed.block_id)
+            self._references.discard(removed.block_id)
 
     @_play.register
     def _(self, record: Compacted) -> None:
@@ -327,7 +327,7 @@ class SessionPlayer:
             compaction.event, compaction.results, self._at, window_tokens=record.tokens_after
         )
         for block in compaction.removed:
-            self._references.forget(block.id)
+            self._references.discard(block.id)
         self._blocks = {
             key: remaining
             for key, block_ids in self._blocks.items()
@@ -368,7 +368,7 @@ class SessionPlayer:
         """Return the ids of the blocks that a compaction did not replace."""
         retained = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
         if record.keep_last:
-            content = [block.id for block in self.tracker.window if block.content_type not in STANDING_TYPES]
+            content = [block.id for block in self.tracker.window if block.content_type not in STATIC_TYPES]
             retained.update(content[-record.keep_last :])
         return frozenset(retained)
 

@@ -35,7 +35,7 @@ def tokens_short(value: float | None, *, estimated: bool = False, signed: bool =
     if value is None or math.isnan(value):
         return UNKNOWN
     size = abs(round(value))
-    sign = "−" if value < 0 and size else "+" if signed and size else ""
+    prefix = "−" if value < 0 and size else "+" if signed and size else ""
     if size < 1_000:
         text = str(size)
     elif size < 99_950:
@@ -44,7 +44,7 @@ def tokens_short(value: float | None, *, estimated: bool = False, signed: bool =
         text = f"{size / 1_000:.0f}k"
     else:
         text = f"{size / 1e6:.2f}".rstrip("0").rstrip(".") + "M"
-    return f"{ESTIMATED if estimated else ''}{sign}{text}"
+    return f"{ESTIMATED if estimated else ''}{prefix}{text}"
 
 
 def tokens_rounded(value: float | None) -> str:

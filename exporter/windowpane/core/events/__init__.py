@@ -1,8 +1,8 @@
-"""Everything that happens to a context window, as frozen, typed, versioned facts.
+"""The events of a context window: frozen, typed, versioned.
 
-An `Event` is an envelope (session, turn, number, time) around one payload. Payloads are either facts that a
-source saw or derived events that follow from them; metrics, alerts, the audit log, the timeline and replay are
-all folds over this one stream. Serialisation lives in `windowpane.core.codec`.
+An `Event` is an envelope (session, turn, number, time) around one payload. A payload is either a fact that a
+source recorded or a derived event that follows from facts. Metrics, alerts, audit, timeline and replay all read
+this one stream. `windowpane.core.codec` converts events to JSON.
 """
 
 from __future__ import annotations

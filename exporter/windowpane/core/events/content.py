@@ -1,4 +1,4 @@
-"""Facts about content: what came into a window, what left it, and what stands for what left."""
+"""Facts about content: blocks that were added, evicted, compressed, and the fidelity of the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windowpane.core.window.blocks import Block
 
 @fast_dataclass
 class BlockAdded:
-    """A block entered the window. Its text never travels in the event; content capture stores it apart."""
+    """A block was added to the window. The event is stored without its text, which content capture stores."""
 
     type: ClassVar[str] = "block.added"
     block: Block
@@ -30,30 +30,31 @@ class BlocksReferenced:
 
 @dataclass(frozen=True, slots=True)
 class EvictedBlock:
-    """One block that a policy took out, and why."""
+    """One block that a policy evicted, and the reason."""
 
     block_id: str
     content_type: ContentType
     tokens: int
-    """Tokens it held."""
+    """Tokens of the block."""
     form: Literal["mask", "drop"]
+    """`mask`: replaced by a placeholder; `drop`: removed without one."""
     reason: str
     score: float | None = None
-    """0 evict first, 1 keep; None when the agent did it itself."""
+    """0 is evicted first, 1 last; None when the agent evicted it."""
     terms: dict[str, float] = field(default_factory=dict)
-    """The weighted terms the score is made of."""
+    """Weighted terms of the score by name."""
     replacement: str | None = None
-    """The placeholder's block id, for a mask."""
+    """Id of the placeholder block, for a mask."""
     replacement_tokens: int = 0
     handle: str | None = None
-    """Where the original can be retrieved."""
+    """Handle by which the original can be retrieved."""
     turn_added: int | None = None
     tool_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block that could have been evicted and was not."""
+    """A block that could have been evicted but was not."""
 
     block_id: str
     content_type: ContentType
@@ -63,21 +64,23 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class BlocksEvicted:
-    """A policy took blocks out of the window."""
+    """A policy evicted blocks from the window."""
 
     type: ClassVar[str] = "blocks.evicted"
     policy: str
     blocks: tuple[EvictedBlock, ...]
     tokens_removed: int
     tokens_freed: int
-    """Removed, net of placeholders."""
+    """Removed tokens minus those of placeholders."""
     target_tokens: int | None = None
+    """Tokens that the eviction had to free."""
     shortfall_tokens: int = 0
+    """Tokens that were missing to reach the target."""
     cache_cost_tokens: int | None = None
-    """Tokens after the first edited position: what a prompt cache, where there is one, has to take in again. None
-    for what the agent itself took out, whose place is not recorded."""
+    """Tokens after the first edited position, which a prompt cache has to read again. None when the agent evicted
+    the blocks itself, because their position is not recorded."""
     candidates: tuple[Candidate, ...] = ()
-    """The next at most 20 not taken."""
+    """The next blocks in order of the score, at most 20."""
 
 
 Strategy = Literal[
@@ -89,7 +92,7 @@ Strategy = Literal[
     "truncation",
     "semantic_merge",
 ]
-"""How content was replaced by less content."""
+"""Method of replacing content by less content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +106,23 @@ class ContentCompressed:
     tokens_before: int
     tokens_after: int
     scope: Literal["content", "window"] = "content"
-    """`window` where a recording gives only totals of the whole window: no ratio is derived from it."""
+    """`window` if a recording has only totals of the whole window: no ratio is derived from them."""
     removed: tuple[str, ...] = ()
-    """Ids of the blocks that left."""
+    """Ids of the removed blocks."""
     results: tuple[str, ...] = ()
-    """Ids of the blocks that stand for them; each follows as `block.added`."""
+    """Ids of the blocks that replace them; each follows as `block.added`."""
     removed_by_component: dict[Component, int] = field(default_factory=dict)
     model_calls: int = 0
     cost_dollars: float | None = None
     duration_seconds: float | None = None
     method: str = ""
-    """What wrote the result, such as `extractive` or a model's name; `agent` when the agent did it itself."""
+    """Author of the result, such as `extractive` or a model's name; `agent` when the agent compressed it."""
     reason: str = ""
-    """Why it was rejected or failed."""
+    """Reason of a rejection or failure."""
 
     @property
     def ratio(self) -> float | None:
-        """Original over result tokens of the replaced content; None where that is not known."""
+        """The compression ratio: original tokens / result tokens of the replaced content; None if unknown."""
         if self.scope != "content" or self.outcome != "accepted" or self.tokens_after <= 0:
             return None
         return self.tokens_before / self.tokens_after
@@ -127,30 +130,30 @@ class ContentCompressed:
 
 @dataclass(frozen=True, slots=True)
 class FactOutcome:
-    """What became of one decision-critical fact in a compression."""
+    """One decision-critical fact after a compression: retained, recoverable, lost or contradicted."""
 
     kind: str
     outcome: Fate
     digest: str
     text: str | None = None
-    """Never serialised; content capture stores it under the digest."""
+    """Never serialized; content capture stores it under the digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class FidelityEvaluated:
-    """How much decision-critical information is still visible after a compression."""
+    """The decision-critical information that is still visible after a compression was evaluated."""
 
     type: ClassVar[str] = "fidelity.evaluated"
     method: Literal["probe", "judge", "behavior"]
     score: float | None
-    """0 to 1; None when less than half of the removed tokens' text was seen, or there were no facts."""
+    """0 to 1; None when the text of less than half of the removed tokens was seen, or without facts."""
     coverage: float
     """Share of the removed tokens whose text was seen, 0 to 1."""
     key_facts: float | None = None
     continuity: float | None = None
     decisions: float | None = None
     facts: tuple[FactOutcome, ...] = ()
-    """At most 200."""
+    """Outcome of each fact, at most 200."""
     facts_total: int = 0
     facts_kept: int = 0
     facts_recoverable: int = 0
@@ -160,4 +163,4 @@ class FidelityEvaluated:
     """Event id of the compression or eviction that was evaluated."""
     judge: str | None = None
     reason: str = ""
-    """Why the score is absent."""
+    """Reason of a missing score."""

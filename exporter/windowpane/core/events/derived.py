@@ -1,4 +1,4 @@
-"""Derived events: what follows from the facts. Only the session tracker and the alert engine emit them."""
+"""Derived events, which follow from facts. Only the session tracker and the alert engine emit them."""
 
 from __future__ import annotations
 
@@ -98,36 +98,37 @@ class VelocitySpiked:
     type: ClassVar[str] = "velocity.spiked"
     added_tokens: int
     baseline_tokens: float
-    """Clipped mean of the turns before."""
+    """Winsorised mean of the turns before."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentRegretted:
-    """Content that had left was needed again within the regret window."""
+    """Removed content was fetched again within the regret window."""
 
     type: ClassVar[str] = "content.regretted"
     cause: Literal["eviction", "compression"]
     match: Literal["same_call", "same_digest", "identifier"]
     block_id: str
-    """The block that had left."""
+    """The removed block."""
     by: str
     """The block that fetched it again."""
     tokens: int
-    """What the block that had left held."""
+    """Tokens of the removed block."""
     turn_left: int
+    """Turn in which it was removed."""
     cause_event_id: str
-    """The eviction or compression."""
+    """Id of the eviction or compression."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertFired:
-    """An alert's condition held for long enough."""
+    """The condition of an alert held for its number of turns."""
 
     type: ClassVar[str] = "alert.fired"
     alert: str
     severity: Severity
     crossing_turn: int
-    """Turn at which the condition first held; with session and alert the identity of this firing."""
+    """Turn in which the condition first held; with session and alert it identifies this firing."""
     value: float | None
     threshold: float | None
     summary: str = ""
@@ -135,7 +136,7 @@ class AlertFired:
 
 @dataclass(frozen=True, slots=True)
 class AlertResolved:
-    """A firing alert's condition no longer holds."""
+    """The condition of a firing alert no longer holds."""
 
     type: ClassVar[str] = "alert.resolved"
     alert: str
@@ -148,20 +149,20 @@ class AlertResolved:
 
 @dataclass(frozen=True, slots=True)
 class NotificationDelivered:
-    """A channel took a message about an alert."""
+    """A channel accepted a message about an alert."""
 
     type: ClassVar[str] = "notification.delivered"
     alert: str
     crossing_turn: int
     channel: str
-    """The channel's kind, such as `json` or `mailto`; never its address."""
+    """Kind of the channel, such as `json` or `mailto`; never its address."""
     state: Literal["firing", "resolved"]
     attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationFailed:
-    """A channel refused a message about an alert, after every retry."""
+    """A channel refused a message about an alert, all retries included."""
 
     type: ClassVar[str] = "notification.failed"
     alert: str

@@ -1,4 +1,4 @@
-"""The envelope every event travels in, and the identity it derives from its place in a stream."""
+"""The envelope of every event, its id, and the registry of payloads by event name."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SCHEMA: Final = 1
 
 _CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS: Final = tuple(high + low for high in _CROCKFORD for low in _CROCKFORD)
-"""Two digits at a time: half the steps."""
+"""All pairs of digits, to convert two at a time."""
 
 
 Fact = (
@@ -99,17 +99,17 @@ Payload = Fact | Derived
 PAYLOADS: Final[dict[str, type[Payload]]] = {
     payload.type: payload for payload in (*Fact.__args__, *Derived.__args__)
 }
-"""Every payload by its event name."""
+"""Payload classes by event name."""
 
 
 @fast_dataclass
 class EventContext:
-    """What all events of one turn share; held by reference, flattened only by the writer."""
+    """The fields that all events of one turn share; the writer flattens them into each event."""
 
     session_id: str
     """One agent conversation; `gen_ai.conversation.id` in OpenTelemetry."""
     agent: str
-    """Name of the agent, as its owner gave it."""
+    """Name of the agent, as configured."""
     model: str
     """Model of the turn's call, as the provider names it; empty when unknown."""
     turn: int
@@ -117,11 +117,11 @@ class EventContext:
     window_id: int
     """Context window of the session, from 1."""
     source: str
-    """What produced the facts: `live`, `demo`, or the name of a recording's format."""
+    """Origin of the facts: `live`, `demo`, or the name of a recording's format."""
     stream_id: str
-    """The emitter; together with `n` it identifies an event."""
+    """Id of the emitter; together with `n` it identifies an event."""
     parent_session_id: str | None = None
-    """The session that delegated to this one."""
+    """Id of the session that delegated to this one."""
     trace_id: str | None = None
     """OpenTelemetry trace of the turn, 32 hexadecimal digits."""
     span_id: str | None = None
@@ -140,19 +140,19 @@ class Event(NamedTuple):
 
     @property
     def event_id(self) -> str:
-        """A ULID that is a pure function of stream, number and time, so importing twice changes nothing."""
+        """A ULID computed from stream, number and time, so that importing twice yields the same events."""
         return event_id(self.context.stream_id, self.n, self.at)
 
     @property
     def type(self) -> str:
-        """The event's name, such as `block.added`."""
+        """Name of the event, such as `block.added`."""
         return self.data.type
 
 
 def event_id(stream_id: str, n: int, at: float | None) -> str:
-    """The ULID of event *n* of *stream_id*: its milliseconds, then 80 bits that a digest gives instead of chance.
+    """Return the ULID of event *n* of *stream_id*: milliseconds, then 80 bits of a digest, not random ones.
 
-    Within a stream the bits count up by *n*, as the specification has it for ids of one millisecond.
+    Within a stream the bits increase by *n*, as the specification requires for ids of one millisecond.
     Source: the ULID specification (48 bits of time, 80 of entropy, Crockford's base 32).
     """
     value = _entropy(stream_id) + n
@@ -161,13 +161,13 @@ def event_id(stream_id: str, n: int, at: float | None) -> str:
 
 @lru_cache(maxsize=256)
 def _entropy(stream_id: str) -> int:
-    """Where a stream's 80 bits begin; the highest bit is left free, so that counting never overflows."""
+    """The first 80 bits of a stream; the highest bit is 0, so that counting never overflows."""
     return int.from_bytes(blake2b(stream_id.encode("utf-8", "replace"), digest_size=10).digest(), "big") >> 1
 
 
 @lru_cache(maxsize=64)
 def _high_digits(value: int) -> str:
-    """Twelve digits of base 32: the upper 60 of the 80 bits. A stream's events share them by the million."""
+    """Twelve digits of base 32: the upper 60 of the 80 bits, equal for a million events of a stream."""
     pairs = _PAIRS
     return (
         f"{pairs[value >> 50]}{pairs[value >> 40 & 1023]}{pairs[value >> 30 & 1023]}"
@@ -177,7 +177,7 @@ def _high_digits(value: int) -> str:
 
 @lru_cache(maxsize=64)
 def _time_digits(at: float | None) -> str:
-    """Ten digits of base 32: the 48 bits of a ULID's milliseconds. A turn's events often share them."""
+    """Ten digits of base 32: the 48 bits of the milliseconds, often equal within a turn."""
     time, pairs = int(max(at or 0.0, 0.0) * 1000) & (1 << 48) - 1, _PAIRS
     return (
         f"{pairs[time >> 40]}{pairs[time >> 30 & 1023]}{pairs[time >> 20 & 1023]}"

@@ -1,4 +1,4 @@
-"""Facts about sessions, turns, budgets, checkpoints and limits: what a source saw happen around a window."""
+"""Facts about sessions, turns, budgets, checkpoints and limits, as a source recorded them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from windowpane.core.vocabulary import CountSource, LimitSource, Zone
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the provider reported for one model call, in tokens."""
+    """Tokens of one model call as the provider reported them."""
 
     input_tokens: int = 0
     """Input that was neither read from nor written to the prompt cache."""
     output_tokens: int = 0
-    """Everything generated, reasoning included."""
+    """All generated tokens, reasoning included."""
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
@@ -24,13 +24,13 @@ class Usage:
 
     @property
     def input_total(self) -> int:
-        """What the call sent: input, cache read and cache write; the truth about the window."""
+        """Tokens that the call sent: input, cache read and cache write; the actual size of the window."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStarted:
-    """A session began; carries the window it began with."""
+    """A session started, with these limits of its window."""
 
     type: ClassVar[str] = "session.started"
     limit_tokens: int | None = None
@@ -45,7 +45,7 @@ class SessionStarted:
 
 @dataclass(frozen=True, slots=True)
 class TrendReport:
-    """How a finished session's window developed; tokens, ratios 0 to 1."""
+    """Summary of a finished session's window; tokens, ratios 0 to 1."""
 
     turns: int
     peak_used_tokens: int
@@ -57,12 +57,12 @@ class TrendReport:
     regrets: int
     cost_dollars: float | None
     zones: dict[Zone, int] = field(default_factory=dict)
-    """Turns that ended in each zone."""
+    """Number of turns that ended in each zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """A session ended, with the report of its window."""
+    """A session ended, with the summary of its window."""
 
     type: ClassVar[str] = "session.ended"
     reason: str
@@ -71,20 +71,20 @@ class SessionEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """A turn opened with its first block."""
+    """A turn started with its first block."""
 
     type: ClassVar[str] = "turn.started"
 
 
 @fast_dataclass
 class TurnEnded:
-    """A model call came back."""
+    """A model call returned and the turn ended."""
 
     type: ClassVar[str] = "turn.ended"
     usage: Usage | None
-    """None when the provider reported none."""
+    """None without a report by the provider."""
     count_source: CountSource
-    """`usage` when the window's size at this turn is the provider's, else how it was counted."""
+    """`usage` when the size of this turn is the provider's count, else the source of the count."""
     cost_dollars: float | None = None
     latency_seconds: float | None = None
     stop_reason: str | None = None
@@ -92,7 +92,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class BudgetWarned:
-    """A component passed its soft limit."""
+    """A component exceeded the soft limit of its budget."""
 
     type: ClassVar[str] = "budget.warned"
     component: str
@@ -102,7 +102,7 @@ class BudgetWarned:
 
 @dataclass(frozen=True, slots=True)
 class BudgetBlocked:
-    """A component would have passed its hard limit."""
+    """Content was stopped that would have exceeded the hard limit of its component's budget."""
 
     type: ClassVar[str] = "budget.blocked"
     component: str
@@ -114,7 +114,7 @@ class BudgetBlocked:
 
 @dataclass(frozen=True, slots=True)
 class NoteWritten:
-    """The agent or a strategy wrote a note that survives the window."""
+    """The agent or a strategy wrote a note that outlives the window."""
 
     type: ClassVar[str] = "note.written"
     category: str
@@ -124,7 +124,7 @@ class NoteWritten:
 
 @dataclass(frozen=True, slots=True)
 class SubagentDelegated:
-    """A subtask was handed to a session with a window of its own."""
+    """A subtask was delegated to another session with a separate window."""
 
     type: ClassVar[str] = "subagent.delegated"
     child_session_id: str
@@ -133,7 +133,7 @@ class SubagentDelegated:
 
 @dataclass(frozen=True, slots=True)
 class SubagentReturned:
-    """A delegated subtask came back with a result."""
+    """A delegated subtask returned its result."""
 
     type: ClassVar[str] = "subagent.returned"
     child_session_id: str
@@ -143,7 +143,7 @@ class SubagentReturned:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSaved:
-    """Structured state was written that survives the window."""
+    """A checkpoint of the task was saved; it outlives the window."""
 
     type: ClassVar[str] = "checkpoint.saved"
     version: int
@@ -154,18 +154,18 @@ class CheckpointSaved:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLoaded:
-    """A window resumed from a checkpoint."""
+    """A task was resumed from a checkpoint."""
 
     type: ClassVar[str] = "checkpoint.loaded"
     version: int
     age_seconds: float | None = None
     drift: int = 0
-    """Environment facts that no longer hold."""
+    """Number of environment facts that changed since the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRejected:
-    """A checkpoint was stale or corrupt and was not used."""
+    """A stale or corrupt checkpoint was not used."""
 
     type: ClassVar[str] = "checkpoint.rejected"
     version: int | None
@@ -174,7 +174,7 @@ class CheckpointRejected:
 
 @dataclass(frozen=True, slots=True)
 class WindowRolled:
-    """The session went on in a new window."""
+    """The session continued in a new window."""
 
     type: ClassVar[str] = "window.rolled"
     reason: Literal["checkpoint", "clear"]
@@ -185,20 +185,20 @@ class WindowRolled:
 
 @dataclass(frozen=True, slots=True)
 class OverflowDetected:
-    """The window did not fit, or would not have."""
+    """The content did not fit into the window, or would not have fitted."""
 
     type: ClassVar[str] = "overflow.detected"
     where: Literal["proactive", "provider"]
     outcome: str
-    """`reduced`, `retried`, `rolled` or `failed`; `rejected` where the call was observed and nobody tried."""
+    """`reduced`, `retried`, `rolled` or `failed`; `rejected` for an observed call, which is never reduced."""
     used_tokens: int
-    """What did not fit: the size before anything was done about it."""
+    """Size that did not fit, before any reduction."""
     limit_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRepaired:
-    """A broken history from outside was mended before it was used."""
+    """A broken history from outside was repaired before it was used."""
 
     type: ClassVar[str] = "history.repaired"
     repair: str
@@ -207,7 +207,7 @@ class HistoryRepaired:
 
 @dataclass(frozen=True, slots=True)
 class UsageRejected:
-    """A usage report was impossible and was not believed."""
+    """An impossible usage report was rejected."""
 
     type: ClassVar[str] = "usage.rejected"
     reported_tokens: int
@@ -217,7 +217,7 @@ class UsageRejected:
 
 @dataclass(frozen=True, slots=True)
 class LimitChanged:
-    """The size of the window is known better than before, or the model changed."""
+    """The limits of the window changed: they are known better than before, or the model changed."""
 
     type: ClassVar[str] = "limit.changed"
     limit_tokens: int | None
@@ -232,7 +232,7 @@ class LimitChanged:
 
 @dataclass(frozen=True, slots=True)
 class BreakerOpened:
-    """A reduction was stopped because it made no progress."""
+    """The circuit breaker stopped reductions that made no progress."""
 
     type: ClassVar[str] = "breaker.opened"
     reason: str
@@ -241,16 +241,16 @@ class BreakerOpened:
 
 @dataclass(frozen=True, slots=True)
 class ChangeUnidentified:
-    """The provider's count moved in a way that no observed change explains."""
+    """The provider's count changed more than the observed changes explain."""
 
     type: ClassVar[str] = "change.unidentified"
     tokens: int
-    """Signed: reported minus expected."""
+    """Reported minus expected tokens, signed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionIncomplete:
-    """The recording stops or breaks in the middle; what was read before is whole."""
+    """The recording is cut off or damaged; everything before is complete."""
 
     type: ClassVar[str] = "session.incomplete"
     reason: str
@@ -259,7 +259,7 @@ class SessionIncomplete:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryDropped:
-    """Events of this stream were dropped, so a gap in `n` is explained."""
+    """Events of this stream were dropped; explains a gap in `n`."""
 
     type: ClassVar[str] = "telemetry.dropped"
     first_n: int

@@ -1,4 +1,4 @@
-"""One session's window and everything that follows from its facts."""
+"""The session tracker: derives events (pressure, zones, forecasts, regrets) from the facts of one session."""
 
 from __future__ import annotations
 

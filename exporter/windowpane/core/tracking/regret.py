@@ -57,7 +57,7 @@ class RemovedBlocks:
         removed = self.by_digest.get(digest)
         if removed is None:
             return None
-        for known in removed.digests:
-            if self.by_digest.get(known) is removed:
-                del self.by_digest[known]
+        for other in removed.digests:
+            if self.by_digest.get(other) is removed:
+                del self.by_digest[other]
         return removed if turn - removed.turn <= self._turns else None

@@ -16,8 +16,8 @@ CALIBRATION_MINIMUM_TOKENS: Final = 200
 class TokenAccount:
     """The anchor (the provider's last input total) and the calibration of client-side counts against it.
 
-    Counts are corrected by differences between calls, never by totals: content that a total includes but nobody
-    sees (a system prompt that a transcript does not record) is the caller's `unattributed` block.
+    Counts are corrected by differences between calls, never by totals: content that a total includes but
+    a transcript does not record, such as a system prompt, is the caller's `unattributed` block.
     """
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ from windowpane.core.window.window import Window
 UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 REPORT_RANGE: Final = (0.5, 2.0)
-"""A model's report of its own budget is accepted within this ratio to the known count."""
+"""A model's report of its budget is accepted within this ratio to the known count."""
 
 
 class SessionTracker:
@@ -140,7 +140,7 @@ class SessionTracker:
 
     # -- turns ------------------------------------------------------------------------------------------------
 
-    def begin_call(self, at: float | None = None) -> None:
+    def start_call(self, at: float | None = None) -> None:
         """Start a call: it sends everything added from here to `measure`, earlier replies included."""
         if not self.in_turn:
             self._open_turn(at)
@@ -258,8 +258,8 @@ class SessionTracker:
     def _attribute(self, total: int, at: float | None) -> None:
         """Put the tokens that the provider counts beyond the visible content into one unattributed block."""
         self._attribute_next = False
-        known = self._unattributed
-        old = self.window.slot(known).block if known is not None and known in self.window else None
+        old_id = self._unattributed
+        old = self.window.slot(old_id).block if old_id is not None and old_id in self.window else None
         before = 0 if old is None else old.tokens
         remainder = max(0, total - (self.gauge.call_tokens - before))
         if remainder == before:
@@ -401,9 +401,9 @@ class SessionTracker:
 
     def mark_referenced(self, block_ids: Sequence[str], by: str, at: float | None = None) -> None:
         """Block *by* used identifiers that only *block_ids* hold; their lifetimes start again."""
-        known = tuple(block_id for block_id in block_ids if self.window.mark_referenced(block_id, self.turn))
-        if known:
-            self.record(BlocksReferenced(known, by), at)
+        marked = tuple(block_id for block_id in block_ids if self.window.mark_referenced(block_id, self.turn))
+        if marked:
+            self.record(BlocksReferenced(marked, by), at)
 
     def evict(
         self, eviction: BlocksEvicted, placeholders: Iterable[Block] = (), at: float | None = None

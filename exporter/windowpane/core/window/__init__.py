@@ -1,1 +1,1 @@
-"""The window and its blocks."""
+"""The window: its blocks, references between them, and the histories that it is made from."""

@@ -16,11 +16,11 @@ class Block:
     """Unique in its session."""
     content_type: ContentType
     tokens: int
-    """At ingest, for the session's model."""
+    """Counted at ingest for the session's model."""
     turn: int
-    """Turn it was created in."""
+    """Turn in which it was created."""
     group: str
-    """The atomic unit it belongs to: reasoning, a tool call and all its results, or a single message."""
+    """Id of its atomic unit: reasoning, a tool call and all its results, or a single message."""
     exchange: int
     """Exchange it belongs to, from 1; 0 before the first user message."""
     digest: str
@@ -29,15 +29,15 @@ class Block:
     """Length of the text in characters."""
     count_source: CountSource
     text: str | None = None
-    """None where the source did not record it. Never serialised with an event."""
+    """None if the source did not record it. Never serialized with an event."""
     tool_call_id: str | None = None
     tool_name: str | None = None
     pinned: bool = False
     """Never removed."""
     replaces: str | None = None
-    """Id of the (first) block whose place this placeholder or summary takes."""
+    """Id of the (first) block that this placeholder or summary replaces."""
     handle: str | None = None
-    """Where the original of a placeholder can be retrieved."""
+    """Handle by which the original of a placeholder can be retrieved."""
 
 
 def tokens_by_component(blocks: Iterable[Block]) -> dict[Component, int]:

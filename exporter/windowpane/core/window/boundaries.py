@@ -1,7 +1,7 @@
-"""Where a message history may be cut: pure functions over messages in the shape of OpenAI's chat API.
+"""Positions at which a message history may be cut, for messages in the shape of OpenAI's chat API.
 
-An exchange begins with a user message; between exchanges a cut never parts a tool call from its results.
-Where there is no user message at all, a cut is still never made inside a tool cycle.
+An exchange starts with a user message; a cut between exchanges never separates a tool call from its results.
+Without any user message, a cut is still never made inside a tool cycle.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ Message = Mapping[str, Any]
 
 
 def exchange_starts(messages: Sequence[Message]) -> list[int]:
-    """Indices of the user messages, each of which begins an exchange."""
+    """Return the indices of the user messages, each of which starts an exchange."""
     return [index for index, message in enumerate(messages) if message.get("role") == "user"]
 
 
 def is_exchange_boundary(messages: Sequence[Message], index: int) -> bool:
-    """Whether a cut before *index* falls between two exchanges; the ends of the history always do."""
+    """Return True if a cut before *index* is between two exchanges or at an end of the history."""
     return index <= 0 or index >= len(messages) or messages[index].get("role") == "user"
 
 
 def is_pair_safe(messages: Sequence[Message], index: int) -> bool:
-    """Whether a cut before *index* leaves every tool call with its results."""
+    """Return True if a cut before *index* keeps every tool call together with its results."""
     return index <= 0 or index >= len(messages) or messages[index].get("role") != "tool"
 
 
 def safe_boundary(messages: Sequence[Message], target: int) -> int:
-    """The cut nearest to *target* that keeps exchanges whole; 0 when there is none.
+    """Return the cut nearest to *target* that keeps exchanges whole; 0 if there is none.
 
     The last exchange start at or before *target*, else the first after it. Without any user message: the
     start of the tool cycle that *target* falls into.
@@ -47,14 +47,17 @@ def safe_boundary(messages: Sequence[Message], target: int) -> int:
 
 
 def groups(messages: Sequence[Message]) -> list[range]:
-    """The groups of a valid history, as ranges of indices that cover it."""
-    found: list[range] = []
+    """Return the groups of a valid history as ranges of indices that cover it.
+
+    A group is an assistant message with tool calls and all their results, or any other single message.
+    """
+    ranges: list[range] = []
     start = 0
     for index in range(1, len(messages) + 1):
         if index == len(messages) or messages[index].get("role") != "tool":
-            found.append(range(start, index))
+            ranges.append(range(start, index))
             start = index
-    return found if messages else []
+    return ranges if messages else []
 
 
 def _pair_boundary(messages: Sequence[Message], target: int) -> int:

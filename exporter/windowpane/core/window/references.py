@@ -1,8 +1,8 @@
-"""Which blocks later content refers to, found by identifiers that few blocks hold.
+"""References of later content to blocks, recognized by identifiers that few blocks contain.
 
-A file path, a long number, a dotted or camel-case name, a hexadecimal id or a quoted symbol that stands in at
-most three blocks of the window names them well enough. Work is linear in new text and bounded for each block;
-blocks that left are forgotten.
+A file path, a long number, a dotted or camel-case name, a hexadecimal id or a quoted symbol refers to a block if
+at most three blocks of the window contain it. The time is linear in new text and bounded for each block; removed
+blocks are discarded from the index.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from windowpane.core.vocabulary import ContentType
 
 IDENTIFIERS_PER_BLOCK: Final = 32
 MAXIMUM_HOLDERS: Final = 3
-"""An identifier that more blocks hold refers to none of them."""
+"""An identifier in more blocks refers to none of them."""
 MAXIMUM_CHARACTERS: Final = 200_000
-"""Of one text; the rest of a longer one is not read."""
+"""Characters of one text that are read."""
 MAXIMUM_CANDIDATES: Final = 4_096
-"""Distinct identifiers of one text that are looked at."""
+"""Distinct identifiers of one text that are considered."""
 MAXIMUM_USED: Final = 512
-"""Identifiers remembered as used; those not used for longest are forgotten first."""
+"""Identifiers remembered as used; the least recently used are discarded first."""
 INDEXED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_result", "memory_injection", "user_message"})
-"""Types of content that can be referred to."""
+"""Types of content that can be referenced."""
 REFERRING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_call"})
 """Types of content, written by the model, whose identifiers refer to other blocks."""
 
@@ -36,20 +36,20 @@ _HEXADECIMAL: Final = re.compile(r"(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{
 
 
 def identifiers(text: str) -> list[str]:
-    """The distinct identifiers of *text*, in order of first appearance."""
+    """Return the distinct identifiers of *text* in order of first appearance."""
     text = text[:MAXIMUM_CHARACTERS]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for match in _WORD.finditer(text):
         word = match.group().rstrip("./-")
-        if word not in found and _identifies(word):
-            found[word] = None
-            if len(found) >= MAXIMUM_CANDIDATES:
-                return list(found)
+        if word not in names and _identifies(word):
+            names[word] = None
+            if len(names) >= MAXIMUM_CANDIDATES:
+                return list(names)
     for match in _QUOTED.finditer(text):
-        found[match.group(1)] = None
-        if len(found) >= MAXIMUM_CANDIDATES:
+        names[match.group(1)] = None
+        if len(names) >= MAXIMUM_CANDIDATES:
             break
-    return list(found)
+    return list(names)
 
 
 def argument_values(text: str) -> str:
@@ -75,7 +75,7 @@ def _identifies(word: str) -> bool:
 
 
 class ReferenceIndex:
-    """The rare identifiers of the blocks in one window."""
+    """An index of the blocks of one window by their rare identifiers."""
 
     def __init__(self) -> None:
         self._holders: dict[str, dict[str, None]] = {}
@@ -83,11 +83,11 @@ class ReferenceIndex:
         self._used: dict[str, int] = {}
 
     def __len__(self) -> int:
-        """How many blocks are indexed."""
+        """Number of indexed blocks."""
         return len(self._held)
 
     def add(self, block_id: str, text: str) -> None:
-        """Index a block by its rarest identifiers, those that the fewest other blocks hold; longer ones first."""
+        """Index a block by its rarest identifiers, those in the fewest other blocks; longer ones first."""
         holders = self._holders
         candidates = identifiers(text)
         if len(candidates) > IDENTIFIERS_PER_BLOCK:
@@ -95,13 +95,13 @@ class ReferenceIndex:
             del candidates[IDENTIFIERS_PER_BLOCK:]
         if not candidates:
             return
-        self.forget(block_id)
+        self.discard(block_id)
         self._held[block_id] = tuple(candidates)
         for name in candidates:
             holders.setdefault(name, {})[block_id] = None
 
-    def forget(self, block_id: str) -> None:
-        """The block has left the window."""
+    def discard(self, block_id: str) -> None:
+        """Remove a block from the index."""
         for name in self._held.pop(block_id, ()):
             holders = self._holders[name]
             del holders[block_id]
@@ -109,13 +109,13 @@ class ReferenceIndex:
                 del self._holders[name]
 
     def clear(self) -> None:
-        """Every block has left."""
+        """Remove all blocks from the index."""
         self._holders.clear()
         self._held.clear()
 
-    def mentioned(self, text: str, *, turn: int = 0) -> tuple[str, ...]:
-        """The blocks that *text* refers to, each once; what it refers to them by counts as used in *turn*."""
-        found: dict[str, None] = {}
+    def referenced(self, text: str, *, turn: int = 0) -> tuple[str, ...]:
+        """Return the blocks that *text* refers to; the identifiers count as used in *turn*."""
+        block_ids: dict[str, None] = {}
         holders, used = self._holders, self._used
         for name in identifiers(text):
             blocks = holders.get(name)
@@ -124,32 +124,32 @@ class ReferenceIndex:
             used.pop(name, None)
             used[name] = turn
             if blocks is not None and len(blocks) <= MAXIMUM_HOLDERS:
-                found.update(blocks)
+                block_ids.update(blocks)
         while len(used) > MAXIMUM_USED:
             del used[next(iter(used))]
-        return tuple(found)
+        return tuple(block_ids)
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Identifiers of content that later text used, the last used one last; they outlive their blocks."""
+        """Identifiers that later text used, least recent first, including those of removed blocks."""
         return tuple(self._used)
 
     def in_use(self, since_turn: int) -> dict[str, list[str]]:
-        """The blocks that identifiers used from *since_turn* on refer to, with these, last used ones first."""
-        found: dict[str, list[str]] = {}
+        """Return the blocks with identifiers used since *since_turn*, and these, most recent first."""
+        names: dict[str, list[str]] = {}
         for name, turn in reversed(self._used.items()):
             if turn < since_turn:
                 break
             holders = self._holders.get(name, ())
             if len(holders) <= MAXIMUM_HOLDERS:
                 for block_id in holders:
-                    found.setdefault(block_id, []).append(name)
-        return found
+                    names.setdefault(block_id, []).append(name)
+        return names
 
     def held(self, block_id: str) -> tuple[str, ...]:
-        """The identifiers a block is indexed by."""
+        """Return the identifiers by which a block is indexed."""
         return self._held.get(block_id, ())
 
     def holders(self, name: str) -> Collection[str]:
-        """The blocks that are indexed by an identifier."""
+        """Return the blocks that are indexed by an identifier."""
         return self._holders.get(name, {}).keys()

@@ -16,23 +16,23 @@ from typing import Any, Final, Literal
 from windowpane.core.window.boundaries import Message
 
 ABORTED: Final = "[no result: the call was aborted]"
-"""What a call without a result is answered with."""
+"""Placeholder result of a call without a result."""
 
 Unanswered = Literal["answer", "drop"]
-"""What becomes of a call without a result: a stand-in answers it, or its whole group is removed."""
+"""Repair of a call without a result: add a placeholder result, or remove its whole group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """A history that can be sent, and what was done to it."""
+    """A history that can be sent, and the repairs of it."""
 
     messages: list[dict[str, Any]]
     repairs: dict[str, int] = field(default_factory=dict)
-    """How often each repair was made; empty for a history that was whole."""
+    """Number of repairs by name; empty for a complete history."""
 
 
 def call_ids(message: Message) -> list[str]:
-    """Ids of the tool calls of an assistant message; empty ids are left out."""
+    """Return the ids of the tool calls of an assistant message, without empty ids."""
     calls = message.get("tool_calls") or ()
     return [call["id"] for call in calls if isinstance(call, Mapping) and call.get("id")]
 
@@ -40,33 +40,33 @@ def call_ids(message: Message) -> list[str]:
 def repair(
     messages: Sequence[Message], *, unanswered: Unanswered = "answer", leading_calls: bool = True
 ) -> Repaired:
-    """The history with every tool call answered once, directly after it, and no result without its call.
+    """Return the history with one result directly after every tool call, and no result without its call.
 
-    Results may follow their call in any order, also behind a later assistant message of the same run of tools.
+    Results may follow their call in any order, also after a later assistant message of the same run of tools.
     Of several results to one call the first wins. An id used again in a later group is another call. Without
     *leading_calls*, tool calls before the first user message are removed with their results.
     """
-    mender = _Mender(unanswered)
+    repairer = _Repairer(unanswered)
     seen_user = leading_calls
     run: list[Message] = []
     for message in messages:
         role = message.get("role")
         seen_user = seen_user or role == "user"
         if role == "assistant" and call_ids(message) and not seen_user:
-            mender.count("leading_call")
+            repairer.count("leading_call")
             continue
         if role == "tool" or (role == "assistant" and call_ids(message)):
             run.append(message)
             continue
-        mender.settle(run)
+        repairer.settle(run)
         run = []
-        mender.messages.append(dict(message))
-    mender.settle(run)
-    return Repaired(mender.messages, mender.repairs)
+        repairer.messages.append(dict(message))
+    repairer.settle(run)
+    return Repaired(repairer.messages, repairer.repairs)
 
 
-class _Mender:
-    """Mends one run of tool calls and results after the other."""
+class _Repairer:
+    """Repairs one run of tool calls and results after the other."""
 
     def __init__(self, unanswered: Unanswered) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -77,17 +77,17 @@ class _Mender:
         self.repairs[repair_name] = self.repairs.get(repair_name, 0) + 1
 
     def settle(self, run: Sequence[Message]) -> None:
-        """Give every call of the run its result, in the order of the calls."""
+        """Add the run with one result after every call, in the order of the calls."""
         open_calls: list[tuple[Message, dict[str, Message | None]]] = []
         for message in run:
             if message.get("role") == "assistant":
                 open_calls.append((message, dict.fromkeys(call_ids(message))))
                 continue
-            self._place(message, open_calls)
+            self._assign(message, open_calls)
         for message, answers in open_calls:
             self._emit(message, answers)
 
-    def _place(self, result: Message, open_calls: list[tuple[Message, dict[str, Message | None]]]) -> None:
+    def _assign(self, result: Message, open_calls: list[tuple[Message, dict[str, Message | None]]]) -> None:
         call_id = result.get("tool_call_id")
         owners = [answers for _, answers in open_calls if call_id and call_id in answers]
         if not owners:
@@ -119,12 +119,12 @@ _CALL: Final = "tool_use"
 
 
 def repair_parts(messages: Sequence[Message], *, unanswered: Unanswered = "answer") -> Repaired:
-    """The history with every `tool_use` answered once in the message after it, and no result without its call.
+    """Return the history with one `tool_result` for every `tool_use`, and no result without its call.
 
-    Of two results to one call the first wins. A call without a result gets a marked stand-in, or is removed with
-    what its message answers otherwise. A message left without content goes.
+    Of two results to one call the first wins. A call without a result gets a placeholder result or is removed.
+    Messages without remaining content are removed.
     """
-    mended: list[dict[str, Any]] = []
+    repaired: list[dict[str, Any]] = []
     repairs: dict[str, int] = {}
     waiting: list[str] = []
     for message in messages:
@@ -132,14 +132,14 @@ def repair_parts(messages: Sequence[Message], *, unanswered: Unanswered = "answe
         if message.get("role") == "user":
             parts = _answered(parts, waiting, repairs, unanswered)
             if unanswered == "drop":
-                _drop_calls(mended, waiting, parts, repairs)
+                _drop_calls(repaired, waiting, parts, repairs)
         elif waiting:
-            _close(mended, waiting, repairs, unanswered)
+            _close(repaired, waiting, repairs, unanswered)
         waiting = [str(part["id"]) for part in parts if part.get("type") == _CALL and part.get("id")]
         if parts:
-            mended.append({**message, "content": parts})
-    _close(mended, waiting, repairs, unanswered)
-    return Repaired([message for message in mended if message["content"]], repairs)
+            repaired.append({**message, "content": parts})
+    _close(repaired, waiting, repairs, unanswered)
+    return Repaired([message for message in repaired if message["content"]], repairs)
 
 
 def _parts(message: Message) -> list[Mapping[str, Any]]:
@@ -152,55 +152,55 @@ def _parts(message: Message) -> list[Mapping[str, Any]]:
 def _answered(
     parts: Sequence[Mapping[str, Any]], waiting: Sequence[str], repairs: dict[str, int], unanswered: Unanswered
 ) -> list[Mapping[str, Any]]:
-    """The parts of a user message: results of the calls that wait first, in their order, then the rest."""
-    found: dict[str, Mapping[str, Any]] = {}
+    """The parts of a user message: results of the waiting calls in their order, then the rest."""
+    results: dict[str, Mapping[str, Any]] = {}
     for part in parts:
         if part.get("type") != _RESULT:
             continue
         call_id = str(part.get("tool_use_id") or "")
         if call_id not in waiting:
             _count(repairs, "orphan_result")
-        elif call_id in found:
+        elif call_id in results:
             _count(repairs, "duplicate_result")
         else:
-            found[call_id] = part
+            results[call_id] = part
     if unanswered == "answer":
         for call_id in waiting:
-            if call_id not in found:
+            if call_id not in results:
                 _count(repairs, "aborted_result")
-                found[call_id] = _aborted(call_id)
-    results = [found[call_id] for call_id in waiting if call_id in found]
-    return [*results, *(part for part in parts if part.get("type") != _RESULT)]
+                results[call_id] = _aborted(call_id)
+    ordered = [results[call_id] for call_id in waiting if call_id in results]
+    return [*ordered, *(part for part in parts if part.get("type") != _RESULT)]
 
 
 def _close(
-    mended: list[dict[str, Any]], waiting: Sequence[str], repairs: dict[str, int], unanswered: Unanswered
+    repaired: list[dict[str, Any]], waiting: Sequence[str], repairs: dict[str, int], unanswered: Unanswered
 ) -> None:
-    """Calls that no user message follows."""
+    """Repair calls without a following user message."""
     if not waiting:
         return
     if unanswered == "drop":
-        _drop_calls(mended, waiting, (), repairs)
+        _drop_calls(repaired, waiting, (), repairs)
         return
     for _ in waiting:
         _count(repairs, "aborted_result")
-    mended.append({"role": "user", "content": [_aborted(call_id) for call_id in waiting]})
+    repaired.append({"role": "user", "content": [_aborted(call_id) for call_id in waiting]})
 
 
 def _drop_calls(
-    mended: list[dict[str, Any]],
+    repaired: list[dict[str, Any]],
     waiting: Sequence[str],
     answers: Sequence[Mapping[str, Any]],
     repairs: dict[str, int],
 ) -> None:
-    """Take the calls that got no answer out of the message that made them."""
+    """Remove the calls without a result from their message."""
     answered = {part.get("tool_use_id") for part in answers if part.get("type") == _RESULT}
     missing = {call_id for call_id in waiting if call_id not in answered}
     if not missing:
         return
     for _ in missing:
         _count(repairs, "dropped_call")
-    last = mended[-1]
+    last = repaired[-1]
     last["content"] = [
         part for part in last["content"] if part.get("type") != _CALL or part.get("id") not in missing
     ]

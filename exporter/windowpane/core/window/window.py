@@ -1,4 +1,4 @@
-"""The window itself: ordered blocks with running totals, every edit in constant time."""
+"""The context window: ordered blocks with running totals, every edit in constant time."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from windowpane.exceptions import WindowError
 
 @dataclass(slots=True)
 class Slot:
-    """A block's place in the window and what happened to it there."""
+    """A block's position in the window, its references and its staleness."""
 
     block: Block
     position: int
-    """Order in the window; a replacement takes the position of what it replaces."""
+    """Order in the window; a replacement takes the position of the replaced block."""
     expires: int | None
-    """Turn after which it is stale unless referenced; None for never."""
+    """Turn after which it is stale unless referenced; None if it never expires."""
     referenced_turn: int | None = None
     references: int = 0
     stale: bool = False
     duplicate: bool = False
-    """The same digest stands earlier in the window."""
+    """True if an earlier block has the same digest."""
 
 
 class Window:
-    """What the model can see: ordered blocks, totals by component, duplicates and staleness.
+    """The blocks that the model can see, with totals by component, duplicates and staleness.
 
-    Totals are kept as blocks come and go, never recomputed, so no operation depends on how many there are
-    (only iteration does). Not thread-safe: one owner a session.
+    Totals are updated with every edit and never recomputed, so the cost of an edit does not depend on the number
+    of blocks. Not thread-safe.
     """
 
     def __init__(self, lifetimes: dict[ContentType, int]) -> None:
         self._lifetimes = lifetimes
         self._slots: dict[str, Slot] = {}
         self._groups: dict[str, list[str]] = {}
-        """Groups of more than one block; a block alone is its own group and needs no entry."""
+        """Groups of more than one block; a single block is its own group and needs no entry."""
         self._by_digest: dict[str, str | dict[str, None]] = {}
-        """The only block of a digest, or all of them in order: most digests occur once."""
+        """The only block of a digest, or all of its blocks in order; most digests occur once."""
         self._expiring: dict[int, list[str]] = {}
         self._next_position = 0
         self._ordered = True
@@ -50,7 +50,7 @@ class Window:
         self.stale_tokens = 0
         """Stale and not duplicate."""
         self.version = 0
-        """Changes with every edit; a plan made for another version is out of date."""
+        """Increases with every edit; a plan for another version is out of date."""
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -59,62 +59,60 @@ class Window:
         return block_id in self._slots
 
     def __iter__(self) -> Iterator[Block]:
-        """The blocks in the order the model sees them."""
+        """Iterate over the blocks in the order the model sees them."""
         return (slot.block for slot in self.slots())
 
     def slots(self) -> Iterable[Slot]:
-        """The slots in the order the model sees them; sorts once after a replacement."""
+        """Return the slots in the order the model sees them; sorts once after a replacement."""
         if not self._ordered:
             self._slots = dict(sorted(self._slots.items(), key=lambda item: item[1].position))
             self._ordered = True
         return self._slots.values()
 
     def slot(self, block_id: str) -> Slot:
-        """The slot of a block. Raises `WindowError` when it is not in the window."""
+        """Return the slot of a block. Raises `WindowError` if it is not in the window."""
         try:
             return self._slots[block_id]
         except KeyError:
             raise WindowError(f"block {block_id} is not in the window") from None
 
     def group(self, group_id: str) -> tuple[str, ...]:
-        """Ids of the blocks of a group, in the order they came; empty when none is left."""
+        """Return the ids of the blocks of a group in the order of tfirst addition; empty for an unknown group."""
         if group_id in self._groups:
             return tuple(self._groups[group_id])
-        alone = self._slots.get(group_id)
-        return (group_id,) if alone is not None and alone.block.group == group_id else ()
+        single = self._slots.get(group_id)
+        return (group_id,) if single is not None and single.block.group == group_id else ()
 
     def add(self, block: Block) -> None:
-        """Append a block, or put it in the place of the block it `replaces` when that has just left.
-
-        Raises `WindowError` for an id that is already there.
-        """
+        """Append a block. Raises `WindowError` for an id that is already in the window."""
         position = self._next_position
         self._insert(block, position)
         self._next_position = position + 1
 
     def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
-        """Take *removed* out and put *results* where the first of them stood; returns what left.
+        """Replace *removed* by *results* at the position of the first; return the removed blocks.
 
-        Ids that are not in the window are skipped: a recording may remove what it never showed. Without any the
-        results are appended. Raises `WindowError` for a result whose id is already there, and changes nothing.
+        Ids that are not in the window are skipped, because a recording may remove blocks that it never showed. If
+        none is in the window, the results are appended. Raises `WindowError`, without any change, for a result
+        whose id is already in the window.
         """
-        left = {block_id: self._slots[block_id] for block_id in removed if block_id in self._slots}
+        slots = {block_id: self._slots[block_id] for block_id in removed if block_id in self._slots}
         results = tuple(results)
         ids = [block.id for block in results]
         for index, block_id in enumerate(ids):
-            if (block_id in self._slots and block_id not in left) or block_id in ids[:index]:
+            if (block_id in self._slots and block_id not in slots) or block_id in ids[:index]:
                 raise WindowError(f"block {block_id} is already in the window")
-        position = self._make_room(left.values(), len(results))
-        for slot in left.values():
+        position = self._make_room(slots.values(), len(results))
+        for slot in slots.values():
             self._remove(slot)
         for offset, block in enumerate(results):
             self._insert(block, position + offset)
         self._ordered = self._ordered and not results
-        return [slot.block for slot in left.values()]
+        return [slot.block for slot in slots.values()]
 
-    def _make_room(self, left: Iterable[Slot], count: int) -> int:
-        """The position of the first of *count* results; what stands behind them moves where one is not enough."""
-        position = min((slot.position for slot in left), default=None)
+    def _make_room(self, removed: Iterable[Slot], count: int) -> int:
+        """The position of the first of *count* results; the slots behind them move to make room."""
+        position = min((slot.position for slot in removed), default=None)
         if position is None:
             position, self._next_position = self._next_position, self._next_position + count
         elif count > 1:
@@ -125,7 +123,7 @@ class Window:
         return position
 
     def mark_referenced(self, block_id: str, turn: int) -> bool:
-        """Note that *turn* used a block, which renews its lifetime; False when it is not in the window."""
+        """Renew the lifetime of a block that *turn* used; return False if it is not in the window."""
         slot = self._slots.get(block_id)
         if slot is None:
             return False
@@ -142,7 +140,7 @@ class Window:
         return True
 
     def enter_turn(self, turn: int) -> None:
-        """Let expire what was not referenced for its lifetime before *turn* (called for every turn once)."""
+        """Mark the blocks stale whose lifetime ended before *turn*; to be called once for every turn."""
         for block_id in self._expiring.pop(turn - 1, ()):
             slot = self._slots.get(block_id)
             if slot is None or slot.stale or slot.expires is None:
@@ -155,7 +153,7 @@ class Window:
                 self.stale_tokens += slot.block.tokens
 
     def clear(self) -> None:
-        """Empty the window for a new one; positions and version go on."""
+        """Remove all blocks; positions and version continue."""
         for slot in list(self._slots.values()):
             self._remove(slot)
         self._expiring.clear()
@@ -209,11 +207,11 @@ class Window:
             self.duplicate_tokens -= block.tokens
         elif slot.stale:
             self.stale_tokens -= block.tokens
-        self._forget_digest(slot)
+        self._discard_digest(slot)
         self.version += 1
 
-    def _forget_digest(self, slot: Slot) -> None:
-        """Where the first of equal blocks leaves, the next is no longer a duplicate."""
+    def _discard_digest(self, slot: Slot) -> None:
+        """If the first of equal blocks is removed, the next one is no longer a duplicate."""
         digest = slot.block.digest
         same = self._by_digest.get(digest)
         if same is None:
@@ -223,9 +221,9 @@ class Window:
             return
         del same[slot.block.id]
         if not slot.duplicate:
-            heir = self._slots[next(iter(same))]
-            if heir.duplicate:
-                heir.duplicate = False
-                self.duplicate_tokens -= heir.block.tokens
-                if heir.stale:
-                    self.stale_tokens += heir.block.tokens
+            first = self._slots[next(iter(same))]
+            if first.duplicate:
+                first.duplicate = False
+                self.duplicate_tokens -= first.block.tokens
+                if first.stale:
+                    self.stale_tokens += first.block.tokens
