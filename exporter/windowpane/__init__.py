@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from windowpane.core.limits import Thresholds
     from windowpane.effects.commands import CompactionProposal
     from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowpaneError
-    from windowpane.fidelity.judge.sampling import Sample, SampledJudge
+    from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
     from windowpane.fidelity.suite.judges import string_match
     from windowpane.manager.budget import Ruling
     from windowpane.manager.dependencies import Dependencies
     from windowpane.manager.messages import AnthropicMessages
     from windowpane.manager.plans.policies import Policy
-    from windowpane.manager.plans.subagent import Returned, Subtask
+    from windowpane.manager.plans.subagent import SubagentResult, Subtask
     from windowpane.manager.settings import EngineSettings
     from windowpane.manager.status import Decision, Status
     from windowpane.manager.steps.completion import Completion
@@ -48,15 +48,15 @@ __all__ = [
     "EngineSettings",
     "Event",
     "IrreducibleContextError",
+    "JudgeSampling",
     "Policy",
     "Preset",
-    "Returned",
     "Ruling",
     "Runtime",
-    "Sample",
     "SampledJudge",
     "Status",
     "Step",
+    "SubagentResult",
     "Subtask",
     "Thresholds",
     "WindowSpanProcessor",
@@ -87,10 +87,10 @@ _HOMES: Final = {
     "IrreducibleContextError": "windowpane.exceptions",
     "Policy": "windowpane.manager.plans.policies",
     "Preset": "windowpane.contrib.presets",
-    "Returned": "windowpane.manager.plans.subagent",
+    "SubagentResult": "windowpane.manager.plans.subagent",
     "Ruling": "windowpane.manager.budget",
     "Runtime": "windowpane.runtime.start",
-    "Sample": "windowpane.fidelity.judge.sampling",
+    "JudgeSampling": "windowpane.fidelity.judge.sampling",
     "SampledJudge": "windowpane.fidelity.judge.sampling",
     "Status": "windowpane.manager.status",
     "Step": "windowpane.manager.steps.step",

@@ -10,7 +10,7 @@ from windowpane.core.events import Event, Payload
 from windowpane.core.vocabulary import CountSource
 from windowpane.exceptions import StaleCheckpointError
 from windowpane.manager.dependencies import Dependencies
-from windowpane.manager.plans.checkpoint import Found, generation
+from windowpane.manager.plans.checkpoint import StoredCheckpoint, generation
 
 P = TypeVar("P")
 
@@ -110,11 +110,11 @@ class MemoryCheckpoints:
             raise StaleCheckpointError(f"{generation(dict(document))} is not newer than {generation(newest)}")
         self.saved.append((dict(document), markdown))
 
-    def load(self, task_id: str) -> Found:
+    def load(self, task_id: str) -> StoredCheckpoint:
         """The last one of a task that was not put aside."""
         since = self.saved[self._put_aside.get(task_id, 0) :]
         own = [document for document, _ in since if document["task_id"] == task_id]
-        return Found(own[-1] if own else None)
+        return StoredCheckpoint(own[-1] if own else None)
 
     def archive(self, task_id: str) -> None:
         """Put a task's checkpoints aside."""

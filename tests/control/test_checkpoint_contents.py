@@ -20,13 +20,13 @@ from windowpane.manager.plans.checkpoint import (
     encode,
     to_markdown,
 )
-from windowpane.manager.steps.checkpoint import checkpoint_of
+from windowpane.manager.steps.checkpoint import capture_checkpoint
 from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
 def document_of(window: ContextWindowManager, **options: Any) -> dict[str, Any]:
-    return checkpoint_of(window._engine, **options).document
+    return capture_checkpoint(window._engine, **options).document
 
 
 def session(folder: Path, sink: RecordingSink, **options: Any) -> ContextWindowManager:

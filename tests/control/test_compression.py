@@ -14,11 +14,11 @@ from windowpane.effects.model_calls import fenced
 from windowpane.manager.budget import Budget
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED, Breaker
 from windowpane.manager.levels import Levels, cache_break_even
-from windowpane.manager.plans.acceptance import Offer, reject
-from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, parse, write
+from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
+from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, parse_sections, render_sections
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.status import due
-from windowpane.manager.steps.eviction import water_level
+from windowpane.manager.steps.eviction import common_limit
 from windowpane.models.overflow_errors import classify_error
 from windowpane.testing import CharacterCounter
 
@@ -64,7 +64,7 @@ def test_arguments_that_are_no_object_are_left_alone() -> None:
 @given(st.lists(st.integers(0, 5_000), max_size=12), st.integers(1, 30_000), st.integers(1, 300))
 def test_the_water_level_saves_enough_with_the_mildest_cut(sizes: list[int], excess: int, smallest: int) -> None:
     """Cutting to the level saves the excess where that is possible, and one token more would not."""
-    level = water_level(sizes, excess, smallest)
+    level = common_limit(sizes, excess, smallest)
 
     def saved(at: int) -> int:
         return sum(max(0, size - at) for size in sizes)
@@ -80,13 +80,13 @@ def test_a_summary_is_read_back_section_by_section() -> None:
     """What was written can be taken up by the next summary."""
     sections: Any = {"goal": ["Migrate"], "decisions": ["use fetch because small"], "errors": ["TS2304"]}
 
-    assert parse(write(sections, max_tokens=500, counter=COUNTER)) == sections
+    assert parse_sections(render_sections(sections, max_tokens=500, counter=COUNTER)) == sections
 
 
 def test_a_summary_under_pressure_keeps_the_goal_and_the_newest_lines() -> None:
     """The goal is never shortened; of the rest the last lines stay."""
     lines = [f"decision number {n} and the reason for it" for n in range(200)]
-    text = write({"goal": ["The whole goal"], "decisions": lines}, max_tokens=120, counter=COUNTER)
+    text = render_sections({"goal": ["The whole goal"], "decisions": lines}, max_tokens=120, counter=COUNTER)
 
     assert "The whole goal" in text
     assert lines[-1] in text
@@ -122,7 +122,7 @@ OFFER = {
 )
 def test_scenario_097_the_gate_names_what_is_wrong(change: dict[str, Any], reason: str) -> None:
     """Empty, inflated, tool-calling, incomplete or useless results are refused."""
-    assert reject(Offer(**{**OFFER, **change})) == reason
+    assert rejection_reason(ProposedSummary(**{**OFFER, **change})) == reason
 
 
 def test_content_cannot_close_its_own_fence() -> None:

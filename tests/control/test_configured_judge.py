@@ -11,7 +11,7 @@ from builders import talk, words
 
 from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.sampling import Sample, SampledJudge
+from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.runtime import managers as managing
 from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
@@ -77,7 +77,7 @@ def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> No
     assert all(found.facts_total <= 3 for found in judged)
     sample = judge.sample
     assert sample.judging is not None
-    assert sample == Sample(
+    assert sample == JudgeSampling(
         rate=1.0, questions=3, writes_questions=True, capacity=40, timeout_seconds=7.0, max_calls=5_000,
         judging=replace(sample.judging, replicates=4),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import TOKEN, extract
+from windowpane.fidelity.facts import TOKEN, extract_facts
 from windowpane.fidelity.probe import evaluate
 
 
@@ -73,7 +73,7 @@ def test_a_line_of_a_million_signs_is_read_like_any_other(unit: str) -> None:
     """
     line = unit * (1_000_000 // len(unit)) + " user_service"
 
-    assert "user_service" in [fact.text for fact in extract([block(line)])]
+    assert "user_service" in [fact.text for fact in extract_facts([block(line)])]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_tool_output_names_count_only_when_used() -> None:
     output = block("alpha_one\nbeta_two\ngamma_three", "tool_result", n=1)
     said = block("I will rename beta_two", n=2)
 
-    facts = {fact.text for fact in extract([output, said]) if fact.kind == "identifier"}
+    facts = {fact.text for fact in extract_facts([output, said]) if fact.kind == "identifier"}
 
     assert {"beta_two"} == facts
 
@@ -219,7 +219,7 @@ def test_keeping_everything_is_never_less_than_perfect(texts: list[str]) -> None
 
 
 def facts_of(*blocks: Block) -> set[tuple[str, str]]:
-    return {(fact.kind, fact.text) for fact in extract(blocks)}
+    return {(fact.kind, fact.text) for fact in extract_facts(blocks)}
 
 
 def test_alternatives_in_prose_are_no_path() -> None:

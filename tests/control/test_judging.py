@@ -17,12 +17,12 @@ from windowpane.effects.model_calls import call_model_async, model_name, run_eff
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.facts import blocks_of
 from windowpane.fidelity.judge.judge import (
-    Compression,
+    JudgedCompression,
     Judgement,
     JudgeSettings,
-    evaluate_compression,
     judge,
     judge_chain,
+    judge_compression,
 )
 from windowpane.fidelity.judge.prompts import (
     ANSWER,
@@ -399,11 +399,11 @@ class TestQuestions:
 
 
 class TestTheEvent:
-    def compression(self, visible: str, **changes: object) -> Compression:
-        return Compression("e1", blocks_of(TestQuestions.TEXT), blocks_of(visible), **changes)  # type: ignore[arg-type]
+    def compression(self, visible: str, **changes: object) -> JudgedCompression:
+        return JudgedCompression("e1", blocks_of(TestQuestions.TEXT), blocks_of(visible), **changes)  # type: ignore[arg-type]
 
-    def evaluate(self, compression: Compression, judge_model: object) -> object:
-        program = evaluate_compression(compression, judge_name="reader", digest=str.upper)
+    def evaluate(self, compression: JudgedCompression, judge_model: object) -> object:
+        program = judge_compression(compression, judge_name="reader", digest=str.upper)
         return run_effect(program, judge_model)  # type: ignore[arg-type]
 
     def test_the_event_names_the_judge_and_what_was_lost(self) -> None:
@@ -417,7 +417,7 @@ class TestTheEvent:
 
     def test_text_that_was_never_seen_gives_no_score(self) -> None:
         """Under half of the tokens with text nothing is asked."""
-        unseen = Compression("e1", tuple(_without_text()), ())
+        unseen = JudgedCompression("e1", tuple(_without_text()), ())
         model = ScriptedModel(["yes"])
 
         event = self.evaluate(unseen, model).event  # type: ignore[attr-defined]

@@ -6,11 +6,11 @@ from builders import item, manager, snapshot, tool_items
 
 from windowpane.core.events import ContentCompressed
 from windowpane.core.window.references import ReferenceIndex
-from windowpane.fidelity.facts import Fact, extract
+from windowpane.fidelity.facts import Fact, extract_facts
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.placeholders import MAXIMUM_TOKENS, placeholder_text
 from windowpane.manager.plans.policies import POLICIES
-from windowpane.manager.plans.summary import MAXIMUM_NAMES, names_to_keep, parse, summarize
+from windowpane.manager.plans.summary import MAXIMUM_NAMES, names_to_keep, parse_sections, summarize
 from windowpane.testing import CharacterCounter, RecordingSink, chat_reply
 
 COUNTER = CharacterCounter()
@@ -75,7 +75,7 @@ def test_a_summary_under_pressure_keeps_the_names_in_use() -> None:
         max_tokens=200,
         counter=COUNTER,
     )
-    lines = parse(text)["artifacts"]
+    lines = parse_sections(text)["artifacts"]
 
     assert lines[-1].endswith("used/late.py, used/last.py")
     assert "old/name.py" not in text
@@ -103,7 +103,7 @@ def test_headings_of_a_summary_and_alternatives_in_prose_are_no_facts() -> None:
         item("m", "memory_injection", 50, text="Drop a/an/the and sure/certainly.").block,
         item("n", "memory_injection", 50, text="Drop a/an/the and sure/certainly again.").block,
     ]
-    said = {fact.text for fact in extract(blocks)}
+    said = {fact.text for fact in extract_facts(blocks)}
 
     assert "a/an/the" not in said
     assert not any("State and next steps" in text for text in said)

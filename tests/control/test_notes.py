@@ -16,10 +16,10 @@ from windowpane.manager.plans.notes import (
     Importance,
     Note,
     NoteBook,
-    as_data,
-    from_data,
+    notes_from_data,
+    notes_to_data,
 )
-from windowpane.manager.plans.subagent import Subtask, plan_delegation, returned
+from windowpane.manager.plans.subagent import Subtask, bounded_result, plan_delegation
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()
@@ -113,8 +113,8 @@ class TestNotes:
         notes.write("task_progress", "api.ts is done", importance="critical", turn=4)
 
         assert book(store=store).text() == notes.text()
-        assert from_data(as_data(store.kept)) == store.kept
-        assert from_data([{"text": 4}, None, {"text": "x", "turn": "late"}])[0].category == "misc"
+        assert notes_from_data(notes_to_data(store.kept)) == store.kept
+        assert notes_from_data([{"text": 4}, None, {"text": "x", "turn": "late"}])[0].category == "misc"
 
     def test_a_store_that_fails_does_not_cost_the_note(self, caplog: pytest.LogCaptureFixture) -> None:
         """It is kept in memory, and the failure is logged."""
@@ -189,7 +189,7 @@ class TestSubagents:
         filler = "\n\n".join(f"I looked at handler {n} and it is fine." for n in range(400))
         text = f"{filler}\n\nDecided that src/auth/legacy.py is open because skip_auth: 1 is set.\n\n{filler}"
 
-        result = returned(plan, text, counter=COUNTER, child_tokens=50_000)
+        result = bounded_result(plan, text, counter=COUNTER, child_tokens=50_000)
 
         assert result.tokens <= 300
         assert "src/auth/legacy.py" in result.text
@@ -204,7 +204,7 @@ class TestSubagents:
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str)
         assert plan is not None
 
-        result = returned(plan, " Three files. ", counter=COUNTER)
+        result = bounded_result(plan, " Three files. ", counter=COUNTER)
 
         assert result.text == "Three files."
         assert result.event.outcome == "completed"
@@ -218,6 +218,6 @@ class TestSubagents:
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str)
         assert plan is not None
 
-        result = returned(plan, text, counter=COUNTER, failed=failed)
+        result = bounded_result(plan, text, counter=COUNTER, failed=failed)
 
         assert (result.text, result.tokens, result.event.outcome) == ("", 0, outcome)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go
-from windowpane.contrib.presets.baseagent import Numbers
+from windowpane.contrib.presets.baseagent import BaseAgentSettings
 from windowpane.contrib.presets.picoclaw import (
     estimate_message_tokens,
     history_budget,
@@ -52,7 +52,7 @@ def test_ai_sdk_go_s_strategies_have_the_source_s_defaults() -> None:
 
 def test_baseagent_keeps_the_same_share_of_a_smaller_window_and_the_same_number_of_a_larger_one() -> None:
     """32,000 of 200,000, 40,000 protected, 20,000 at least; beyond that size nothing grows."""
-    numbers = Numbers()
+    numbers = BaseAgentSettings()
     reserved, pruning = {}, {}
     for limit in (100_000, 200_000, 1_000_000):
         limits = numbers.window(limit, "given")

@@ -13,11 +13,11 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.manager.plans.progressive import (
     LEVELS,
-    Aged,
+    AgedBlock,
     ShortenedBlocks,
-    accepts,
     level_of,
     plan_progressive,
+    rejection_reason,
     shorten,
 )
 from windowpane.manager.snapshot import Item, Snapshot
@@ -42,7 +42,7 @@ def user() -> Block:
     return block(0, "user_message", "Review all modules. " * 20, turn=1)
 
 
-def only(found: tuple[Aged, ...]) -> Aged:
+def only(found: tuple[AgedBlock, ...]) -> AgedBlock:
     (aged,) = found
     return aged
 
@@ -151,9 +151,9 @@ def test_a_larger_or_empty_text_is_not_accepted() -> None:
         ).aged
     )
 
-    assert accepts(aged, OUTPUT + "more", COUNTER) == "not smaller"
-    assert accepts(aged, "  ", COUNTER) == "empty"
-    assert accepts(aged, "short", COUNTER) == ""
+    assert rejection_reason(aged, OUTPUT + "more", COUNTER) == "not smaller"
+    assert rejection_reason(aged, "  ", COUNTER) == "empty"
+    assert rejection_reason(aged, "short", COUNTER) == ""
 
 
 @given(st.text(min_size=300, max_size=3_000), st.integers(1, 60))

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windowpane.manager.plans.progressive import (
-    AGES,
+    AGING_TYPES,
     LEVELS,
-    Aged,
+    AgedBlock,
     ProgressivePlan,
     ShortenedBlocks,
-    accepts,
     level_of,
     plan_progressive,
+    rejection_reason,
     shorten,
 )
 from windowpane.manager.plans.protection import never_removed
@@ -64,7 +64,7 @@ def apply(state: Snapshot, plan: ProgressivePlan, known: ShortenedBlocks) -> Sna
     items = list(state.items)
     for n, aged in enumerate(plan.aged):
         text = shorten(aged, COUNTER)
-        assert accepts(aged, text, COUNTER) == ""
+        assert rejection_reason(aged, text, COUNTER) == ""
         at = next(at for at, one in enumerate(items) if one.block.id == aged.block.id)
         made = replace(aged.block, id=f"{aged.root}/{aged.level}/{n}", text=text, tokens=COUNTER.count(text))
         known.write(aged, text)
@@ -107,7 +107,7 @@ def test_what_is_protected_is_never_in_a_plan(items: list[Item], later: int) -> 
 
     for aged in plan_progressive(state, ShortenedBlocks(), 0).aged:
         assert aged.block.group not in protected
-        assert aged.block.content_type in AGES
+        assert aged.block.content_type in AGING_TYPES
         assert not aged.block.pinned
         assert aged.level == level_of(state.turn - aged.block.turn) > 0
 
@@ -144,11 +144,11 @@ def test_no_more_is_shortened_than_the_target_asks_for(items: list[Item], later:
 def test_the_same_window_gives_the_same_texts(items: list[Item], steps: list[int]) -> None:
     """Plans, levels and texts depend on nothing but the window and what was shortened before."""
 
-    def aged_texts() -> list[tuple[Aged, str]]:
+    def aged_texts() -> list[tuple[AgedBlock, str]]:
         known = ShortenedBlocks()
         turn = last_turn(items)
         state = snapshot(items, turn=turn)
-        made: list[tuple[Aged, str]] = []
+        made: list[tuple[AgedBlock, str]] = []
         for step in steps:
             turn += step
             state = replace(state, turn=turn)

@@ -12,7 +12,7 @@ import pytest
 from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.prompts import COMPARE
-from windowpane.fidelity.judge.sampling import Sample, SampledJudge
+from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.fidelity.suite.judges import string_match
 from windowpane.runtime.managers import AsyncContextWindowManager, ContextWindowManager
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
@@ -56,7 +56,7 @@ def accepted(sink: RecordingSink) -> list[str]:
 def test_every_compression_is_judged_at_a_rate_of_one() -> None:
     """Each has a judgement that names the judge and the compression it is about, beside the probe."""
     sink = RecordingSink()
-    judge = SampledJudge(string_match, Sample(rate=1.0, capacity=50))
+    judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
 
     drive(judge, sink)
 
@@ -85,7 +85,7 @@ def test_the_sample_is_a_share_and_the_same_for_the_same_ids() -> None:
     """A tenth of many ids is chosen, none at 0, all at 1."""
 
     def chosen(rate: float) -> list[str]:
-        judge = SampledJudge(string_match, Sample(rate=rate))
+        judge = SampledJudge(string_match, JudgeSampling(rate=rate))
         return [event_id for event_id in map(str, range(5_000)) if judge.chooses(event_id)]
 
     assert 400 < len(chosen(0.1)) < 600
@@ -100,7 +100,7 @@ def test_the_sample_is_a_share_and_the_same_for_the_same_ids() -> None:
 def test_a_sample_out_of_range_is_refused(changes: dict[str, Any]) -> None:
     """The message names the setting."""
     with pytest.raises(ConfigurationError, match=next(iter(changes))):
-        Sample(**changes)
+        JudgeSampling(**changes)
 
 
 class Held:
@@ -127,7 +127,7 @@ def held() -> Any:
 def test_a_slow_judge_holds_nobody_up_and_the_queue_is_bounded(held: Held) -> None:
     """The loop ends while the first judgement still waits; what does not fit the queue is dropped and counted."""
     sink = RecordingSink()
-    judge = SampledJudge(held, Sample(rate=1.0, capacity=1))
+    judge = SampledJudge(held, JudgeSampling(rate=1.0, capacity=1))
 
     with ContextWindowManager(
         agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
@@ -146,7 +146,7 @@ def test_a_slow_judge_holds_nobody_up_and_the_queue_is_bounded(held: Held) -> No
 def test_a_judgement_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
     """Nothing follows `session.ended`."""
     sink = RecordingSink()
-    judge = SampledJudge(held, Sample(rate=1.0))
+    judge = SampledJudge(held, JudgeSampling(rate=1.0))
     with ContextWindowManager(
         agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
     ) as window:
@@ -170,7 +170,7 @@ def test_a_judge_that_raises_is_reported_in_the_event() -> None:
 
     sink = RecordingSink()
 
-    drive(SampledJudge(broken, Sample(rate=1.0, capacity=50)), sink)
+    drive(SampledJudge(broken, JudgeSampling(rate=1.0, capacity=50)), sink)
 
     assert judged(sink)
     assert all(found.score is None and "ConnectionError" in found.reason for found in judged(sink))
@@ -180,7 +180,7 @@ def test_a_listener_hears_the_judgement() -> None:
     """`on("fidelity.evaluated")` is told, on the judge's thread."""
     sink = RecordingSink()
     heard: list[str] = []
-    judge = SampledJudge(string_match, Sample(rate=1.0, capacity=50))
+    judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
     with ContextWindowManager(
         agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(sink), judge=judge
     ) as window:
@@ -203,7 +203,7 @@ def test_no_call_is_made_once_they_are_used_up() -> None:
         return string_match(system, user)
 
     sink = RecordingSink()
-    judge = SampledJudge(counting, Sample(rate=1.0, capacity=50, max_calls=5))
+    judge = SampledJudge(counting, JudgeSampling(rate=1.0, capacity=50, max_calls=5))
 
     drive(judge, sink)
 
@@ -222,7 +222,7 @@ def test_a_chain_of_compactions_is_asked_about_its_beginning() -> None:
             questions[-1].add(user.rsplit("Question: ", 1)[-1])
         return string_match(system, user)
 
-    sampled = SampledJudge(judge, Sample(rate=1.0, capacity=50))
+    sampled = SampledJudge(judge, JudgeSampling(rate=1.0, capacity=50))
     evaluate: Callable[..., Any] = sampled.evaluate
 
     def counted(*arguments: Any) -> Any:
@@ -240,7 +240,7 @@ def test_a_chain_of_compactions_is_asked_about_its_beginning() -> None:
 def test_an_async_session_is_judged_too() -> None:
     """The same judge serves managers on an event loop."""
     sink = RecordingSink()
-    judge = SampledJudge(string_match, Sample(rate=1.0, capacity=50))
+    judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
 
     async def loop() -> None:
         async with AsyncContextWindowManager(

@@ -126,7 +126,7 @@ def parts() -> windowpane.AsyncContextWindowManager:
         model="gpt-5",
         settings=settings,
         dependencies=dependencies,
-        judge=windowpane.SampledJudge(judge_model, windowpane.Sample(rate=0.1)),
+        judge=windowpane.SampledJudge(judge_model, windowpane.JudgeSampling(rate=0.1)),
         subagent=subagent,
         cascade=["eviction", "compaction"],
     )

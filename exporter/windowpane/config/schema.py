@@ -19,7 +19,7 @@ from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds
 from windowpane.core.vocabulary import Component, ContentType, Severity
 from windowpane.fidelity.judge.judge import MINIMUM_REPLICATES
 from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS
-from windowpane.fidelity.judge.sampling import CAPACITY, Sample
+from windowpane.fidelity.judge.sampling import CAPACITY, JudgeSampling
 from windowpane.manager.budget import PROFILES
 from windowpane.manager.plans.policies import policy_named
 
@@ -237,11 +237,11 @@ class JudgeConfig(Section):
                 raise ValueError(f"{model!r} is not a function; expected module:function or file.py:function")
         return model
 
-    def sample(self) -> Sample:
+    def sample(self) -> JudgeSampling:
         """Return the settings of the sampled judge."""
         from windowpane.fidelity.judge.judge import JudgeSettings
 
-        return Sample(
+        return JudgeSampling(
             rate=self.sample_rate,
             questions=self.questions,
             writes_questions=self.writes_questions,

@@ -81,7 +81,7 @@ _CUES: Final[dict[str, FactKind]] = {
     ),
 }
 
-SPOKEN: Final[frozenset[ContentType]] = frozenset(
+PROSE_TYPES: Final[frozenset[ContentType]] = frozenset(
     {"user_message", "assistant_response", "thinking", "summary", "memory_injection"}
 )
 """Content that a person or the model wrote as prose."""
@@ -114,7 +114,7 @@ class _Name:
     last: int = -1
 
 
-def extract(blocks: Sequence[Block]) -> tuple[Fact, ...]:
+def extract_facts(blocks: Sequence[Block]) -> tuple[Fact, ...]:
     """The critical facts of *blocks*, most critical first within each kind; blocks without text have none."""
     finder = _Finder()
     for index, block in enumerate(blocks):
@@ -180,7 +180,7 @@ class _Finder:
         self._goal_seen = False
 
     def read(self, index: int, content_type: ContentType, text: str) -> None:
-        spoken = content_type in SPOKEN
+        spoken = content_type in PROSE_TYPES
         weight = _WEIGHT.get(content_type, 1)
         if content_type == "tool_call":
             text = text.replace("\\n", "\n")
@@ -241,7 +241,7 @@ class _Finder:
 
     def _keep_sentence(self, kind: FactKind, sentence: str, index: int) -> None:
         sentence = sentence[:SENTENCE_CHARS]
-        words = significant(TOKEN.findall(sentence))
+        words = significant_words(TOKEN.findall(sentence))
         if len(words) >= 2:
             self._sentences.pop((kind, sentence), None)
             self._sentences[kind, sentence] = Fact(kind, sentence, words, index)
@@ -282,7 +282,7 @@ _COMMON: Final = frozenset(
 )
 
 
-def significant(tokens: Iterable[str]) -> tuple[str, ...]:
+def significant_words(tokens: Iterable[str]) -> tuple[str, ...]:
     """The words that carry a sentence: four letters or more or with a digit, no function words, each once."""
     words: dict[str, None] = {}
     for token in tokens:

@@ -13,7 +13,7 @@ from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import TOKEN, Fact, FactKind, extract
+from windowpane.fidelity.facts import TOKEN, Fact, FactKind, extract_facts
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
 
@@ -60,7 +60,7 @@ def evaluate(
         reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
     if facts is None:
-        facts = extract(removed)
+        facts = extract_facts(removed)
     if not facts:
         return FidelityEvaluated("probe", None, coverage, of=of, reason="the removed text states no facts")
     fates = _fates(facts, visible, recoverable=recoverable)

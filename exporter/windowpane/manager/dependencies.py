@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from windowpane.core.events import Event, Usage
 from windowpane.core.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
 from windowpane.fidelity.judge.sampling import SampledJudge
-from windowpane.manager.plans.checkpoint import Found
+from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.notes import NoteStore
 from windowpane.manager.spans import SpanLink
 
@@ -21,7 +21,7 @@ class CheckpointStore(Protocol):
         """Write a checkpoint. Raises `StaleCheckpointError` when a newer one is there."""
         ...
 
-    def load(self, task_id: str) -> Found:
+    def load(self, task_id: str) -> StoredCheckpoint:
         """The newest checkpoint of a task that is whole. Raises `CorruptCheckpointError` when none is."""
         ...
 

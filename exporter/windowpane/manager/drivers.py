@@ -25,7 +25,7 @@ from windowpane.manager import hooks
 from windowpane.manager.dependencies import Dependencies
 from windowpane.manager.engine import Engine
 from windowpane.manager.history import add_history
-from windowpane.manager.plans.subagent import Returned, Subtask
+from windowpane.manager.plans.subagent import SubagentResult, Subtask
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import Decision
 from windowpane.manager.steps.completion import Completion, complete
@@ -102,7 +102,7 @@ class BlockingWindow(ManagedWindow):
         """
         return self._run("add_messages", add_history(self._engine, messages, unanswered=unanswered)) or {}
 
-    def delegate(self, subtask: Subtask) -> Returned | None:
+    def delegate(self, subtask: Subtask) -> SubagentResult | None:
         """Have the sub-agent do *subtask* in a separate window; add its bounded result yourself.
 
         Returns None if there is no sub-agent or the subtask is too small for one: do it in place then.
@@ -243,7 +243,7 @@ class AsyncWindow(ManagedWindow):
         """Await `BlockingWindow.add_messages`."""
         return await self._run("add_messages", add_history(self._engine, messages, unanswered=unanswered)) or {}
 
-    async def delegate(self, subtask: Subtask) -> Returned | None:
+    async def delegate(self, subtask: Subtask) -> SubagentResult | None:
         """Await `BlockingWindow.delegate`."""
         return await self._run("delegate", delegate(self._engine, subtask))
 

@@ -19,7 +19,7 @@ from windowpane.manager.plans.policies import Policy
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.state import StuckComponent
 from windowpane.manager.status import Action
-from windowpane.manager.steps.cascade import compact_unless_stopped, is_left_to_turn_end
+from windowpane.manager.steps.cascade import compact_with_breaker, is_compacted_after_turn
 from windowpane.manager.steps.eviction import evict
 from windowpane.manager.steps.step import NOT_DONE, CascadeResult, StepResult
 from windowpane.manager.steps.tool_results import summarize_results
@@ -56,7 +56,7 @@ def over_budget(engine: Engine, levels: Levels, *, between: bool = False) -> lis
     """What is to be enforced before a call, or *between* two: there history, where it is compacted there."""
     if engine.settings.enforce != "component":
         return []
-    waits = is_left_to_turn_end(engine, levels)
+    waits = is_compacted_after_turn(engine, levels)
     return [
         component
         for component in ORDER
@@ -91,7 +91,7 @@ def _reduce(
     target = max(0, engine.used() - _excess(engine, component))
     aimed = replace(levels, target=target)
     if component == "message_history":
-        return [("compact", (yield from compact_unless_stopped(engine, limits, aimed, trigger="budget")))]
+        return [("compact", (yield from compact_with_breaker(engine, limits, aimed, trigger="budget")))]
     if component == "tool_results" and engine.settings.model and not engine.reduction.breaker.open:
         done.append(("compact", (yield from summarize_results(engine, limits, aimed))))
     excess = _excess(engine, component)

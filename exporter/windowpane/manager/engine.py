@@ -185,7 +185,7 @@ class Engine:
             if waiting == block.id:
                 self.calls.interim[call_id] = shorter.id
 
-    def assess(
+    def record_fidelity(
         self,
         removed: Sequence[Block],
         visible: Sequence[Block],

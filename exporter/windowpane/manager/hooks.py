@@ -16,8 +16,8 @@ from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Decision, due
 from windowpane.manager.steps.cascade import run_cascade, run_steps
 from windowpane.manager.steps.checkpoint import checkpoint_if_due, save_checkpoint, save_milestone
-from windowpane.manager.steps.compaction import OVERFLOW, compact, is_room_coming
-from windowpane.manager.steps.eviction import cut_within_turn, evict
+from windowpane.manager.steps.compaction import OVERFLOW, compact, is_summary_pending
+from windowpane.manager.steps.eviction import evict, truncate_turn
 from windowpane.manager.steps.step import CascadeResult
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
@@ -48,7 +48,7 @@ def turn_start(engine: Engine) -> Effect[Decision]:
     if action in ("none", "prepare") and not over:
         return Decision("prepare", engine.status())
     result = CascadeResult()
-    waits = is_room_coming(engine, levels)
+    waits = is_summary_pending(engine, levels)
     if not waits:
         yield from enforce(engine, limits, levels, result, over)
     yield from checkpoint_if_due(engine, levels, before.used_tokens)
@@ -150,7 +150,7 @@ def _shrink(
     if engine.used() > target_used:
         result.add("compact", (yield from compact(engine, limits, levels, trigger=OVERFLOW)))
     if engine.used() > target_used:
-        result.add("evict", (yield from cut_within_turn(engine, target_used=target_used)))
+        result.add("evict", (yield from truncate_turn(engine, target_used=target_used)))
 
 
 def _settle(engine: Engine, levels: Levels, result: CascadeResult, *, before: int) -> Decision:

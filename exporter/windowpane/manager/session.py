@@ -33,13 +33,13 @@ from windowpane.manager import hooks
 from windowpane.manager.dependencies import CheckpointStore, Dependencies, Task
 from windowpane.manager.engine import Engine
 from windowpane.manager.listeners import Listeners
-from windowpane.manager.plans.checkpoint import Found
+from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.task_record import TaskRecord
 from windowpane.manager.safe_counter import ContainedCounter
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.spans import spanned
 from windowpane.manager.state import TaskState
-from windowpane.manager.steps.checkpoint import Resumption, resume, save_checkpoint, start_anew
+from windowpane.manager.steps.checkpoint import Resumption, discard_checkpoint, resume, save_checkpoint
 
 T = TypeVar("T")
 
@@ -251,7 +251,7 @@ class ManagedSession:
             return None
         if resume_task:
             return self.run_local("resume", resume(self.engine))
-        self.run_local("resume", start_anew(self.engine))
+        self.run_local("resume", discard_checkpoint(self.engine))
         return None
 
     def _emit(self, batch: list[Event]) -> None:
@@ -269,7 +269,7 @@ class ManagedSession:
         self.notify()
 
 
-def _execute_on_store(store: CheckpointStore, command: Command) -> Found | None:
+def _execute_on_store(store: CheckpointStore, command: Command) -> StoredCheckpoint | None:
     if isinstance(command, SaveCheckpoint):
         store.save(command.document, command.markdown)
     elif isinstance(command, ArchiveCheckpoint):

@@ -20,7 +20,7 @@ from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager.dependencies import Dependencies, Task
 from windowpane.manager.drivers import BlockingWindow
-from windowpane.manager.plans.checkpoint import Found
+from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.policies import POLICIES, Policy
 from windowpane.manager.session import ManagedSession
 from windowpane.manager.settings import EngineSettings
@@ -227,10 +227,10 @@ class _DiscardedCheckpoints:
         """Discard the checkpoint."""
         del document, markdown
 
-    def load(self, task_id: str) -> Found:
+    def load(self, task_id: str) -> StoredCheckpoint:
         """Return no checkpoint."""
         del task_id
-        return Found(None)
+        return StoredCheckpoint(None)
 
     def archive(self, task_id: str) -> None:
         """Do nothing."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builders import is_valid, item, manager, snapshot, talk, tool_items, tool_turn, words
 
-from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, newest, plan_oldest
+from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, keep_newest, plan_oldest
 from windowpane.core.events import (
     BlocksEvicted,
     BreakerOpened,
@@ -17,8 +17,8 @@ from windowpane.core.events import (
 )
 from windowpane.core.window.window import Window
 from windowpane.exceptions import ConfigurationError, IrreducibleContextError, WindowError
-from windowpane.manager.plans.acceptance import Offer, reject
-from windowpane.manager.plans.compaction import Shape, plan_compaction
+from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
+from windowpane.manager.plans.compaction import CompactionBounds, plan_compaction
 from windowpane.manager.plans.summary import PREAMBLE
 from windowpane.manager.snapshot import Item
 from windowpane.testing import RecordingSink, chat_reply
@@ -31,8 +31,10 @@ def exchange(n: int, tokens: int, *, turn: int = 1) -> list[Item]:
     ]
 
 
-def removed(items: list[Item], *, target: int = 1, shape: Shape | None = None, **more: Any) -> list[str]:
-    plan = plan_compaction(snapshot(items, limit=32_768, **more), target, shape or Shape())
+def removed(
+    items: list[Item], *, target: int = 1, bounds: CompactionBounds | None = None, **more: Any
+) -> list[str]:
+    plan = plan_compaction(snapshot(items, limit=32_768, **more), target, bounds or CompactionBounds())
     return [] if plan is None else [block.id for block in plan.removed]
 
 
@@ -41,7 +43,7 @@ def removed(items: list[Item], *, target: int = 1, shape: Shape | None = None, *
 def test_scenario_096_a_share_of_all_or_less_than_nothing_is_refused(name: str, share: float) -> None:
     """What is kept is a share from 0 to below 1; the error names it."""
     with pytest.raises(ConfigurationError, match=name):
-        replace(Shape(), **{name: share})
+        replace(CompactionBounds(), **{name: share})
 
 
 def test_scenario_096_an_empty_or_a_single_message_is_not_cut() -> None:
@@ -71,7 +73,7 @@ def test_scenario_098_the_previous_summary_is_taken_up_and_is_no_user_text() -> 
 
     assert plan is not None
     assert [block.id for block in plan.previous] == ["sum"]
-    assert plan.straddler is None or plan.straddler.content_type == "user_message"
+    assert plan.partial_message is None or plan.partial_message.content_type == "user_message"
 
 
 def test_scenario_102_what_is_sent_with_every_call_is_not_reduced_in_vain() -> None:
@@ -117,17 +119,17 @@ def test_scenario_103_under_hard_pressure_the_turn_itself_is_reduced() -> None:
 
 def test_scenario_103_progress_of_less_than_a_tenth_is_not_accepted() -> None:
     """Unless the target is met."""
-    offer = Offer("short", 1_000, 100, window_before=10_000, target_tokens=5_000)
+    proposed_summary = ProposedSummary("short", 1_000, 100, window_before=10_000, target_tokens=5_000)
 
-    assert reject(offer) == "too little progress"
-    assert reject(replace(offer, target_tokens=9_100)) == ""
-    assert reject(replace(offer, tokens_before=1_100)) == ""
+    assert rejection_reason(proposed_summary) == "too little progress"
+    assert rejection_reason(replace(proposed_summary, target_tokens=9_100)) == ""
+    assert rejection_reason(replace(proposed_summary, tokens_before=1_100)) == ""
 
 
 def test_scenario_103_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_forgotten() -> None:
     """OpenHands' request: half of twenty are left, one of them the summary of the sixteen that are gone."""
     items = [item(f"m{n}", "assistant_response", 100, n, pinned=n < 2) for n in range(25)]
-    gone = removed(items, shape=Shape(keeps=newest(7)))
+    gone = removed(items, bounds=CompactionBounds(chosen_groups=keep_newest(7)))
 
     assert gone == [f"m{n}" for n in range(2, 18)]
     assert len(gone) == 16
@@ -202,14 +204,14 @@ def test_scenario_109_the_newest_user_text_stays_and_the_one_that_only_fits_in_p
     plan = plan_compaction(
         snapshot(items, limit=32_768, goal_block="goal"),
         1,
-        Shape(tail_tokens=0, user_tokens=4_000, user_ratio=0.5),
+        CompactionBounds(tail_tokens=0, user_tokens=4_000, user_ratio=0.5),
     )
 
     assert plan is not None
     gone = [block.id for block in plan.removed if block.content_type == "user_message"]
     assert gone == ["u1", "u2", "u3", "u4"]
-    assert plan.straddler is not None
-    assert (plan.straddler.id, plan.straddler_tokens) == ("u4", 1_000)
+    assert plan.partial_message is not None
+    assert (plan.partial_message.id, plan.partial_tokens) == ("u4", 1_000)
 
 
 def test_scenario_110_a_smaller_window_is_fitted_before_the_next_call() -> None:
@@ -268,7 +270,7 @@ def test_scenario_129_a_call_that_waits_stays_and_everything_before_it_may_go() 
 def test_scenario_130_a_share_out_of_range_is_refused_instead_of_bent(share: float) -> None:
     """Letta takes 0 for a tenth and 2 for all; here a wrong setting is an error that names itself."""
     with pytest.raises(ConfigurationError) as caught:
-        Shape(summary_ratio=share)
+        CompactionBounds(summary_ratio=share)
 
     assert caught.value.path.startswith("compression.summary")
 

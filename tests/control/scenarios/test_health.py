@@ -11,7 +11,7 @@ from windowpane.core.events import AlertFired, AlertResolved, ContentCompressed,
 from windowpane.testing import RecordingSink, chat_reply
 
 
-class Judged(RecordingSink):
+class JudgedQuestion(RecordingSink):
     """A sink with the alert engine behind it."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Judged(RecordingSink):
         return [(turn, state) for turn, name, state in self.alerts if name == alert]
 
 
-def reported(sink: Judged, *totals: int) -> None:
+def reported(sink: JudgedQuestion, *totals: int) -> None:
     """A session whose provider counts these totals, turn after turn, out of 100,000."""
     with manager(sink, limit=100_000, thresholds=None) as window:
         window.add_user("hello")
@@ -42,7 +42,7 @@ def reported(sink: Judged, *totals: int) -> None:
 
 def test_scenario_122_red_for_two_turns_is_quiet_the_third_alerts_and_it_clears_with_hysteresis() -> None:
     """Above 90% in the third turn; just below 90% it stays, well below it resolves."""
-    sink = Judged()
+    sink = JudgedQuestion()
     reported(sink, 91_000, 91_500, 92_000, 89_000, 80_000)
 
     assert sink.about("utilization") == [(3, "fired"), (5, "resolved")]
@@ -50,7 +50,7 @@ def test_scenario_122_red_for_two_turns_is_quiet_the_third_alerts_and_it_clears_
 
 def test_scenario_123_the_eviction_rate_recovers() -> None:
     """It counts the last five turns, so it falls back to 0 when nothing leaves any more."""
-    sink = Judged()
+    sink = JudgedQuestion()
     with manager(sink, limit=32_768, policy="fifo") as window:
         window.add_user("go")
         for n in range(16):
@@ -65,7 +65,7 @@ def test_scenario_123_the_eviction_rate_recovers() -> None:
 
 def test_scenario_124_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> None:
     """Turns of 2,000 tokens, then one of 15,000."""
-    sink = Judged()
+    sink = JudgedQuestion()
     with manager(sink, limit=200_000) as window:
         for n in range(8):
             talk(window, words(1_000, tag=f"q{n}x"), words(1_000, tag=f"a{n}x"))
@@ -78,7 +78,7 @@ def test_scenario_124_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> N
 
 def test_scenario_125_compressions_that_do_not_compress_alert() -> None:
     """A ratio of 1 is below the least that is worth while; the alert says so."""
-    sink = Judged()
+    sink = JudgedQuestion()
     with manager(sink, limit=100_000) as window:
         for n in range(4):
             block = window._engine.add("assistant_response", words(1_000, tag=f"a{n}x"))

@@ -10,7 +10,7 @@ from builders import is_valid, manager, sent, talk, words
 
 from windowpane.core.events import ContentCompressed, PressureMeasured
 from windowpane.effects.commands import CompactionProposal
-from windowpane.manager.plans.acceptance import Offer, reject
+from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
 
 TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")
@@ -51,9 +51,9 @@ def test_scenario_099_a_summary_that_is_too_long_is_asked_for_again_and_then_mad
 @pytest.mark.parametrize(("over", "reason"), [(0, ""), (1, "too little progress")])
 def test_scenario_099_a_summary_that_meets_the_target_exactly_is_accepted(over: int, reason: str) -> None:
     """One token more does not, where it is no tenth of the window either."""
-    offer = Offer("summary", 1_000, 500, window_before=10_000, target_tokens=9_500 - over)
+    proposed_summary = ProposedSummary("summary", 1_000, 500, window_before=10_000, target_tokens=9_500 - over)
 
-    assert reject(offer) == reason
+    assert rejection_reason(proposed_summary) == reason
 
 
 class Short(ScriptedModel):

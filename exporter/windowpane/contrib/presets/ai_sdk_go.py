@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from windowpane.contrib.presets.history import drop_plan, from_message, history_of
+from windowpane.contrib.presets.history import groups_from, messages_of, plan_drop
 from windowpane.core.limits import WindowLimits
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import LimitSource
@@ -21,14 +21,14 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import TARGET_SHARE, Levels
 from windowpane.manager.messages import openai_messages
-from windowpane.manager.plans.compaction import Shape
+from windowpane.manager.plans.compaction import CompactionBounds, GroupChoice
 from windowpane.manager.plans.eviction import EvictionPlan
 from windowpane.manager.plans.protection import never_removed
-from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
+from windowpane.manager.presets.preset import CharacterEstimate, Preset, levels_at, limits_with_reserve
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
-from windowpane.manager.steps.cascade import compact_unless_stopped
-from windowpane.manager.steps.eviction import evict_by
+from windowpane.manager.steps.cascade import compact_with_breaker
+from windowpane.manager.steps.eviction import evict_planned
 from windowpane.manager.steps.step import Step, StepResult
 
 MAX_TOKEN_RATIO: Final = 0.85
@@ -93,7 +93,7 @@ def ai_sdk_go(
 
     def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
         act = max(1, int(max_token_ratio * limits.limit_tokens))
-        return acting_at(limits, act, target=int(TARGET_SHARE * act), checkpoint_ratio=checkpoint_ratio)
+        return levels_at(limits, act, target=int(TARGET_SHARE * act), checkpoint_ratio=checkpoint_ratio)
 
     return Preset(
         name="ai_sdk_go",
@@ -118,7 +118,7 @@ def ai_sdk_go(
 
 def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
     """The limit is the model's largest input: nothing of it is kept for output unless the agent asks for it."""
-    return reserving(limit_tokens, source, requested_output_tokens)
+    return limits_with_reserve(limit_tokens, source, requested_output_tokens)
 
 
 def too_large(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
@@ -133,22 +133,22 @@ def too_large(text: str, max_tokens: int, counter: TokenCounter, handle: str) ->
     return json.dumps(error)
 
 
-def newest(messages: int) -> Callable[[Snapshot, Sequence[Group]], set[str]]:
-    """Keeps the groups that hold one of the newest *messages*."""
+def keep_newest(count: int) -> GroupChoice:
+    """Return the choice of the groups that hold one of the newest *count* messages."""
 
-    def keeps(_snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
-        said = history_of(groups)
-        return from_message(said, max(0, len(said) - messages))
+    def chosen_groups(_snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
+        messages = messages_of(groups)
+        return groups_from(messages, max(0, len(messages) - count))
 
-    return keeps
+    return chosen_groups
 
 
 def plan_window(snapshot: Snapshot, messages: int) -> EvictionPlan:
     """Drops every message before the newest *messages*."""
     groups = groups_of(snapshot.items)
-    kept = never_removed(snapshot, groups) | newest(messages)(snapshot, groups)
+    kept = never_removed(snapshot, groups) | keep_newest(messages)(snapshot, groups)
     gone = [group for group in groups if group.id not in kept]
-    return drop_plan(snapshot, gone, policy="ai_sdk_go.sliding_window", reason="before the window")
+    return plan_drop(snapshot, gone, policy="ai_sdk_go.sliding_window", reason="before the window")
 
 
 def plan_oldest(snapshot: Snapshot, needed_tokens: int) -> EvictionPlan:
@@ -161,7 +161,7 @@ def plan_oldest(snapshot: Snapshot, needed_tokens: int) -> EvictionPlan:
             break
         if group.id not in kept:
             gone.append(group)
-    return drop_plan(snapshot, gone, policy="ai_sdk_go.drop_oldest", reason="oldest")
+    return plan_drop(snapshot, gone, policy="ai_sdk_go.drop_oldest", reason="oldest")
 
 
 def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: int) -> EvictionPlan:
@@ -183,7 +183,7 @@ def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: i
     kept |= {name for message, name in shown if id(message) in identities or message in left}
     visible = {name for _, name in shown}
     gone = [group for group in groups if group.id in visible and group.id not in kept]
-    return drop_plan(snapshot, gone, policy="ai_sdk_go.custom", reason="left out by the custom strategy")
+    return plan_drop(snapshot, gone, policy="ai_sdk_go.custom", reason="left out by the custom strategy")
 
 
 def _check(strategy: Strategy) -> None:
@@ -215,8 +215,8 @@ def _step(strategy: Strategy) -> Step[Engine]:
 
 def _act(strategy: Strategy, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     if isinstance(strategy, Summarize):
-        shape = Shape(keeps=newest(strategy.keep), user_tokens=0, user_ratio=0.0)
-        return compact_unless_stopped(engine, limits, levels, trigger="max_token_ratio", shape=shape)
+        bounds = CompactionBounds(chosen_groups=keep_newest(strategy.keep), user_tokens=0, user_ratio=0.0)
+        return compact_with_breaker(engine, limits, levels, trigger="max_token_ratio", bounds=bounds)
 
     def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: ARG001, FBT001 (the protocol's shape)
         if isinstance(strategy, SlidingWindow):
@@ -225,7 +225,7 @@ def _act(strategy: Strategy, engine: Engine, limits: WindowLimits, levels: Level
             return plan_oldest(snapshot, engine.raw(max(0, engine.used() - levels.target)))
         return plan_custom(engine, snapshot, strategy.trim, levels.evict)
 
-    return evict_by(engine, limits, plan_of, lambda _plan: 1)
+    return evict_planned(engine, limits, plan_of, lambda _plan: 1)
 
 
 AI_SDK_GO: Final = ai_sdk_go()

@@ -19,16 +19,16 @@ from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
-from windowpane.manager.plans.compaction import Shape
+from windowpane.manager.plans.compaction import CompactionBounds
 from windowpane.manager.plans.eviction import EvictionPlan, Removal
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.plans.truncation import middle_out
-from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
+from windowpane.manager.presets.preset import CharacterEstimate, Preset, levels_at, limits_with_reserve
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Item, Snapshot, groups_of
-from windowpane.manager.steps.cascade import compact_unless_stopped
-from windowpane.manager.steps.eviction import evict_by
+from windowpane.manager.steps.cascade import compact_with_breaker
+from windowpane.manager.steps.eviction import evict_planned
 from windowpane.manager.steps.step import NOT_DONE, Step, StepResult
 
 SUMMARY_TOKENS: Final = 4_096
@@ -133,7 +133,7 @@ def _cleared(item: Item, counter: TokenCounter, *, handles: bool) -> Removal | N
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class BaseAgentSettings:
     """Its settings under the source's names. Raises `ConfigurationError` for one that is out of range."""
 
     model_context_limit: int = 200_000
@@ -162,12 +162,14 @@ class Numbers:
     def window(self, limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
         """32,000 of 200,000 tokens for output, the same share of another window, or what is asked for."""
         share = self.output_token_max * limit_tokens // self.model_context_limit
-        return reserving(limit_tokens, source, requested_output_tokens or min(self.output_token_max, share))
+        return limits_with_reserve(
+            limit_tokens, source, requested_output_tokens or min(self.output_token_max, share)
+        )
 
     def levels(self, limits: WindowLimits, checkpoint_ratio: float) -> Levels:
         """Everything begins above the threshold, and getting below it is enough."""
         most = int(self.auto_compact_threshold * limits.usable_tokens)
-        return acting_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
+        return levels_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
 
     def pruning_of(self, limits: WindowLimits) -> Pruning:
         """Its bounds, in a smaller window as the same shares."""
@@ -190,7 +192,7 @@ class Numbers:
         def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan | None:  # noqa: FBT001 (the protocol's shape)
             return plan_prune(snapshot, pruning, counter=engine.counter, handles=handles).plan
 
-        outcome = yield from evict_by(engine, limits, plan_of, lambda _plan: 1)
+        outcome = yield from evict_planned(engine, limits, plan_of, lambda _plan: 1)
         if not outcome:
             return NOT_DONE
         after = engine.used()
@@ -233,7 +235,7 @@ def log_context(engine: Engine) -> None:
 
 def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     before = engine.used()
-    outcome = yield from compact_unless_stopped(engine, limits, levels, trigger="overflow", shape=SHAPE)
+    outcome = yield from compact_with_breaker(engine, limits, levels, trigger="overflow", bounds=SHAPE)
     if outcome:
         after = engine.used()
         engine.journal.note(PREFIX, f"{PREFIX} Compacted: {before} -> {after} tokens", before=before, after=after)
@@ -244,7 +246,9 @@ def _over(engine: Engine, levels: Levels) -> bool:
     return engine.used() >= levels.evict
 
 
-SHAPE: Final = Shape(tail_tokens=0, tail_ratio=0.0, user_tokens=0, user_ratio=0.0, summary_tokens=SUMMARY_TOKENS)
+SHAPE: Final = CompactionBounds(
+    tail_tokens=0, tail_ratio=0.0, user_tokens=0, user_ratio=0.0, summary_tokens=SUMMARY_TOKENS
+)
 """System prompt and summary are all that stays, beside what never leaves."""
 
 
@@ -258,16 +262,16 @@ def baseagent(
     max_output_tokens: int = 2_500,
 ) -> Preset:
     """The preset with other numbers, under the source's names. Raises `ConfigurationError`."""
-    numbers = Numbers(
+    settings = BaseAgentSettings(
         model_context_limit, output_token_max, auto_compact_threshold, prune_protect, prune_minimum,
         max_output_tokens,
     )  # fmt: skip
     return Preset(
         name="baseagent",
-        window=numbers.window,
+        window=settings.window,
         control=EngineSettings(
-            cascade=(Step("evict", _over, numbers.prune), Step("compact", _over, _compact), *SAFETY_NET),
-            levels_of=numbers.levels,
+            cascade=(Step("evict", _over, settings.prune), Step("compact", _over, _compact), *SAFETY_NET),
+            levels_of=settings.levels,
             watch=log_context,
             shorten=truncated,
             result_tokens=max_output_tokens,

@@ -17,42 +17,42 @@ from windowpane.manager.snapshot import Group, Snapshot
 Role = Literal["user", "assistant", "tool"]
 
 
-class Said(NamedTuple):
+class HistoryMessage(NamedTuple):
     """One message, and the group it belongs to."""
 
     role: Role
     group: str
 
 
-def history_of(groups: Sequence[Group]) -> list[Said]:
+def messages_of(groups: Sequence[Group]) -> list[HistoryMessage]:
     """The messages in order."""
-    said: list[Said] = []
+    messages: list[HistoryMessage] = []
     for group in groups:
         replied = False
         for item in group.items:
             kind = item.block.content_type
             if kind == "user_message":
-                said.append(Said("user", group.id))
+                messages.append(HistoryMessage("user", group.id))
             elif kind in REPLY_TYPES:
                 if not replied:
-                    said.append(Said("assistant", group.id))
+                    messages.append(HistoryMessage("assistant", group.id))
                 replied = True
             elif kind in ("tool_result", "placeholder"):
-                said.append(Said("tool", group.id))
-    return said
+                messages.append(HistoryMessage("tool", group.id))
+    return messages
 
 
-def as_messages(said: Iterable[Said]) -> list[Message]:
+def as_roles(messages: Iterable[HistoryMessage]) -> list[Message]:
     """The messages as far as the pure functions over boundaries look at them."""
-    return [{"role": message.role} for message in said]
+    return [{"role": message.role} for message in messages]
 
 
-def from_message(said: Sequence[Said], first: int) -> set[str]:
+def groups_from(messages: Sequence[HistoryMessage], first: int) -> set[str]:
     """The groups that hold a message from index *first* on."""
-    return {message.group for message in said[first:]}
+    return {message.group for message in messages[first:]}
 
 
-def drop_plan(snapshot: Snapshot, gone: Iterable[Group], *, policy: str, reason: str) -> EvictionPlan:
+def plan_drop(snapshot: Snapshot, gone: Iterable[Group], *, policy: str, reason: str) -> EvictionPlan:
     """A plan that drops these groups whole, oldest first."""
     removals = [
         Removal("drop", tuple(item.block for item in group.items), 0.0, {}, reason)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from windowpane.contrib.presets.history import Said, as_messages, from_message, history_of
+from windowpane.contrib.presets.history import HistoryMessage, as_roles, groups_from, messages_of
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import LimitSource
 from windowpane.core.window.boundaries import Message, exchange_starts, safe_boundary
@@ -22,11 +22,11 @@ from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
-from windowpane.manager.plans.compaction import Shape
-from windowpane.manager.presets.preset import CharacterEstimate, Preset, acting_at, reserving
+from windowpane.manager.plans.compaction import CompactionBounds
+from windowpane.manager.presets.preset import CharacterEstimate, Preset, levels_at, limits_with_reserve
 from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
-from windowpane.manager.steps.cascade import compact_unless_stopped
+from windowpane.manager.steps.cascade import compact_with_breaker
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.step import Step, StepResult
 
@@ -164,26 +164,28 @@ def _json_characters(value: object) -> int:
 
 def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
     """All but the output is usable, which is a quarter of the window unless the agent asks for less or more."""
-    return reserving(limit_tokens, source, requested_output_tokens or limit_tokens // WINDOWS_PER_OUTPUT)
+    return limits_with_reserve(
+        limit_tokens, source, requested_output_tokens or limit_tokens // WINDOWS_PER_OUTPUT
+    )
 
 
 def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
     """Over budget is: messages, tool definitions and output exceed the window, strictly."""
     most = limits.overflow_tokens
-    return acting_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
+    return levels_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
 
 
 def newer_half(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
     """The newer half of the turns, or fewer until they fit what is usable; all of a single turn."""
-    said = history_of(groups)
-    starts = parse_turn_boundaries(as_messages(said))
+    messages = messages_of(groups)
+    starts = parse_turn_boundaries(as_roles(messages))
     if len(starts) < 2:
         return {group.id for group in groups}
     tokens = {group.id: group.tokens for group in groups}
-    history = sum(tokens[name] for name in from_message(said, 0))
+    history = sum(tokens[name] for name in groups_from(messages, 0))
     room = snapshot.limits.usable_tokens - (snapshot.tokens - history)
     for start in starts[len(starts) // 2 :]:
-        kept = from_message(said, start)
+        kept = groups_from(messages, start)
         if sum(tokens[name] for name in kept) <= room or start == starts[-1]:
             break
     return kept
@@ -192,24 +194,29 @@ def newer_half(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
 def newest_messages(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
     """The last four messages, from the beginning of their turn on."""
     del snapshot
-    said = history_of(groups)
-    return from_message(said, find_safe_boundary(as_messages(said), len(said) - KEPT_MESSAGES))
+    messages = messages_of(groups)
+    return groups_from(messages, find_safe_boundary(as_roles(messages), len(messages) - KEPT_MESSAGES))
 
 
-FORCED: Final = Shape(
-    keeps=newer_half, by_model=False, user_tokens=0, user_ratio=0.0, summary_tokens=1_200, summary_ratio=0.04
+FORCED: Final = CompactionBounds(
+    chosen_groups=newer_half,
+    by_model=False,
+    user_tokens=0,
+    user_ratio=0.0,
+    summary_tokens=1_200,
+    summary_ratio=0.04,
 )
-SUMMARY: Final = Shape(keeps=newest_messages, user_tokens=0, user_ratio=0.0)
+SUMMARY: Final = CompactionBounds(chosen_groups=newest_messages, user_tokens=0, user_ratio=0.0)
 
 
-def _said(engine: Engine, limits: WindowLimits) -> list[Said]:
-    return history_of(groups_of(engine.snapshot(limits).items))
+def _said(engine: Engine, limits: WindowLimits) -> list[HistoryMessage]:
+    return messages_of(groups_of(engine.snapshot(limits).items))
 
 
 def _forced(reason: str) -> Step[Engine]:
     def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         before = len(_said(engine, limits))
-        outcome = yield from compact(engine, limits, levels, trigger=reason, shape=FORCED)
+        outcome = yield from compact(engine, limits, levels, trigger=reason, bounds=FORCED)
         if outcome:
             remaining = len(_said(engine, limits))
             engine.journal.note(
@@ -247,7 +254,7 @@ def _summary_due(messages: int, percent: int) -> Callable[[Engine, Levels], bool
 
 def _summarize(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     before = len(_said(engine, limits))
-    outcome = yield from compact_unless_stopped(engine, limits, levels, trigger="summarize", shape=SUMMARY)
+    outcome = yield from compact_with_breaker(engine, limits, levels, trigger="summarize", bounds=SUMMARY)
     if outcome:
         kept = len(_said(engine, limits))
         length = sum(block.chars for block in engine.tracker.window if block.content_type == "summary")

@@ -68,7 +68,7 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedQuestion:
     """One question's outcome."""
 
     question: Question
@@ -100,7 +100,7 @@ class Judgement:
     score: float | None
     shares: Mapping[Dimension, float | None] = field(default_factory=dict)
     """Mean credit of the questions of each dimension."""
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedQuestion, ...] = ()
     dropped: tuple[Question, ...] = ()
     """Questions that the original does not answer."""
     unread: tuple[Question, ...] = ()
@@ -169,15 +169,15 @@ def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]
     return expected if agreed == "yes" else None
 
 
-def _judge_stage(asker: _Asker, stage: str, keyed: Sequence[_Keyed]) -> Effect[list[Judged]]:
-    judged: list[Judged] = []
+def _judge_stage(asker: _Asker, stage: str, keyed: Sequence[_Keyed]) -> Effect[list[JudgedQuestion]]:
+    judged: list[JudgedQuestion] = []
     for item in keyed:
         one = yield from _judge_one(asker, stage, item)
         judged.append(one)
     return judged
 
 
-def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Effect[Judged]:
+def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Effect[JudgedQuestion]:
     fates: list[Fate] = []
     answers: list[str] = []
     for replicate in range(asker.settings.replicates):
@@ -192,7 +192,7 @@ def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Effect[Judged]:
         if agreed is not None:
             fates.append("kept" if agreed == "yes" else "contradicted")
             answers.append(answer)
-    return Judged(item.question, item.key, tuple(fates), tuple(answers))
+    return JudgedQuestion(item.question, item.key, tuple(fates), tuple(answers))
 
 
 class _Asker:
@@ -235,7 +235,7 @@ class _Asker:
         return None
 
 
-def _summed(judged: Sequence[Judged], dropped: Sequence[Question], calls: int) -> Judgement:
+def _summed(judged: Sequence[JudgedQuestion], dropped: Sequence[Question], calls: int) -> Judgement:
     read = [item for item in judged if item.fates]
     unread = tuple(item.question for item in judged if not item.fates)
     if not judged:
@@ -248,7 +248,7 @@ def _summed(judged: Sequence[Judged], dropped: Sequence[Question], calls: int) -
     return Judgement(score, shares, tuple(read), tuple(dropped), unread, calls=calls, reason=reason)
 
 
-def _share(judged: Sequence[Judged], dimension: Dimension) -> float | None:
+def _share(judged: Sequence[JudgedQuestion], dimension: Dimension) -> float | None:
     credit = [item.credit for item in judged if item.question.measures == dimension]
     return sum(credit) / len(credit) if credit else None
 
@@ -258,7 +258,7 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Compression:
+class JudgedCompression:
     """What a compression did, as a judge needs it: texts are those of the moment it was applied."""
 
     event_id: str
@@ -287,8 +287,8 @@ class Evaluation:
         return tuple(replace(item.question, expected=item.key) for item in judged)
 
 
-def evaluate_compression(
-    compression: Compression,
+def judge_compression(
+    compression: JudgedCompression,
     *,
     judge_name: str,
     digest: Digester,

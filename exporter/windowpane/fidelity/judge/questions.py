@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
-from windowpane.fidelity.facts import SPOKEN, TOKEN, Fact, FactKind, extract, significant
+from windowpane.fidelity.facts import PROSE_TYPES, TOKEN, Fact, FactKind, extract_facts, significant_words
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
 from windowpane.fidelity.probe import Dimension
 
@@ -71,7 +71,7 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
     Within a kind they are spread over the whole length, so that what was said late is asked for as well.
     """
     pools: dict[QuestionKind, list[Question]] = {kind: [] for kind in KINDS}
-    for fact in sorted(extract(blocks), key=lambda fact: fact.block):
+    for fact in sorted(extract_facts(blocks), key=lambda fact: fact.block):
         question = _question(fact, _source(fact, blocks))
         if question is not None and question.text not in {known.text for known in pools[question.kind]}:
             pools[question.kind].append(question)
@@ -108,7 +108,7 @@ def _source(fact: Fact, blocks: Sequence[Block]) -> str:
     if fact.is_sentence or fact.kind == "number":
         return ""
     for block in reversed(blocks):
-        if block.content_type in SPOKEN and fact.text in (block.text or ""):
+        if block.content_type in PROSE_TYPES and fact.text in (block.text or ""):
             return block.text or ""
     return blocks[fact.block].text or "" if fact.kind == "path" else ""
 
@@ -141,7 +141,7 @@ def _cloze(fact: Fact, text: str, kind: QuestionKind) -> Question | None:
         at = line.index(fact.text)
         start = max(0, at - LINE_CHARS // 2)
         shown = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
-        if len(significant(TOKEN.findall(shown.replace(_BLANK, " ")))) >= CONTEXT_WORDS:
+        if len(significant_words(TOKEN.findall(shown.replace(_BLANK, " ")))) >= CONTEXT_WORDS:
             asked = f"Which name or path belongs in the blank of this line from the work: “{shown}”"
             return Question(asked, kind, fact.text)
     return None

@@ -20,7 +20,13 @@ from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.judge import Compression, Evaluation, JudgeSettings, evaluate_compression, text_of
+from windowpane.fidelity.judge.judge import (
+    Evaluation,
+    JudgedCompression,
+    JudgeSettings,
+    judge_compression,
+    text_of,
+)
 from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question
 
 CAPACITY: Final = 4
@@ -34,7 +40,7 @@ Deliver = Callable[[FidelityEvaluated], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class JudgeSampling:
     """How compressions are sampled and judged. Raises `ConfigurationError` for what is out of range."""
 
     rate: float = 0.1
@@ -67,8 +73,8 @@ class CallsSpentError(Exception):
 class SampledJudge:
     """A judge for any number of sessions; make one for the process and hand it to their managers."""
 
-    def __init__(self, judge: Model, sample: Sample | None = None) -> None:
-        self.sample = sample or Sample()
+    def __init__(self, judge: Model, sample: JudgeSampling | None = None) -> None:
+        self.sample = sample or JudgeSampling()
         self.name = model_name(judge)
         self.dropped = 0
         """Chosen compressions that found the queue full, or no calls left."""
@@ -102,9 +108,9 @@ class SampledJudge:
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, timeout_seconds)
 
-    def evaluate(self, compression: Compression, digest: Digester) -> Evaluation:
+    def evaluate(self, compression: JudgedCompression, digest: Digester) -> Evaluation:
         """Judge one compression on this thread."""
-        program = evaluate_compression(
+        program = judge_compression(
             compression,
             judge_name=self.name,
             digest=digest,
@@ -162,12 +168,12 @@ class JudgedSession:
     def _offer(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> None:
         gone = {block.id for block in removed}
         recoverable = any(block.handle is not None and block.replaces in gone for block in window)
-        compression = Compression(event_id, removed, window, recoverable, self._earlier)
+        compression = JudgedCompression(event_id, removed, window, recoverable, self._earlier)
         text = text_of([block for block in removed if block.content_type != "summary"])
         self._earlier = f"{self._earlier}\n\n{text}".strip()[-EARLIER_CHARS:]
         self._judge.submit(lambda: self._evaluate(compression))
 
-    def _evaluate(self, compression: Compression) -> None:
+    def _evaluate(self, compression: JudgedCompression) -> None:
         """On the judge's thread, one after the other, so that questions pass from one to the next."""
         found = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
         self._carried = (*self._carried, *found.keyed)[-MAXIMUM_QUESTIONS:]

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.facts import TOKEN, significant
+from windowpane.fidelity.facts import TOKEN, significant_words
 from windowpane.fidelity.judge.prompts import ANSWER, COMPARE
 from windowpane.fidelity.probe import SENTENCE_SHARE
 
@@ -91,10 +91,10 @@ string_match.name = STRING_MATCH  # type: ignore[attr-defined]  # its name in ev
 
 
 def _nearest(question: str, material: str) -> str:
-    terms = set(significant(TOKEN.findall(question)))
+    terms = set(significant_words(TOKEN.findall(question)))
     rated = []
     for number, line in enumerate(material.splitlines()):
-        overlap = len(terms.intersection(significant(TOKEN.findall(line)))) / max(1, len(terms))
+        overlap = len(terms.intersection(significant_words(TOKEN.findall(line)))) / max(1, len(terms))
         if overlap >= _MINIMUM_OVERLAP:
             rated.append((overlap, number, line.strip()))
     best = sorted(rated, reverse=True)[:ANSWER_LINES]
@@ -110,4 +110,4 @@ def _same(first: str, second: str) -> bool:
 
 def _tokens(text: str) -> set[str]:
     tokens = TOKEN.findall(text)
-    return set(significant(tokens)) or {token.lower() for token in tokens}
+    return set(significant_words(tokens)) or {token.lower() for token in tokens}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from windowpane.fidelity.judge.judge import Judged
+from windowpane.fidelity.judge.judge import JudgedQuestion
 from windowpane.fidelity.probe import WEIGHTS
 from windowpane.fidelity.suite.run import CaseReport, SuiteReport
 
@@ -98,7 +98,7 @@ def _case(case: CaseReport) -> dict[str, Any]:
     }
 
 
-def _answer(item: Judged) -> str:
+def _answer(item: JudgedQuestion) -> str:
     return next((answer for answer in item.answers if answer), "nothing")
 
 

@@ -10,9 +10,9 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import Model, call_model, fenced, model_name, run_effect
 from windowpane.exceptions import WindowpaneError
-from windowpane.fidelity.facts import blocks_of, extract
+from windowpane.fidelity.facts import blocks_of, extract_facts
 from windowpane.fidelity.judge.judge import (
-    Judged,
+    JudgedQuestion,
     Judgement,
     JudgeSettings,
     judge,
@@ -108,7 +108,7 @@ class SuiteReport:
                 failures.append(f"case {case.name}: the summary is not smaller than the original")
         return tuple(failures)
 
-    def _judged(self, dimension: Dimension) -> list[Judged]:
+    def _judged(self, dimension: Dimension) -> list[JudgedQuestion]:
         return [
             item for case in self.cases for item in case.judgement.judged if item.question.measures == dimension
         ]
@@ -166,7 +166,7 @@ def _compress(blocks: Sequence[Block], previous: str, goal: str, max_tokens: int
     if setup.compressor is None:
         earlier = [previous] if previous else []
         return summarize(
-            extract(blocks), goal=goal, previous=earlier, max_tokens=max_tokens, counter=setup.counter
+            extract_facts(blocks), goal=goal, previous=earlier, max_tokens=max_tokens, counter=setup.counter
         )
     system = setup.prompt or COMPACTION
     parts = [f"[summary of what came before]\n{previous}"] if previous else []
@@ -189,7 +189,7 @@ def _parts(blocks: Sequence[Block], rounds: int) -> list[Sequence[Block]]:
     return [blocks[at : at + size] for at in range(0, len(blocks), size)]
 
 
-def _mean(judged: Sequence[Judged]) -> float | None:
+def _mean(judged: Sequence[JudgedQuestion]) -> float | None:
     return sum(item.credit for item in judged) / len(judged) if judged else None
 
 

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
-from windowpane.manager.plans.checkpoint import Document, Found, Rejection, checksum, decode, encode, generation
+from windowpane.manager.plans.checkpoint import (
+    Document,
+    Rejection,
+    StoredCheckpoint,
+    checksum,
+    decode,
+    encode,
+    generation,
+)
 
 try:
     import fcntl
@@ -75,7 +83,7 @@ class FileCheckpoints:
             write_whole(path, encode(document))
             write_whole(self._markdown(path), self._redact(markdown).encode("utf-8", "surrogatepass"))
 
-    def load(self, task_id: str) -> Found:
+    def load(self, task_id: str) -> StoredCheckpoint:
         """The newest checkpoint of a task that is whole, and what was not used; no document where there is none.
 
         Raises `CorruptCheckpointError` when there are checkpoints and none is whole.
@@ -102,7 +110,7 @@ class FileCheckpoints:
     def _markdown(self, path: Path) -> Path:
         return self._progress_file or path.with_suffix(".md")
 
-    def _candidates(self, path: Path) -> Found:
+    def _candidates(self, path: Path) -> StoredCheckpoint:
         whole: list[Document] = []
         rejected: list[Rejection] = []
         for candidate in (path, _previous(path)):
@@ -116,7 +124,7 @@ class FileCheckpoints:
         newest = max(whole, key=generation, default=None)
         if newest is not None and whole[0] is not newest:
             rejected.append(Rejection(int(whole[0]["version"]), "stale: the generation before is newer"))
-        return Found(newest, tuple(rejected))
+        return StoredCheckpoint(newest, tuple(rejected))
 
 
 def _whole(path: Path) -> Document | None:

@@ -15,7 +15,7 @@ _CALL_MARKS: Final = ("<tool_call>", "<function_calls>", '"tool_calls":', "<invo
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ProposedSummary:
     """A compression that could be applied; tokens as counted at ingest."""
 
     text: str
@@ -37,20 +37,22 @@ class _Fault(NamedTuple):
     reason: str
 
 
-def reject(offer: Offer) -> str:
+def rejection_reason(proposed: ProposedSummary) -> str:
     """Why *offer* may not be applied; empty when it may."""
-    return next((reason for wrong, reason in _faults(offer) if wrong), "")
+    return next((reason for wrong, reason in _faults(proposed) if wrong), "")
 
 
-def _faults(offer: Offer) -> Iterator[_Fault]:
-    yield _Fault(not offer.text.strip(), "empty")
-    yield _Fault(offer.tokens_after >= offer.tokens_before, "not smaller")
-    yield _Fault(any(mark in offer.text for mark in _CALL_MARKS), "calls a tool")
-    for section in offer.required_sections:
-        yield _Fault(HEADINGS[section] not in offer.text, f"section missing: {section}")
-    yield _Fault(any(pinned not in offer.text for pinned in offer.pinned), "pinned text missing")
-    saved = offer.tokens_before - offer.tokens_after
-    missed = offer.window_before - saved > offer.target_tokens
-    yield _Fault(missed and saved < MINIMUM_PROGRESS * offer.window_before, "too little progress")
-    if offer.fidelity is not None:
-        yield _Fault(offer.fidelity < FIDELITY_FLOOR, f"fidelity {offer.fidelity:.2f} is below {FIDELITY_FLOOR}")
+def _faults(proposed: ProposedSummary) -> Iterator[_Fault]:
+    yield _Fault(not proposed.text.strip(), "empty")
+    yield _Fault(proposed.tokens_after >= proposed.tokens_before, "not smaller")
+    yield _Fault(any(mark in proposed.text for mark in _CALL_MARKS), "calls a tool")
+    for section in proposed.required_sections:
+        yield _Fault(HEADINGS[section] not in proposed.text, f"section missing: {section}")
+    yield _Fault(any(pinned not in proposed.text for pinned in proposed.pinned), "pinned text missing")
+    saved = proposed.tokens_before - proposed.tokens_after
+    missed = proposed.window_before - saved > proposed.target_tokens
+    yield _Fault(missed and saved < MINIMUM_PROGRESS * proposed.window_before, "too little progress")
+    if proposed.fidelity is not None:
+        yield _Fault(
+            proposed.fidelity < FIDELITY_FLOOR, f"fidelity {proposed.fidelity:.2f} is below {FIDELITY_FLOOR}"
+        )

@@ -50,7 +50,7 @@ class Rejection(NamedTuple):
     reason: str
 
 
-class Found(NamedTuple):
+class StoredCheckpoint(NamedTuple):
     """What a store holds for a task."""
 
     document: Document | None

@@ -28,12 +28,12 @@ TAIL_GRADES: Final = (1.0, 0.5, 0.25, 0.0)
 """Shares of the tail that are tried until the target can be met."""
 
 
-Keeps = Callable[[Snapshot, Sequence[Group]], set[str]]
+GroupChoice = Callable[[Snapshot, Sequence[Group]], set[str]]
 """Ids of the groups that a compaction leaves as they are, beside those that never leave."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CompactionBounds:
     """How much a compaction keeps as it is; each bound in tokens also holds as a share of usable.
 
     Raises `ConfigurationError` for a share that is not from 0 to below 1, or a summary without room.
@@ -46,7 +46,7 @@ class Shape:
     user_ratio: float = USER_RATIO
     summary_tokens: int = SUMMARY_TOKENS
     summary_ratio: float = SUMMARY_RATIO
-    keeps: Keeps | None = None
+    chosen_groups: GroupChoice | None = None
     """Chooses what is kept instead of a tail by size."""
     by_model: bool = True
     """Whether a language model may write the summary."""
@@ -60,7 +60,7 @@ class Shape:
             raise ConfigurationError("compression.summary_tokens", "no room for a summary", expected=">= 1")
 
 
-ENGINE_SHAPE: Final = Shape()
+DEFAULT_BOUNDS: Final = CompactionBounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class CompactionPlan:
 
     version: int
     removed: tuple[Block, ...]
-    straddler: Block | None
+    partial_message: Block | None
     """A user message that fits only in part: it is removed and comes back shortened."""
-    straddler_tokens: int
+    partial_tokens: int
     previous: tuple[Block, ...]
     """Earlier summaries among the removed."""
     summary_tokens: int
@@ -85,7 +85,9 @@ class CompactionPlan:
         return sum(block.tokens for block in self.removed)
 
 
-def plan_compaction(snapshot: Snapshot, target_tokens: int, shape: Shape = ENGINE_SHAPE) -> CompactionPlan | None:
+def plan_compaction(
+    snapshot: Snapshot, target_tokens: int, bounds: CompactionBounds = DEFAULT_BOUNDS
+) -> CompactionPlan | None:
     """The compaction that keeps most and still reaches *target_tokens*, else the one that frees most.
 
     None where there is nothing to compact.
@@ -93,17 +95,17 @@ def plan_compaction(snapshot: Snapshot, target_tokens: int, shape: Shape = ENGIN
     groups = groups_of(snapshot.items)
     fixed = never_removed(snapshot, groups)
     usable = snapshot.limits.usable_tokens
-    if shape.keeps is not None:
-        return _plan(snapshot, groups, fixed | shape.keeps(snapshot, groups), shape)
+    if bounds.chosen_groups is not None:
+        return _plan(snapshot, groups, fixed | bounds.chosen_groups(snapshot, groups), bounds)
     best: CompactionPlan | None = None
     for grade in TAIL_GRADES:
-        tail_tokens = int(grade * min(shape.tail_tokens, shape.tail_ratio * usable))
+        tail_tokens = int(grade * min(bounds.tail_tokens, bounds.tail_ratio * usable))
         kept = fixed | set(_at_exchange(groups, tail(groups, tail_tokens)))
-        plan = _plan(snapshot, groups, kept, shape)
+        plan = _plan(snapshot, groups, kept, bounds)
         if plan is None:
             continue
         best = plan
-        if plan.remaining_tokens + plan.summary_tokens + plan.straddler_tokens <= target_tokens:
+        if plan.remaining_tokens + plan.summary_tokens + plan.partial_tokens <= target_tokens:
             break
     return best
 
@@ -120,11 +122,13 @@ def _at_exchange(groups: Sequence[Group], kept: Sequence[str]) -> Sequence[str]:
     return kept
 
 
-def _plan(snapshot: Snapshot, groups: Sequence[Group], kept: set[str], shape: Shape) -> CompactionPlan | None:
+def _plan(
+    snapshot: Snapshot, groups: Sequence[Group], kept: set[str], bounds: CompactionBounds
+) -> CompactionPlan | None:
     usable = snapshot.limits.usable_tokens
-    room = int(min(shape.user_tokens, shape.user_ratio * usable))
-    straddler: Block | None = None
-    straddler_tokens = 0
+    room = int(min(bounds.user_tokens, bounds.user_ratio * usable))
+    partial_message: Block | None = None
+    partial_tokens = 0
     gone: list[Group] = []
     for group in reversed(groups):
         block = group.items[0].block
@@ -132,11 +136,11 @@ def _plan(snapshot: Snapshot, groups: Sequence[Group], kept: set[str], shape: Sh
             gone.append(group)
         elif group.id in kept:
             continue
-        elif block.content_type == "user_message" and straddler is None:
+        elif block.content_type == "user_message" and partial_message is None:
             room -= block.tokens
             if room < 0:
                 if room + block.tokens >= block.tokens // 4 > 16:
-                    straddler, straddler_tokens = block, room + block.tokens
+                    partial_message, partial_tokens = block, room + block.tokens
                 room = 0
                 gone.append(group)
         else:
@@ -149,9 +153,9 @@ def _plan(snapshot: Snapshot, groups: Sequence[Group], kept: set[str], shape: Sh
     return CompactionPlan(
         version=snapshot.version,
         removed=removed,
-        straddler=straddler,
-        straddler_tokens=straddler_tokens,
+        partial_message=partial_message,
+        partial_tokens=partial_tokens,
         previous=previous,
-        summary_tokens=int(min(shape.summary_tokens, shape.summary_ratio * usable, SUMMARY_SHARE * tokens)),
+        summary_tokens=int(min(bounds.summary_tokens, bounds.summary_ratio * usable, SUMMARY_SHARE * tokens)),
         remaining_tokens=snapshot.tokens - tokens,
     )

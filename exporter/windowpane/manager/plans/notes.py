@@ -57,7 +57,7 @@ class NoteStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class NoteResult:
     """What became of a note."""
 
     note: Note | None
@@ -94,13 +94,13 @@ class NoteBook:
         """All notes, oldest first."""
         return tuple(self._notes)
 
-    def write(self, category: str, text: str, *, importance: Importance = "normal", turn: int = 0) -> Written:
+    def write(self, category: str, text: str, *, importance: Importance = "normal", turn: int = 0) -> NoteResult:
         """Add a note, save all, and report `note.written`; the same text again only renews it."""
         if importance not in IMPORTANCES:
             raise ConfigurationError("importance", f"{importance!r}", expected=", ".join(IMPORTANCES))
         text = middle_out(" ".join(text.split()), MAXIMUM_NOTE_TOKENS, self._counter)
         if not text:
-            return Written(None, refused="the note is empty")
+            return NoteResult(None, refused="the note is empty")
         note = Note(_category(category), text, importance, turn, self._counter.count(text))
         kept = [known for known in self._notes if (known.category, known.text) != (note.category, note.text)]
         kept.append(note)
@@ -109,13 +109,13 @@ class NoteBook:
             victim = _least(kept)
             if victim is None or victim is note:
                 room = f"{self._max_tokens:,} tokens for notes"
-                return Written(None, refused=f"more important notes fill the {room}")
+                return NoteResult(None, refused=f"more important notes fill the {room}")
             kept.remove(victim)
             dropped.append(victim)
         self._notes = kept
         self._save()
         self._record(NoteWritten(note.category, note.tokens, self._digest(note.text)))
-        return Written(note, tuple(dropped))
+        return NoteResult(note, tuple(dropped))
 
     def text(self) -> str:
         """All notes for a window, by category, critical ones first, then the newest; empty without notes."""
@@ -134,7 +134,7 @@ class NoteBook:
         return self._counter.count(_shown(notes))
 
 
-def as_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
+def notes_to_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
     """The notes as plain data, for a store or a checkpoint."""
     return [
         {"category": note.category, "text": note.text, "importance": note.importance, "turn": note.turn,
@@ -143,7 +143,7 @@ def as_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def from_data(data: Iterable[Any]) -> tuple[Note, ...]:
+def notes_from_data(data: Iterable[Any]) -> tuple[Note, ...]:
     """Notes from plain data; what is none is passed over."""
     found = []
     for entry in data:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import FactKind, extract
+from windowpane.fidelity.facts import FactKind, extract_facts
 from windowpane.manager.plans.placeholders import finding_of
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.plans.truncation import middle_out
@@ -43,7 +43,7 @@ LEAST_TOKENS: Final = 12
 """No level asks for less."""
 MAXIMUM_REMEMBERED: Final = 2_000
 """Originals whose levels are kept."""
-AGES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_result", "memory_injection"})
+AGING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_result", "memory_injection"})
 
 PROMPT: Final = """\
 Shorten what stands between the fences to at most {tokens} tokens for the agent whose work it is ({level}). Keep \
@@ -57,7 +57,7 @@ _ORDER: Final[tuple[FactKind, ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Aged:
+class AgedBlock:
     """A block that is due for a shorter form."""
 
     block: Block
@@ -76,7 +76,7 @@ class ProgressivePlan:
     """What is shortened, oldest first; made for one version of the window."""
 
     version: int
-    aged: tuple[Aged, ...]
+    aged: tuple[AgedBlock, ...]
     expected_tokens: int
     """Freed at least, if every block takes all that its level allows."""
     shortfall_tokens: int
@@ -102,17 +102,17 @@ class ShortenedBlocks:
         """The original of *block*: itself, if it was never shortened."""
         return self._roots.get(block.id) or _Root(block.id, block.text or "", block.tokens, 0)
 
-    def text(self, aged: Aged) -> str | None:
+    def text(self, aged: AgedBlock) -> str | None:
         """The level's text where it was written before."""
         return self._texts.get((aged.root, aged.level))
 
-    def write(self, aged: Aged, text: str) -> None:
+    def write(self, aged: AgedBlock, text: str) -> None:
         """Keep the level's text, whether or not it is used."""
         while len(self._texts) >= MAXIMUM_REMEMBERED:
             self._texts.pop(next(iter(self._texts)))
         self._texts[aged.root, aged.level] = text
 
-    def replaced(self, aged: Aged, block: Block) -> None:
+    def replaced(self, aged: AgedBlock, block: Block) -> None:
         """*block* stands for the aged one from here on."""
         root = self.root(aged.block)
         self._roots.pop(aged.block.id, None)
@@ -145,13 +145,13 @@ def plan_progressive(
 ) -> ProgressivePlan:
     """The blocks whose age takes them further than their level, oldest first, until the target can be met."""
     fixed = never_removed(snapshot, groups_of(snapshot.items))
-    aged: list[Aged] = []
+    aged: list[AgedBlock] = []
     freed = 0
     for item in sorted(snapshot.items, key=lambda item: item.block.turn):
         if snapshot.tokens - freed <= target_tokens:
             break
         block = item.block
-        if block.group in fixed or block.pinned or block.content_type not in AGES or not block.text:
+        if block.group in fixed or block.pinned or block.content_type not in AGING_TYPES or not block.text:
             continue
         one = _aged(block, known.root(block), level_of(snapshot.turn - block.turn, levels), levels)
         if one is not None:
@@ -160,22 +160,22 @@ def plan_progressive(
     return ProgressivePlan(snapshot.version, tuple(aged), freed, max(0, snapshot.tokens - freed - target_tokens))
 
 
-def _aged(block: Block, root: _Root, level: int, levels: Sequence[Level]) -> Aged | None:
+def _aged(block: Block, root: _Root, level: int, levels: Sequence[Level]) -> AgedBlock | None:
     if level <= root.level or (root.level == 0 and block.tokens <= SMALLEST_TOKENS):
         return None
     max_tokens = max(LEAST_TOKENS, int(levels[level].ratio * root.tokens))
     if max_tokens >= block.tokens:
         return None
-    return Aged(block, level, max_tokens, root.text, root.id)
+    return AgedBlock(block, level, max_tokens, root.text, root.id)
 
 
-def shorten(aged: Aged, counter: TokenCounter, *, levels: Sequence[Level] = LEVELS) -> str:
+def shorten(aged: AgedBlock, counter: TokenCounter, *, levels: Sequence[Level] = LEVELS) -> str:
     """The level's text made from the original without a model: its finding and its facts, most critical first.
 
     At most `max_tokens`; falls back to the beginning and end of the text where it states no facts.
     """
     mark = f"[{levels[aged.level].name}] "
-    facts = extract([aged.block if aged.original == aged.block.text else _with_text(aged)])
+    facts = extract_facts([aged.block if aged.original == aged.block.text else _with_text(aged)])
     pieces = [finding_of(aged.original)]
     for kind in _ORDER:
         pieces += [fact.text for fact in facts if fact.kind == kind]
@@ -192,12 +192,12 @@ def shorten(aged: Aged, counter: TokenCounter, *, levels: Sequence[Level] = LEVE
     return text
 
 
-def accepts(aged: Aged, text: str, counter: TokenCounter) -> str:
+def rejection_reason(aged: AgedBlock, text: str, counter: TokenCounter) -> str:
     """Why *text* may not take the block's place; empty when it may."""
     if not text.strip():
         return "empty"
     return "" if counter.count(text) < aged.block.tokens else "not smaller"
 
 
-def _with_text(aged: Aged) -> Block:
+def _with_text(aged: AgedBlock) -> Block:
     return replace(aged.block, text=aged.original)

@@ -12,7 +12,7 @@ from typing import Final
 
 from windowpane.core.events import ContentCompressed, SubagentDelegated, SubagentReturned
 from windowpane.core.protocols import Digester, TokenCounter
-from windowpane.fidelity.facts import blocks_of, extract
+from windowpane.fidelity.facts import blocks_of, extract_facts
 from windowpane.manager.plans.summary import summarize
 from windowpane.manager.plans.truncation import middle_out
 
@@ -52,7 +52,7 @@ class DelegationPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class SubagentResult:
     """What comes back into the window of the parent."""
 
     text: str
@@ -82,14 +82,14 @@ def plan_delegation(
     )
 
 
-def returned(
+def bounded_result(
     plan: DelegationPlan,
     result: str | None,
     *,
     counter: TokenCounter,
     failed: str = "",
     child_tokens: int | None = None,
-) -> Returned:
+) -> SubagentResult:
     """The result, bounded: one that is too long is reduced to its facts, or cut in its middle where that is more.
 
     *failed* says why there is none: an error's text never becomes content. *child_tokens* is the size of the
@@ -98,7 +98,7 @@ def returned(
     text = "" if failed else (result or "").strip()
     if not text:
         outcome = "failed" if failed else "empty"
-        return Returned("", 0, SubagentReturned(plan.child_session_id, 0, outcome), None)
+        return SubagentResult("", 0, SubagentReturned(plan.child_session_id, 0, outcome), None)
     before = counter.count(text)
     outcome = "completed"
     method = "agent"
@@ -116,12 +116,12 @@ def returned(
             tokens_after=tokens,
             method=method,
         )
-    return Returned(text, tokens, SubagentReturned(plan.child_session_id, tokens, outcome), compressed)
+    return SubagentResult(text, tokens, SubagentReturned(plan.child_session_id, tokens, outcome), compressed)
 
 
 def _bounded(text: str, max_tokens: int, counter: TokenCounter) -> str:
     """Half of the room for the text's own beginning and end, half for the facts between."""
     ends = middle_out(text, max_tokens // 2, counter)
-    facts = summarize(extract(blocks_of(text)), goal="", max_tokens=max_tokens // 2 - 8, counter=counter)
+    facts = summarize(extract_facts(blocks_of(text)), goal="", max_tokens=max_tokens // 2 - 8, counter=counter)
     both = f"{ends}\n\n{facts}"
     return both if counter.count(both) <= max_tokens else middle_out(text, max_tokens, counter)

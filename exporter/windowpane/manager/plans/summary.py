@@ -40,7 +40,7 @@ SHARES: Final[dict[Section, float]] = {
 Sections = Mapping[Section, Sequence[str]]
 
 
-def parse(text: str) -> dict[Section, list[str]]:
+def parse_sections(text: str) -> dict[Section, list[str]]:
     """The lines of each section of a summary; empty for a text without our headings."""
     by_heading = {heading: section for section, heading in HEADINGS.items()}
     found: dict[Section, list[str]] = {}
@@ -54,7 +54,7 @@ def parse(text: str) -> dict[Section, list[str]]:
     return found
 
 
-def write(sections: Sections, *, max_tokens: int, counter: TokenCounter) -> str:
+def render_sections(sections: Sections, *, max_tokens: int, counter: TokenCounter) -> str:
     """The summary in at most *max_tokens* where what is written whole allows it; newest lines last.
 
     Goal, progress and look-up hints are written whole. In every other section the last lines given are the most
@@ -77,7 +77,7 @@ def write(sections: Sections, *, max_tokens: int, counter: TokenCounter) -> str:
     return _render(chosen)
 
 
-def merge(older: Iterable[str], newer: Iterable[str]) -> list[str]:
+def merge_lines(older: Iterable[str], newer: Iterable[str]) -> list[str]:
     """Lines of both, each once, the newer after the older."""
     return list(dict.fromkeys([*older, *newer]))
 
@@ -141,8 +141,8 @@ def summarize(
     """
     sections: dict[Section, list[str]] = {}
     for text in previous:
-        for name, lines in parse(text).items():
-            sections[name] = merge(sections.get(name, ()), lines)
+        for name, lines in parse_sections(text).items():
+            sections[name] = merge_lines(sections.get(name, ()), lines)
     found: dict[FactKind, list[str]] = {}
     said = {line for lines in sections.values() for line in lines}
     for fact in reversed(facts):
@@ -151,7 +151,7 @@ def summarize(
         elif fact.text not in said:
             said.add(fact.text)
             section = SECTION_OF[fact.kind]
-            sections[section] = merge(sections.get(section, ()), [fact.text])
+            sections[section] = merge_lines(sections.get(section, ()), [fact.text])
     earlier, prose = _names_in(sections.get("artifacts", ()))
     wanted = [
         *earlier,
@@ -161,8 +161,8 @@ def summarize(
     sections["artifacts"] = [*prose, *_in_lines(list(dict.fromkeys(reversed(wanted)))[::-1])]
     sections["goal"] = [goal] if goal else []
     sections["progress"] = list(progress)
-    sections["lookup"] = merge(sections.get("lookup", ()), lookup)[-3:]
-    return write(sections, max_tokens=max_tokens, counter=counter)
+    sections["lookup"] = merge_lines(sections.get("lookup", ()), lookup)[-3:]
+    return render_sections(sections, max_tokens=max_tokens, counter=counter)
 
 
 class _Artifacts(NamedTuple):

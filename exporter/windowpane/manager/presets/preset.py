@@ -69,7 +69,7 @@ class CharacterEstimate:
         return max(1, (len(text) + self.overhead_characters) * self.tokens // self.characters)
 
 
-def reserving(limit_tokens: int, source: LimitSource, reserved_tokens: int) -> WindowLimits:
+def limits_with_reserve(limit_tokens: int, source: LimitSource, reserved_tokens: int) -> WindowLimits:
     """A window without a safety margin: all but the reserve is usable. At least 1 token always is."""
     return WindowLimits(
         limit_tokens=limit_tokens,
@@ -80,7 +80,7 @@ def reserving(limit_tokens: int, source: LimitSource, reserved_tokens: int) -> W
     )
 
 
-def acting_at(
+def levels_at(
     limits: WindowLimits, act: int, *, target: int, checkpoint_ratio: float = CHECKPOINT_RATIO
 ) -> Levels:
     """Levels of a system that knows one threshold: everything begins at *act* used tokens."""

@@ -16,11 +16,11 @@ from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
-from windowpane.manager.plans.compaction import ENGINE_SHAPE, Shape
+from windowpane.manager.plans.compaction import DEFAULT_BOUNDS, CompactionBounds
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.settings import SAFETY_NET
 from windowpane.manager.steps.compaction import compact
-from windowpane.manager.steps.eviction import cut_within_turn, evict
+from windowpane.manager.steps.eviction import evict, truncate_turn
 from windowpane.manager.steps.merging import merge_similar
 from windowpane.manager.steps.new_window import roll
 from windowpane.manager.steps.notes import can_carry_notes, carry_notes
@@ -86,11 +86,16 @@ def _evict_anything(engine: Engine, limits: WindowLimits, levels: Levels) -> Eff
 
 
 def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    return compact_unless_stopped(engine, limits, levels, trigger="pressure")
+    return compact_with_breaker(engine, limits, levels, trigger="pressure")
 
 
-def compact_unless_stopped(
-    engine: Engine, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape = ENGINE_SHAPE
+def compact_with_breaker(
+    engine: Engine,
+    limits: WindowLimits,
+    levels: Levels,
+    *,
+    trigger: str,
+    bounds: CompactionBounds = DEFAULT_BOUNDS,
 ) -> Effect[StepResult]:
     """Compact, unless the breaker is open; reports when it opens now."""
     breaker = engine.reduction.breaker
@@ -99,7 +104,7 @@ def compact_unless_stopped(
         if not was_open:
             engine.tracker.record(BreakerOpened(breaker.reason, breaker.attempts))
         return NOT_DONE
-    return (yield from compact(engine, limits, levels, trigger=trigger, shape=shape))
+    return (yield from compact(engine, limits, levels, trigger=trigger, bounds=bounds))
 
 
 def cascade_from_thresholds(begins: Mapping[str, float]) -> tuple[str | EngineStep, ...]:
@@ -144,7 +149,7 @@ def background_compaction(begin_ratio: float | None = None) -> EngineStep:
 
 
 def _cut(engine: Engine, limits: WindowLimits, _levels: Levels) -> Effect[StepResult]:
-    return cut_within_turn(engine, target_used=limits.usable_tokens)
+    return truncate_turn(engine, target_used=limits.usable_tokens)
 
 
 def _may_summarize(engine: Engine) -> bool:
@@ -153,13 +158,13 @@ def _may_summarize(engine: Engine) -> bool:
 
 def _may_compact(engine: Engine, levels: Levels) -> bool:
     """From where the user said, else wherever eviction fell short."""
-    if is_left_to_turn_end(engine, levels):
+    if is_compacted_after_turn(engine, levels):
         return False
     chosen = engine.settings.compact_ratio is not None
     return engine.used() >= (levels.compact if chosen else levels.evict)
 
 
-def is_left_to_turn_end(engine: Engine, levels: Levels) -> bool:
+def is_compacted_after_turn(engine: Engine, levels: Levels) -> bool:
     """Whether the conversation is compacted between turns, and this call can be made before that."""
     between = any(step.action == "compact" for step in engine.settings.after_turn)
     return between and engine.used() < max(levels.compact, levels.checkpoint)
@@ -191,7 +196,7 @@ STEPS: Final[dict[str, EngineStep]] = {
     "note_taking": Step("compact", can_carry_notes, carry_notes, skipped_before_rollover=True),
     "subagent_delegation": Step(
         "compact",
-        lambda engine, levels: can_delegate(engine, levels) and not is_left_to_turn_end(engine, levels),
+        lambda engine, levels: can_delegate(engine, levels) and not is_compacted_after_turn(engine, levels),
         delegate_history,
         skipped_before_rollover=True,
     ),

@@ -18,7 +18,7 @@ from windowpane.effects.commands import (
     SaveCheckpoint,
 )
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
-from windowpane.fidelity.facts import extract
+from windowpane.fidelity.facts import extract_facts
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.checkpoint import (
@@ -27,13 +27,13 @@ from windowpane.manager.plans.checkpoint import (
     MAXIMUM_LINES,
     Checkpoint,
     Document,
-    Found,
+    StoredCheckpoint,
     bootstrap,
     checksum,
     to_markdown,
 )
-from windowpane.manager.plans.notes import as_data, from_data
-from windowpane.manager.plans.summary import Section, parse
+from windowpane.manager.plans.notes import notes_from_data, notes_to_data
+from windowpane.manager.plans.summary import Section, parse_sections
 from windowpane.manager.plans.task_record import TaskRecord
 
 CHECKPOINT_TURNS: Final = 5
@@ -85,19 +85,19 @@ def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = Non
     if engine.settings.environment:
         seen = yield ProbeEnvironment(tuple(engine.task.record.paths))
         engine.task.environment = engine.task.environment if seen.failed or seen.value is None else seen.value
-    saved = checkpoint_of(engine, completed=completed)
-    answer = yield SaveCheckpoint(saved.document, saved.markdown)
-    if answer.failed:
-        reason = f"{type(answer.error).__name__}: {answer.error}"[:200]
+    saved = capture_checkpoint(engine, completed=completed)
+    reply = yield SaveCheckpoint(saved.document, saved.markdown)
+    if reply.failed:
+        reason = f"{type(reply.error).__name__}: {reply.error}"[:200]
         engine.tracker.record(CheckpointRejected(saved.version, reason))
-        return not isinstance(answer.error, StaleCheckpointError)
+        return not isinstance(reply.error, StaleCheckpointError)
     engine.tracker.record(
         CheckpointSaved(saved.version, trigger, saved.size_bytes, engine.digest(saved.markdown))
     )
     return True
 
 
-def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint:
+def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Checkpoint:
     """The session's state now: the task word for word, its record, and what the window says of it.
 
     *completed* is the final summary of a task that is done.
@@ -107,8 +107,8 @@ def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint
     sections: dict[Section, list[str]] = {}
     for block in blocks:
         if block.content_type == "summary":
-            sections = parse(block.text or "")
-    for fact in reversed(extract([block for block in blocks if block.content_type != "system_prompt"])):
+            sections = parse_sections(block.text or "")
+    for fact in reversed(extract_facts([block for block in blocks if block.content_type != "system_prompt"])):
         section: Section = {
             "constraint": "constraints", "decision": "decisions", "error": "errors", "open_work": "state",
             "goal": "state",
@@ -132,7 +132,7 @@ def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint
         "goal": engine.task.goal,
         "constraints_given": list(engine.task.constraints),
         "task": engine.task.record.to_document(),
-        "notes": as_data(engine.notes.notes),
+        "notes": notes_to_data(engine.notes.notes),
         "environment": dict(engine.task.environment),
         "used_tokens": status.used_tokens,
         "limit_tokens": status.limit_tokens,
@@ -149,12 +149,12 @@ def checkpoint_of(engine: Engine, *, completed: str | None = None) -> Checkpoint
 
 def resume(engine: Engine) -> Effect[Resumption | None]:
     """Take up the task's newest checkpoint; None on a cold start."""
-    answer = yield LoadCheckpoint(engine.task.id)
-    if answer.failed:
-        engine.tracker.record(CheckpointRejected(None, f"{type(answer.error).__name__}: {answer.error}"[:200]))
+    reply = yield LoadCheckpoint(engine.task.id)
+    if reply.failed:
+        engine.tracker.record(CheckpointRejected(None, f"{type(reply.error).__name__}: {reply.error}"[:200]))
         yield ArchiveCheckpoint(engine.task.id)
         return None
-    found: Found = answer.value or Found(None)
+    found: StoredCheckpoint = reply.value or StoredCheckpoint(None)
     for rejection in found.rejected:
         engine.tracker.record(CheckpointRejected(rejection.version, rejection.reason[:200]))
     document = found.document
@@ -178,7 +178,7 @@ def resume(engine: Engine) -> Effect[Resumption | None]:
     return _take_up(engine, document, task, drift)
 
 
-def start_anew(engine: Engine) -> Effect[None]:
+def discard_checkpoint(engine: Engine) -> Effect[None]:
     """A cold start whatever was saved: what there is of the task is put aside."""
     yield ArchiveCheckpoint(engine.task.id)
 
@@ -190,7 +190,7 @@ def _take_up(engine: Engine, document: Document, task: TaskRecord, drift: tuple[
     task.success_criteria = _merged(task.success_criteria, engine.task.record.success_criteria)
     task.watch(engine.task.record.paths)
     engine.task.record = task
-    for note in from_data(document.get("notes") or ()):
+    for note in notes_from_data(document.get("notes") or ()):
         engine.notes.write(note.category, note.text, importance=note.importance, turn=note.turn)
     engine.task.windows_before = int(document["window_id"])
     engine.task.checkpoint_version = int(document["version"])

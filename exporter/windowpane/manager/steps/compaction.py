@@ -15,16 +15,22 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, Component
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveOriginals, CompactionProposal, ConfirmCompaction, Effect
-from windowpane.fidelity.facts import extract
+from windowpane.fidelity.facts import extract_facts
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
-from windowpane.manager.plans.acceptance import reject
-from windowpane.manager.plans.compaction import ENGINE_SHAPE, CompactionPlan, Shape, plan_compaction
+from windowpane.manager.plans.acceptance import rejection_reason
+from windowpane.manager.plans.compaction import DEFAULT_BOUNDS, CompactionBounds, CompactionPlan, plan_compaction
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.truncation import middle_out
 from windowpane.manager.steps.eviction import REPLANS
 from windowpane.manager.steps.step import NOT_DONE, StepResult
-from windowpane.manager.steps.summary import COMPACTOR, Draft, Stretch, Writer, offer
+from windowpane.manager.steps.summary import (
+    COMPACTION_WRITER,
+    Draft,
+    SummaryInput,
+    SummaryWriter,
+    proposed_summary,
+)
 
 OVERFLOW: Final = "overflow"
 """The trigger of a compaction after the provider refused the call."""
@@ -34,15 +40,15 @@ OVERFLOW: Final = "overflow"
 class _Made:
     """A plan with its summary."""
 
-    stretch: Stretch
+    source: SummaryInput
     draft: Draft
 
     @property
     def ids(self) -> set[str]:
-        return {block.id for block in self.stretch.plan.removed}
+        return {block.id for block in self.source.plan.removed}
 
 
-def is_room_coming(engine: Engine, levels: Levels) -> bool:
+def is_summary_pending(engine: Engine, levels: Levels) -> bool:
     """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
     return engine.reduction.compactions_running > 0 and engine.used() < levels.roll
 
@@ -53,8 +59,8 @@ def compact(
     levels: Levels,
     *,
     trigger: str,
-    shape: Shape = ENGINE_SHAPE,
-    writer: Writer = COMPACTOR,
+    bounds: CompactionBounds = DEFAULT_BOUNDS,
+    writer: SummaryWriter = COMPACTION_WRITER,
 ) -> Effect[StepResult]:
     """Replace the older conversation by a summary; reports acceptance, rejection and fidelity.
 
@@ -62,23 +68,29 @@ def compact(
     plan still removes all it covers, and then exactly that leaves: what came meanwhile stays. While one is being
     written no other is begun, unless the window is about to overflow or did.
     """
-    if trigger != OVERFLOW and is_room_coming(engine, levels):
+    if trigger != OVERFLOW and is_summary_pending(engine, levels):
         return NOT_DONE
     engine.reduction.compactions_running += 1
     try:
-        return (yield from _compact(engine, limits, levels, trigger=trigger, shape=shape, writer=writer))
+        return (yield from _compact(engine, limits, levels, trigger=trigger, bounds=bounds, writer=writer))
     finally:
         engine.reduction.compactions_running -= 1
 
 
 def _compact(
-    engine: Engine, limits: WindowLimits, levels: Levels, *, trigger: str, shape: Shape, writer: Writer
+    engine: Engine,
+    limits: WindowLimits,
+    levels: Levels,
+    *,
+    trigger: str,
+    bounds: CompactionBounds,
+    writer: SummaryWriter,
 ) -> Effect[StepResult]:
     started = engine.timer()
     made: _Made | None = None
     for _ in range(REPLANS):
         target = engine.raw(levels.target)
-        plan = plan_compaction(engine.snapshot(limits), target, shape)
+        plan = plan_compaction(engine.snapshot(limits), target, bounds)
         if plan is None:
             return NOT_DONE
         if made is None or not made.ids <= {block.id for block in plan.removed}:
@@ -86,34 +98,36 @@ def _compact(
                 return StepResult()
             if made is None and not (yield from _is_wanted(engine, plan, trigger, writer)):
                 return NOT_DONE
-            made = yield from _make(engine, plan, target, shape=shape, writer=writer)
+            made = yield from _make(engine, plan, target, bounds=bounds, writer=writer)
             if engine.tracker.window.version != plan.version:
                 continue
         return _apply(engine, made, trigger=trigger, writer=writer, started=started)
     return NOT_DONE
 
 
-def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: Writer) -> Effect[bool]:
+def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: SummaryWriter) -> Effect[bool]:
     """Whether nobody objects."""
     if not engine.reduction.asks_for_consent:
         return True
-    answer = yield ConfirmCompaction(
+    reply = yield ConfirmCompaction(
         CompactionProposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
     )
-    return answer.value is not False
+    return reply.value is not False
 
 
-def _make(engine: Engine, plan: CompactionPlan, target: int, *, shape: Shape, writer: Writer) -> Effect[_Made]:
+def _make(
+    engine: Engine, plan: CompactionPlan, target: int, *, bounds: CompactionBounds, writer: SummaryWriter
+) -> Effect[_Made]:
     """Keep the originals and write the summary."""
-    facts = extract(plan.removed)
+    facts = extract_facts(plan.removed)
     handle = None
     if engine.settings.archive:
         handle = handle_of(f"c{plan.removed[0].id[1:]}")
         text = "\n\n".join(_archived(plan.removed))
-        answer = yield ArchiveOriginals(((handle, text), *_originals(plan.removed)))
-        handle = None if answer.failed else handle
-    stretch = Stretch(plan, facts, handle, target, shape.by_model)
-    return _Made(stretch, (yield from writer.draft(engine, stretch)))
+        reply = yield ArchiveOriginals(((handle, text), *_originals(plan.removed)))
+        handle = None if reply.failed else handle
+    source = SummaryInput(plan, facts, handle, target, bounds.by_model)
+    return _Made(source, (yield from writer.draft(engine, source)))
 
 
 def _archived(blocks: Sequence[Block]) -> list[str]:
@@ -134,11 +148,11 @@ def _originals(blocks: Sequence[Block]) -> list[tuple[str, str]]:
     ]
 
 
-def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started: float) -> StepResult:
-    stretch, draft = made.stretch, made.draft
-    plan, handle, target = stretch.plan, stretch.handle, stretch.target_tokens
+def _apply(engine: Engine, made: _Made, *, trigger: str, writer: SummaryWriter, started: float) -> StepResult:
+    source, draft = made.source, made.draft
+    plan, handle, target = source.plan, source.handle, source.target_tokens
     tracker = engine.tracker
-    reason = reject(offer(engine, stretch, draft.text, judged=not writer.required))
+    reason = rejection_reason(proposed_summary(engine, source, draft.text, judged=not writer.required))
     results = () if reason else tuple(_results(engine, plan, draft.text, handle))
     by_component: dict[Component, int] = {}
     for block in plan.removed:
@@ -169,8 +183,8 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: Writer, started
     engine.forget(plan.removed)
     engine.reduction.breaker.succeeded(tracker.turn)
     engine.reduction.compacted_turn = tracker.turn
-    engine.assess(
-        plan.removed, list(tracker.window), recoverable=handle is not None, facts=stretch.facts, of=event.event_id
+    engine.record_fidelity(
+        plan.removed, list(tracker.window), recoverable=handle is not None, facts=source.facts, of=event.event_id
     )
     freed = plan.removed_tokens - after
     done = f"compacted {len(plan.removed)} blocks into a summary ({draft.method}), {freed:,} tokens freed"
@@ -189,11 +203,11 @@ def _results(engine: Engine, plan: CompactionPlan, text: str, handle: str | None
             handle=handle,
         )
     ]
-    user = plan.straddler
+    user = plan.partial_message
     if user is not None:
         own = (user.handle or handle_of(user.id)) if handle else None
         note = f", original: {own}" if own else ""
-        short = middle_out(user.text or "", plan.straddler_tokens, engine.counter, note=note)
+        short = middle_out(user.text or "", plan.partial_tokens, engine.counter, note=note)
         tokens = engine.counter.count(short)
         if short and tokens < user.tokens:
             results.append(

@@ -11,14 +11,14 @@ from windowpane.core.events import TrendReport
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import ArchiveCheckpoint, CallModel, Effect
 from windowpane.effects.model_calls import fenced
-from windowpane.fidelity.facts import extract
+from windowpane.fidelity.facts import extract_facts
 from windowpane.manager.engine import Engine
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 from windowpane.manager.plans.summary import summarize
 from windowpane.manager.settings import Summarizer
 from windowpane.manager.steps.checkpoint import save_checkpoint
-from windowpane.manager.steps.summary import completed
+from windowpane.manager.steps.summary import complete_summary
 
 _log = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ def _summary(engine: Engine) -> Effect[str]:
     blocks = [block for block in engine.tracker.window if block.content_type != "system_prompt"]
     if engine.settings.model and blocks:
         prompt = f"{COMPACTION}\n{SHORTER.format(tokens=FINAL_TOKENS)}"
-        answer = yield CallModel(prompt, fenced(transcript(blocks, engine.counter)))
-        text = "" if answer.failed else completed(engine, str(answer.value or ""), None)
+        reply = yield CallModel(prompt, fenced(transcript(blocks, engine.counter)))
+        text = "" if reply.failed else complete_summary(engine, str(reply.value or ""), None)
         if text:
             return text
     return _written(engine, engine.settings.summarizer or summarize, blocks)
@@ -65,7 +65,7 @@ def _written(engine: Engine, summarizer: Summarizer, blocks: Sequence[Block]) ->
     """The summary without a model; by our own summarizer where the user's fails: a task has to end."""
     try:
         return summarizer(
-            extract(blocks),
+            extract_facts(blocks),
             goal=goal_text(
                 engine.task.goal,
                 engine.task.constraints,

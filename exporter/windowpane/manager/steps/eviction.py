@@ -37,7 +37,7 @@ CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
 """What is shortened when a turn is cut from within, in order, and how many tokens of each are left at least."""
 
 
-PlanOf = Callable[[Snapshot, bool], EvictionPlan | None]
+EvictionPlanner = Callable[[Snapshot, bool], EvictionPlan | None]
 """What to evict from a snapshot; the flag says whether placeholders may promise originals. None for nothing."""
 
 
@@ -64,12 +64,14 @@ def evict(
     if engine.used() <= target:
         return StepResult()
     return (
-        yield from evict_by(engine, limits, plan_of, lambda plan: _worth(engine, levels, plan, minimum_tokens))
+        yield from evict_planned(
+            engine, limits, plan_of, lambda plan: _worth(engine, levels, plan, minimum_tokens)
+        )
     )
 
 
-def evict_by(
-    engine: Engine, limits: WindowLimits, plan_of: PlanOf, worth: Callable[[EvictionPlan], int]
+def evict_planned(
+    engine: Engine, limits: WindowLimits, plan_of: EvictionPlanner, worth: Callable[[EvictionPlan], int]
 ) -> Effect[StepResult]:
     """Apply what *plan_of* plans, unless it frees less than *worth* says it has to."""
     handles = engine.settings.archive
@@ -81,8 +83,8 @@ def evict_by(
             engine.reduction.fruitless_used = engine.used()
             return NOT_DONE
         if handles:
-            answer = yield ArchiveOriginals(_originals(plan))
-            if answer.failed:
+            reply = yield ArchiveOriginals(_originals(plan))
+            if reply.failed:
                 handles = False
                 continue
             if engine.tracker.window.version != plan.version:
@@ -183,7 +185,7 @@ def _evicted(removal: Removal, block: Block, stand_in: Block | None, *, handles:
     )
 
 
-def cut_within_turn(engine: Engine, *, target_used: int) -> Effect[StepResult]:
+def truncate_turn(engine: Engine, *, target_used: int) -> Effect[StepResult]:
     """Shorten what is longest, middle-out: tool results, then the model's own words, calls and user messages.
 
     The last resort, until *target_used* is reached: what may not leave stays, but not in full. Originals go to
@@ -199,7 +201,7 @@ def cut_within_turn(engine: Engine, *, target_used: int) -> Effect[StepResult]:
             for block in engine.tracker.window
             if block.content_type == content_type and block.text and not block.pinned
         ]
-        level = water_level([block.tokens for block in blocks], engine.raw(excess), smallest)
+        level = common_limit([block.tokens for block in blocks], engine.raw(excess), smallest)
         for block in blocks:
             if block.tokens > level:
                 freed += yield from _shorten(engine, block, level)
@@ -210,7 +212,7 @@ def cut_within_turn(engine: Engine, *, target_used: int) -> Effect[StepResult]:
     )
 
 
-def water_level(sizes: Sequence[int], excess: int, smallest: int) -> int:
+def common_limit(sizes: Sequence[int], excess: int, smallest: int) -> int:
     """The size to which all larger ones are cut so that *excess* is saved; not below *smallest*."""
     low, high = smallest, max(sizes, default=smallest)
     while low < high:
@@ -222,7 +224,9 @@ def water_level(sizes: Sequence[int], excess: int, smallest: int) -> int:
     return low
 
 
-def keep_original(engine: Engine, block: Block, *, root: str = "", text: str | None = None) -> Effect[str | None]:
+def archive_original(
+    engine: Engine, block: Block, *, root: str = "", text: str | None = None
+) -> Effect[str | None]:
     """The handle under which the original of *block* can be fetched; None where it is not kept.
 
     *root* and *text* are the id and the text it came in with, where it was shortened before.
@@ -230,13 +234,13 @@ def keep_original(engine: Engine, block: Block, *, root: str = "", text: str | N
     if block.handle is not None or not engine.settings.archive:
         return block.handle
     handle = handle_of(root or block.id)
-    answer = yield ArchiveOriginals(((handle, (block.text or "") if text is None else text),))
-    return None if answer.failed else handle
+    reply = yield ArchiveOriginals(((handle, (block.text or "") if text is None else text),))
+    return None if reply.failed else handle
 
 
 def _shorten(engine: Engine, block: Block, max_tokens: int) -> Effect[int]:
     tracker = engine.tracker
-    handle = yield from keep_original(engine, block)
+    handle = yield from archive_original(engine, block)
     if block.id not in tracker.window:
         return 0
     note = f", original: {handle}" if handle else ""

@@ -20,7 +20,7 @@ from windowpane.effects.commands import ArchiveOriginals, CallModel, Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
-from windowpane.manager.plans.acceptance import Offer, reject
+from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
 from windowpane.manager.plans.merging import (
     SIMILARITY,
     Cluster,
@@ -96,9 +96,9 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     texts = [block.text or "" for block in cluster.blocks]
     text, method, calls = merge_texts(texts), "extractive", 0
     if engine.settings.model and not engine.reduction.breaker.open:
-        answer = yield CallModel(MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
-        calls, said = 1, "" if answer.failed else str(answer.value or "").strip()
-        if said and not reject(_offer(engine, cluster, said)):
+        reply = yield CallModel(MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
+        calls, said = 1, "" if reply.failed else str(reply.value or "").strip()
+        if said and not rejection_reason(_offer(engine, cluster, said)):
             text, method = said, engine.settings.model
     handles = False
     if engine.settings.archive:
@@ -108,7 +108,7 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
         return 0
     results = _results(engine, cluster, text, handles=handles)
     after = sum(block.tokens for block in results)
-    reason = reject(_offer(engine, cluster, text, after))
+    reason = rejection_reason(_offer(engine, cluster, text, after))
     by_component: dict[Component, int] = {COMPONENT_OF[cluster.blocks[0].content_type]: cluster.tokens}
     event = tracker.compress(
         ContentCompressed(
@@ -131,17 +131,17 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     if reason:
         return 0
     engine.forget(cluster.blocks)
-    engine.assess(cluster.blocks, results, recoverable=handles, facts=None, of=event.event_id)
+    engine.record_fidelity(cluster.blocks, results, recoverable=handles, facts=None, of=event.event_id)
     return cluster.tokens - after
 
 
-def _offer(engine: Engine, cluster: Cluster, text: str, tokens: int | None = None) -> Offer:
+def _offer(engine: Engine, cluster: Cluster, text: str, tokens: int | None = None) -> ProposedSummary:
     after = engine.counter.count(text) if tokens is None else tokens
     fidelity, evaluate = None, engine.settings.evaluate
     if evaluate is not None:
         visible = [replace(cluster.blocks[-1], text=text)]
         fidelity = evaluate(cluster.blocks, visible, digest=str).score
-    return Offer(text, cluster.tokens, after, cluster.tokens, cluster.tokens, fidelity=fidelity)
+    return ProposedSummary(text, cluster.tokens, after, cluster.tokens, cluster.tokens, fidelity=fidelity)
 
 
 def _results(engine: Engine, cluster: Cluster, text: str, *, handles: bool) -> list[Block]:

@@ -14,7 +14,7 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.step import StepResult
-from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
+from windowpane.manager.steps.summary import Draft, SummaryInput, SummaryWriter, complete_summary
 
 METHOD: Final = "notes"
 
@@ -36,11 +36,11 @@ def carry_notes(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[
     return outcome
 
 
-def _draft(engine: Engine, stretch: Stretch) -> Effect[Draft]:
+def _draft(engine: Engine, source: SummaryInput) -> Effect[Draft]:
     """The notes whole, with goal, progress and where the original is."""
     yield from ()
     engine.reduction.rejected_notes = engine.notes.notes
-    return Draft(completed(engine, engine.notes.text(), stretch.handle), METHOD)
+    return Draft(complete_summary(engine, engine.notes.text(), source.handle), METHOD)
 
 
-NOTES: Final = Writer("note_taking", _draft, required=False)
+NOTES: Final = SummaryWriter("note_taking", _draft, required=False)

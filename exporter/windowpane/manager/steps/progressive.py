@@ -15,12 +15,12 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.progressive import (
     LEVELS,
     PROMPT,
-    Aged,
-    accepts,
+    AgedBlock,
     plan_progressive,
+    rejection_reason,
     shorten,
 )
-from windowpane.manager.steps.eviction import keep_original
+from windowpane.manager.steps.eviction import archive_original
 from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 BLOCKS_A_TURN: Final = 12
@@ -55,7 +55,7 @@ def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels
     return StepResult(done, freed, engine.used() > levels.target)
 
 
-def _draft(engine: Engine, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
+def _draft(engine: Engine, aged: AgedBlock, *, may_ask: bool) -> Effect[_Draft]:
     known = engine.shortened.text(aged)
     if known is not None:
         return _Draft(known, "cached")
@@ -63,9 +63,9 @@ def _draft(engine: Engine, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
     if engine.settings.model and may_ask:
         calls = 1
         system = PROMPT.format(tokens=aged.max_tokens, level=LEVELS[aged.level].name)
-        answer = yield CallModel(system, fenced([aged.original]))
-        text = "" if answer.failed else f"[{LEVELS[aged.level].name}] {str(answer.value or '').strip()}"
-        if answer.failed and engine.reduction.breaker.failed():
+        reply = yield CallModel(system, fenced([aged.original]))
+        text = "" if reply.failed else f"[{LEVELS[aged.level].name}] {str(reply.value or '').strip()}"
+        if reply.failed and engine.reduction.breaker.failed():
             engine.tracker.record(
                 BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts)
             )
@@ -77,17 +77,17 @@ def _draft(engine: Engine, aged: Aged, *, may_ask: bool) -> Effect[_Draft]:
     return _Draft(text, "extractive", calls)
 
 
-def _replace(engine: Engine, aged: Aged, draft: _Draft) -> Effect[int]:
+def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
     """Put the shorter form in the block's place; 0 where it is not used."""
     tracker, block = engine.tracker, aged.block
-    handle = yield from keep_original(engine, block, root=aged.root, text=aged.original)
+    handle = yield from archive_original(engine, block, root=aged.root, text=aged.original)
     if block.id not in tracker.window:
         return 0
     with_handle = f"{draft.text} [original: {handle}]"
     named = handle is not None and aged.max_tokens >= HANDLE_TOKENS
     named = named and engine.counter.count(with_handle) < block.tokens
     text = with_handle if named else draft.text
-    reason = accepts(aged, text, engine.counter)
+    reason = rejection_reason(aged, text, engine.counter)
     stand_in = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
@@ -111,5 +111,5 @@ def _replace(engine: Engine, aged: Aged, draft: _Draft) -> Effect[int]:
         return 0
     engine.shortened.replaced(aged, stand_in)
     engine.hand_over(block, stand_in)
-    engine.assess([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
+    engine.record_fidelity([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
     return block.tokens - stand_in.tokens

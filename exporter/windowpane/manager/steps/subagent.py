@@ -15,15 +15,15 @@ from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import COMPACTION, transcript
-from windowpane.manager.plans.subagent import Returned, Subtask, plan_delegation, returned
+from windowpane.manager.plans.subagent import SubagentResult, Subtask, bounded_result, plan_delegation
 from windowpane.manager.steps.compaction import compact
 from windowpane.manager.steps.step import StepResult
-from windowpane.manager.steps.summary import Draft, Stretch, Writer, completed
+from windowpane.manager.steps.summary import Draft, SummaryInput, SummaryWriter, complete_summary
 
 METHOD: Final = "subagent"
 
 
-def delegate(engine: Engine, subtask: Subtask) -> Effect[Returned | None]:
+def delegate(engine: Engine, subtask: Subtask) -> Effect[SubagentResult | None]:
     """Have *subtask* done elsewhere; None where doing it in place is cheaper, or there is no sub-agent."""
     if not engine.settings.subagent:
         return None
@@ -31,8 +31,8 @@ def delegate(engine: Engine, subtask: Subtask) -> Effect[Returned | None]:
     if plan is None:
         return None
     engine.tracker.record(plan.delegated)
-    answer = yield RunSubagent(plan.assignment)
-    back = returned(plan, _text(answer), counter=engine.counter, failed=_failure(answer))
+    reply = yield RunSubagent(plan.assignment)
+    back = bounded_result(plan, _text(reply), counter=engine.counter, failed=_failure(reply))
     engine.tracker.record(back.event)
     return back
 
@@ -47,24 +47,24 @@ def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Ef
     return compact(engine, limits, levels, trigger="pressure", writer=SUBAGENT)
 
 
-def _draft(engine: Engine, stretch: Stretch) -> Effect[Draft]:
+def _draft(engine: Engine, source: SummaryInput) -> Effect[Draft]:
     rules = (*engine.task.constraints, *engine.task.record.success_criteria)
     subtask = Subtask("Sum up the work below.", rules, expected_tokens=10**9)
     plan = plan_delegation(
-        subtask, child_session_id=_child(engine), digest=engine.digest, max_tokens=stretch.plan.summary_tokens
+        subtask, child_session_id=_child(engine), digest=engine.digest, max_tokens=source.plan.summary_tokens
     )
     assert plan is not None, "looking through a whole conversation is worth a window of its own"
     engine.tracker.record(
         SubagentDelegated(plan.child_session_id, engine.digest(engine.task.goal) if engine.task.goal else None)
     )
-    shown = fenced(transcript(stretch.plan.removed, engine.counter))
-    answer = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
-    back = returned(plan, _text(answer), counter=engine.counter, failed=_failure(answer))
+    shown = fenced(transcript(source.plan.removed, engine.counter))
+    reply = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
+    back = bounded_result(plan, _text(reply), counter=engine.counter, failed=_failure(reply))
     engine.tracker.record(back.event)
-    return Draft(completed(engine, back.text, stretch.handle), METHOD, 1, _failure(answer))
+    return Draft(complete_summary(engine, back.text, source.handle), METHOD, 1, _failure(reply))
 
 
-SUBAGENT: Final = Writer("subagent_delegation", _draft, required=False)
+SUBAGENT: Final = SummaryWriter("subagent_delegation", _draft, required=False)
 
 
 def _child(engine: Engine) -> str:
@@ -72,9 +72,9 @@ def _child(engine: Engine) -> str:
     return f"{engine.tracker.info.session_id}-{engine.reduction.subagents_run}"
 
 
-def _text(answer: CommandResult) -> str | None:
-    return None if answer.failed or answer.value is None else str(answer.value)
+def _text(reply: CommandResult) -> str | None:
+    return None if reply.failed or reply.value is None else str(reply.value)
 
 
-def _failure(answer: CommandResult) -> str:
-    return f"sub-agent failed: {type(answer.error).__name__}" if answer.failed else ""
+def _failure(reply: CommandResult) -> str:
+    return f"sub-agent failed: {type(reply.error).__name__}" if reply.failed else ""

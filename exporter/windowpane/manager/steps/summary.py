@@ -12,7 +12,7 @@ from windowpane.effects.commands import CallModel, CommandResult, Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import Fact
 from windowpane.manager.engine import Engine
-from windowpane.manager.plans.acceptance import Offer, reject
+from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
@@ -37,7 +37,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SummaryInput:
     """What a summary is written of, and where the original can be found."""
 
     plan: CompactionPlan
@@ -49,38 +49,38 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class SummaryWriter:
     """One way of writing summaries."""
 
     strategy: Strategy
-    draft: Callable[[Engine, Stretch], Effect[Draft]]
+    draft: Callable[[Engine, SummaryInput], Effect[Draft]]
     required: bool = True
     """Whether an attempt that is rejected counts against the breaker; else another writer comes after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    answer: CommandResult
+    reply: CommandResult
     calls: int
     shown: list[Block]
     """What the model was shown in the end."""
 
 
-def write(engine: Engine, stretch: Stretch) -> Effect[Draft]:
+def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
     """A model's summary in at most two attempts, else the extractive one."""
-    plan = stretch.plan
+    plan = source.plan
     calls, reason, shown = 0, "", list(plan.removed)
-    for attempt in range(MODEL_ATTEMPTS if engine.settings.model and stretch.by_model else 0):
+    for attempt in range(MODEL_ATTEMPTS if engine.settings.model and source.by_model else 0):
         tokens = plan.summary_tokens // (attempt + 1)
         asked = yield from _ask(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", shown)
         calls, shown = calls + asked.calls, asked.shown
-        if asked.answer.failed:
-            reason = f"model failed: {type(asked.answer.error).__name__}"
-            if classify_error(asked.answer.error).kind == "overflow":
+        if asked.reply.failed:
+            reason = f"model failed: {type(asked.reply.error).__name__}"
+            if classify_error(asked.reply.error).kind == "overflow":
                 break
             continue
-        text = completed(engine, str(asked.answer.value or ""), stretch.handle)
-        reason = reject(offer(engine, stretch, text, judged=True))
+        text = complete_summary(engine, str(asked.reply.value or ""), source.handle)
+        reason = rejection_reason(proposed_summary(engine, source, text, judged=True))
         if not reason:
             omitted = len(_group_ids(plan.removed)) - len(_group_ids(shown))
             unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""
@@ -89,10 +89,10 @@ def write(engine: Engine, stretch: Stretch) -> Effect[Draft]:
     if summarizer is None:
         return Draft("", engine.settings.model, calls, reason)
     text = summarizer(
-        stretch.facts,
-        goal=goal_of(engine),
+        source.facts,
+        goal=stated_goal(engine),
         previous=[block.text or "" for block in plan.previous],
-        lookup=_lookup(stretch.handle),
+        lookup=_lookup(source.handle),
         progress=engine.progress(),
         names=names_to_keep(engine.references, plan.removed, [block.text or "" for block in plan.previous]),
         max_tokens=plan.summary_tokens,
@@ -101,7 +101,7 @@ def write(engine: Engine, stretch: Stretch) -> Effect[Draft]:
     return Draft(text, EXTRACTIVE, calls, reason)
 
 
-COMPACTOR: Final = Writer("compaction", write)
+COMPACTION_WRITER: Final = SummaryWriter("compaction", write)
 
 
 def _ask(engine: Engine, system: str, shown: list[Block]) -> Effect[_Asked]:
@@ -112,12 +112,12 @@ def _ask(engine: Engine, system: str, shown: list[Block]) -> Effect[_Asked]:
     calls = 0
     while True:
         calls += 1
-        answer = yield CallModel(system, fenced(transcript(shown, engine.counter)))
+        reply = yield CallModel(system, fenced(transcript(shown, engine.counter)))
         groups = _group_ids(shown)
-        if not answer.failed or classify_error(answer.error).kind != "overflow":
-            return _Asked(answer, calls, shown)
+        if not reply.failed or classify_error(reply.error).kind != "overflow":
+            return _Asked(reply, calls, shown)
         if calls > SHORTENINGS or len(groups) < 2:
-            return _Asked(answer, calls, shown)
+            return _Asked(reply, calls, shown)
         gone = set(groups[: -(-len(groups) // 4)])
         shown = [block for block in shown if block.group not in gone]
 
@@ -126,12 +126,12 @@ def _group_ids(blocks: Sequence[Block]) -> list[str]:
     return list(dict.fromkeys(block.group for block in blocks))
 
 
-def completed(engine: Engine, text: str, handle: str | None) -> str:
+def complete_summary(engine: Engine, text: str, handle: str | None) -> str:
     """A model's summary with what it is not trusted to keep: goal and progress as they are, and where to look."""
     if not text.strip():
         return ""
     body = text.strip().removeprefix(PREAMBLE).strip()
-    goal, progress, lookup = goal_of(engine), engine.progress(), _lookup(handle)
+    goal, progress, lookup = stated_goal(engine), engine.progress(), _lookup(handle)
     parts = [PREAMBLE, *([HEADINGS["goal"], goal] if goal else [])]
     if progress:
         parts += [HEADINGS["progress"], *(f"- {line}" for line in progress)]
@@ -141,7 +141,7 @@ def completed(engine: Engine, text: str, handle: str | None) -> str:
     return "\n".join(parts)
 
 
-def goal_of(engine: Engine) -> str:
+def stated_goal(engine: Engine) -> str:
     """The goal as the summary states it: not where the message that gave it stays in the window."""
     if (
         engine.task.goal_block is not None
@@ -156,21 +156,21 @@ def _lookup(handle: str | None) -> list[str]:
     return [f"the messages this replaces, whole: {handle}"] if handle else []
 
 
-def offer(engine: Engine, stretch: Stretch, text: str, *, judged: bool = False) -> Offer:
+def proposed_summary(engine: Engine, source: SummaryInput, text: str, *, judged: bool = False) -> ProposedSummary:
     """The summary as the gate sees it, *judged* by its fidelity where that can be told."""
-    plan, evaluate = stretch.plan, engine.settings.evaluate
-    goal = goal_of(engine)
+    plan, evaluate = source.plan, engine.settings.evaluate
+    goal = stated_goal(engine)
     fidelity = None
     if judged and evaluate is not None:
         visible = [replace(plan.removed[0], content_type="summary", text=text)]
-        fidelity = evaluate(plan.removed, visible, digest=str, facts=stretch.facts).score
+        fidelity = evaluate(plan.removed, visible, digest=str, facts=source.facts).score
     standing = engine.raw(engine.standing())
-    return Offer(
+    return ProposedSummary(
         text=text,
         tokens_before=plan.removed_tokens,
-        tokens_after=engine.counter.count(text) + plan.straddler_tokens,
+        tokens_after=engine.counter.count(text) + plan.partial_tokens,
         window_before=engine.tracker.window.tokens - standing,
-        target_tokens=stretch.target_tokens - standing,
+        target_tokens=source.target_tokens - standing,
         required_sections=("goal",) if goal else (),
         pinned=(goal,) if goal else (),
         fidelity=fidelity,

@@ -14,7 +14,7 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.plans.prompts import TOOL_RESULT
 from windowpane.manager.plans.protection import never_removed
 from windowpane.manager.snapshot import groups_of
-from windowpane.manager.steps.eviction import keep_original
+from windowpane.manager.steps.eviction import archive_original
 from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 RESULTS_A_TURN: Final = 3
@@ -71,21 +71,21 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
     """Put what the model found in one result in its place; tokens saved, 0 where its answer is not used."""
     tracker, started = engine.tracker, engine.timer()
     limit = int(SHARE * block.tokens)
-    answer = yield CallModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
-    handle = yield from keep_original(engine, block)
+    reply = yield CallModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
+    handle = yield from archive_original(engine, block)
     if block.id not in tracker.window:
         return 0
-    said = "" if answer.failed else str(answer.value or "").strip()
+    said = "" if reply.failed else str(reply.value or "").strip()
     text = f"{said}\n[summary; original: {handle}]" if handle else f"{said}\n[summary]"
     short = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
-    reason = _refusal(answer, said, smaller=short.tokens < block.tokens)
+    reason = _refusal(reply, said, smaller=short.tokens < block.tokens)
     event = tracker.compress(
         ContentCompressed(
             strategy="tool_result_summarization",
             trigger="pressure",
-            outcome="failed" if answer.failed else "rejected" if reason else "accepted",
+            outcome="failed" if reply.failed else "rejected" if reason else "accepted",
             tokens_before=block.tokens,
             tokens_after=short.tokens,
             removed=(block.id,),
@@ -98,19 +98,19 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
         ),
         () if reason else (short,),
     )
-    if answer.failed and engine.reduction.breaker.failed():
+    if reply.failed and engine.reduction.breaker.failed():
         tracker.record(BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts))
     if reason:
         return 0
     engine.hand_over(block, short)
-    engine.assess([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
+    engine.record_fidelity([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
     return block.tokens - short.tokens
 
 
-def _refusal(answer: CommandResult, said: str, *, smaller: bool) -> str:
+def _refusal(reply: CommandResult, said: str, *, smaller: bool) -> str:
     """Why a summary is not used; empty where it is."""
-    if answer.failed:
-        return f"model failed: {type(answer.error).__name__}"
+    if reply.failed:
+        return f"model failed: {type(reply.error).__name__}"
     if not said:
         return "empty"
     return "" if smaller else "not smaller"
