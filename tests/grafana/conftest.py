@@ -1,4 +1,4 @@
-"""What the tests of the Grafana folder share: where it is, and running a program over it."""
+"""Fixtures for tests of the Grafana folder: its path, and running a program on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).parent))  # for `lens`; importlib mode leaves a test's own folder out
+sys.path.insert(0, str(Path(__file__).parent))  # for `lens`; importlib mode does not add the folder of a test
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -29,7 +29,7 @@ def grafana() -> Path:
 
 @pytest.fixture(scope="session")
 def run(require_server) -> Run:
-    """Run an installed program to its end and hand back what it said."""
+    """Run an installed program to its end and return its output."""
 
     def run_program(
         program: str, *arguments: str | Path, cwd: Path | None = None

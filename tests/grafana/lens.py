@@ -1,4 +1,4 @@
-"""A lens on the committed dashboards: panels, queries, annotations and variables as plain values."""
+"""The committed dashboards as plain values: panels, queries, annotations and variables."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ NAME = re.compile(r"(?<![\w\"$.{])([a-z_][a-z0-9_]*)(?![\w\"(]|\s*\()")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One query of a dashboard and where it stands."""
+class DashboardQuery:
+    """One query of a dashboard, and its location."""
 
     board: str
-    place: str
+    location: str
     expression: str
     instant: bool
 
     def __str__(self) -> str:
-        return f"{self.board}: {self.place}"
+        return f"{self.board}: {self.location}"
 
 
 def boards() -> dict[str, dict[str, Any]]:
@@ -32,21 +32,23 @@ def boards() -> dict[str, dict[str, Any]]:
 
 
 def panels(board: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every panel that shows something, those inside rows included."""
+    """Yield every panel with content, including those inside rows."""
     for panel in board["panels"]:
         yield from (panel, *panel.get("panels", ())) if panel["type"] != "row" else panel.get("panels", ())
 
 
-def panel_queries(name: str, board: dict[str, Any]) -> Iterator[Asked]:
+def panel_queries(name: str, board: dict[str, Any]) -> Iterator[DashboardQuery]:
     for panel in panels(board):
         for target in panel["targets"]:
-            place = f"{panel['title']} ({target['refId']})"
-            yield Asked(name, place, target["expr"], bool(target.get("instant")))
+            location = f"{panel['title']} ({target['refId']})"
+            yield DashboardQuery(name, location, target["expr"], bool(target.get("instant")))
 
 
-def annotation_queries(name: str, board: dict[str, Any]) -> Iterator[Asked]:
+def annotation_queries(name: str, board: dict[str, Any]) -> Iterator[DashboardQuery]:
     for annotation in board["annotations"]["list"]:
-        yield Asked(name, f"annotation {annotation['name']}", annotation["target"]["expr"], instant=False)
+        yield DashboardQuery(
+            name, f"annotation {annotation['name']}", annotation["target"]["expr"], instant=False
+        )
 
 
 def variables(board: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Prometheus, Alertmanager and the inbox as processes, with the shipped configuration and ports of their own."""
+"""Prometheus, Alertmanager and the inbox as processes, with the shipped configuration and free ports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def port() -> int:
 
 
 def get(url: str) -> str | None:
-    """The body of an answer, or None while there is none."""
+    """The body of an answer, or None while it fails."""
     try:
         with urllib.request.urlopen(url, timeout=10) as response:
             return response.read().decode()
@@ -39,13 +39,13 @@ def get(url: str) -> str | None:
 
 
 def wait_for(condition: Callable[[], Any], what: str, *, seconds: float = PATIENCE_SECONDS) -> Any:
-    """What *condition* gives, once it is true."""
+    """Wait until *condition* is true and return its value."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         if time.monotonic() > deadline:
             pytest.fail(f"{what} did not come within {seconds:.0f} s")
         time.sleep(0.05)
-    return found
+    return value
 
 
 @contextmanager

@@ -57,9 +57,9 @@ class Agent:
     def evict(self) -> None:
         """Take all but the newest block out, as a policy would."""
         self.now += 5
-        *left, newest = self.blocks
-        removed = sum(block.tokens for block in left)
-        self.tracker.evict(BlocksEvicted("hybrid", tuple(left), removed, removed))
+        *older, newest = self.blocks
+        removed = sum(block.tokens for block in older)
+        self.tracker.evict(BlocksEvicted("hybrid", tuple(older), removed, removed))
         self.blocks, self.used = [newest], newest.tokens
 
     def registry(self) -> CollectorRegistry:
@@ -68,16 +68,16 @@ class Agent:
 
 
 def labels_of(line: str) -> dict[str, str]:
-    found = re.match(r"\[(\w+)\] (\w+) (\w+) (\w+) (.*?):", line)
-    assert found, line
-    receiver, status, severity, name, where = found.groups()
+    match = re.match(r"\[(\w+)\] (\w+) (\w+) (\w+) (.*?):", line)
+    assert match, line
+    receiver, status, severity, name, where = match.groups()
     pairs = dict(pair.split("=", 1) for pair in where.split())
     return {"receiver": receiver, "status": status, "severity": severity, "alertname": name, **pairs}
 
 
 @pytest.mark.server
 def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path, require_server) -> None:
-    """Critical after three turns in red, by the critical route, with links; resolved when red is left."""
+    """Critical after three turns in red, by the critical route, with links; resolved below red."""
     agent = Agent()
     agent.tracker.start()
     agent.turn(20_000)
@@ -94,8 +94,8 @@ def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path,
 
         def arrived(name: str, status: str) -> dict[str, str] | None:
             for line in log.read_text().splitlines():
-                if (found := labels_of(line))["alertname"] == name and found["status"] == status:
-                    return {**found, "line": line}
+                if (match := labels_of(line))["alertname"] == name and match["status"] == status:
+                    return {**match, "line": line}
             return None
 
         wait_for(lambda: server.query('up{job="windowpane"} == 1'), "a scrape")
@@ -127,8 +127,8 @@ def test_an_alert_reaches_the_webhook_and_so_does_its_resolution(tmp_path: Path,
 
         assert resolved["receiver"] == "critical"
         assert server.query('ALERTS{alertname="ContextWindowUtilization",alertstate="firing"}') == []
-        told = [labels_of(line) for line in log.read_text().splitlines()]
-        assert all(one["receiver"] == one["severity"] for one in told), "routed by severity"
+        received = [labels_of(line) for line in log.read_text().splitlines()]
+        assert all(one["receiver"] == one["severity"] for one in received), "routed by severity"
 
 
 @pytest.mark.server

@@ -74,7 +74,7 @@ def test_there_are_four_with_stable_identities() -> None:
 
 @each_board
 def test_round_trip_through_the_sdk_loses_no_key(board: dict[str, Any]) -> None:
-    """What the types do not know would vanish here, a misspelt key included."""
+    """A key that the types do not have, such as a misspelled one, would vanish here."""
     again = json.loads(json.dumps(Dashboard.from_json(board).to_json(), cls=JSONEncoder))
 
     assert set(keys(board)) - set(keys(again)) == set()
@@ -94,15 +94,15 @@ def test_the_round_trip_notices_a_misspelt_key() -> None:
 @each_board
 def test_template_rules(board: dict[str, Any]) -> None:
     """One data source variable, job and instance as multi-value queries of it, reloaded with the time range."""
-    found = variables(board)
-    sources = [variable for variable in found.values() if variable["type"] == "datasource"]
+    by_name = variables(board)
+    sources = [variable for variable in by_name.values() if variable["type"] == "datasource"]
 
     assert [(one["name"], one["label"], one["query"]) for one in sources] == [
         ("datasource", "Data source", "prometheus")
     ]
     for name in ("job", "instance"):
-        assert (found[name]["type"], found[name]["label"]) == ("query", name.capitalize())
-    for variable in found.values():
+        assert (by_name[name]["type"], by_name[name]["label"]) == ("query", name.capitalize())
+    for variable in by_name.values():
         if variable["type"] == "query":
             assert variable["datasource"]["uid"] == "${datasource}"
             assert (variable["multi"], variable["includeAll"], variable["allValue"]) == (True, True, ".+")
@@ -157,13 +157,13 @@ def test_target_rules(query: Any) -> None:
 
 
 def test_every_metric_is_on_a_dashboard() -> None:
-    """What is measured can be seen; the one exception exists only in OpenTelemetry."""
-    shown = {metric_of(name) for query in QUERIES for name, _ in SELECTOR.findall(query.expression)}
+    """The one exception exists only in OpenTelemetry."""
+    queried = {metric_of(name) for query in QUERIES for name, _ in SELECTOR.findall(query.expression)}
 
-    assert {metric.name for metric in ALL_METRICS} - shown == {"gen_ai_client_token_usage"}
+    assert {metric.name for metric in ALL_METRICS} - queried == {"gen_ai_client_token_usage"}
 
 
-def test_labels_that_are_asked_for_exist() -> None:
+def test_labels_in_queries_exist() -> None:
     """Every label a query groups by or matches belongs to its metric, or is the scrape's own."""
     scrape = {"job", "instance", "le"}
     for query in QUERIES:
@@ -175,12 +175,12 @@ def test_labels_that_are_asked_for_exist() -> None:
         grouped = {
             label for group in re.findall(r"by \(([^)]*)\)", query.expression) for label in group.split(", ")
         }
-        known = scrape | {
+        allowed = scrape | {
             label
             for name, _ in SELECTOR.findall(query.expression)
             for label in (BY_NAME[metric_of(name)].labels if metric_of(name) in BY_NAME else ())
         }
-        assert grouped <= known, f"{query}: {grouped - known}"
+        assert grouped <= allowed, f"{query}: {grouped - allowed}"
 
 
 def test_legends_name_labels_that_the_query_keeps() -> None:
@@ -189,19 +189,19 @@ def test_legends_name_labels_that_the_query_keeps() -> None:
         for panel in panels(board):
             for target in panel["targets"]:
                 used = set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")))
-                kept = {
+                retained = {
                     one for group in re.findall(r"by \(([^)]*)\)", target["expr"]) for one in group.split(", ")
                 }
-                assert used <= kept, f"{name}: {panel['title']} names {used - kept}"
+                assert used <= retained, f"{name}: {panel['title']} names {used - retained}"
 
 
 @pytest.mark.parametrize("panel", list(each_panel()))
-def test_words_come_from_the_catalog(panel: dict[str, Any]) -> None:
-    """A panel that names its metric begins with that metric's help and names the metric it queries."""
-    named = re.search(r"Metric: (\w+)$", panel["description"])
-    if named and named[1] in BY_NAME:
-        assert panel["description"].startswith(BY_NAME[named[1]].help)
-        assert any(named[1] in target["expr"] for target in panel["targets"])
+def test_descriptions_come_from_the_catalog(panel: dict[str, Any]) -> None:
+    """A panel that names its metric starts with that metric's help and names the metric it queries."""
+    metric = re.search(r"Metric: (\w+)$", panel["description"])
+    if metric and metric[1] in BY_NAME:
+        assert panel["description"].startswith(BY_NAME[metric[1]].help)
+        assert any(metric[1] in target["expr"] for target in panel["targets"])
     assert re.search(r"Metrics?: ", panel["description"]) or panel["type"] == "table"
 
 
@@ -221,14 +221,14 @@ def test_words_come_from_the_catalog(panel: dict[str, Any]) -> None:
 )
 def test_thresholds_come_from_the_alerts(title: str, alerts: list[str]) -> None:
     """The steps of a panel are the thresholds of the alerts that judge what it shows."""
-    found = next(panel for board in BOARDS.values() for panel in panels(board) if panel["title"] == title)
-    drawn = [step["value"] for step in found["fieldConfig"]["defaults"]["thresholds"]["steps"]]
+    by_name = next(panel for board in BOARDS.values() for panel in panels(board) if panel["title"] == title)
+    drawn = [step["value"] for step in by_name["fieldConfig"]["defaults"]["thresholds"]["steps"]]
 
     assert drawn == [None, *(RULES_BY_NAME[name].threshold for name in alerts)]
 
 
 def test_every_judged_gauge_draws_its_threshold() -> None:
-    """No gauge with an alert of its own is shown without the line at which it fires."""
+    """No gauge with an alert is shown without the line at which it fires."""
     judged = {
         rule.metric
         for rule in RULES
@@ -238,8 +238,8 @@ def test_every_judged_gauge_draws_its_threshold() -> None:
     }
     for board in BOARDS.values():
         for panel in panels(board):
-            named = re.search(r"Metric: (\w+)$", panel["description"])
-            if named and named[1] in judged and BY_NAME[named[1]].kind == "gauge":
+            metric = re.search(r"Metric: (\w+)$", panel["description"])
+            if metric and metric[1] in judged and BY_NAME[metric[1]].kind == "gauge":
                 assert len(panel["fieldConfig"]["defaults"]["thresholds"]["steps"]) > 1, panel["title"]
 
 
@@ -268,7 +268,7 @@ def test_sessions_link_to_their_page_in_the_browser() -> None:
     assert "${dashboard_url}/session?session=${__field.labels.session:percentencode}" in text
 
 
-def test_annotations_tell_alerts_compactions_and_rolls() -> None:
+def test_annotations_mark_alerts_compactions_and_new_windows() -> None:
     """The marks on every chart are those a person looks for first."""
     for name in ("windowpane-fleet", "windowpane-reduction", "windowpane-session"):
         marked = [annotation["name"] for annotation in BOARDS[name]["annotations"]["list"]]
@@ -285,16 +285,16 @@ def test_a_firing_alert_links_to_its_section_of_the_runbook() -> None:
 
 
 @pytest.mark.parametrize("panel", list(each_panel()))
-def test_an_empty_panel_says_why(panel: dict[str, Any]) -> None:
-    """Nothing is left to Grafana's own words where there is no value."""
-    said = panel["fieldConfig"]["defaults"]["noValue"]
+def test_an_empty_panel_shows_the_reason(panel: dict[str, Any]) -> None:
+    """Grafana's default text is never used where there is no value."""
+    no_value = panel["fieldConfig"]["defaults"]["noValue"]
 
-    assert said == "0" or len(said.split()) >= 2
-    assert said != "no data"
+    assert no_value == "0" or len(no_value.split()) >= 2
+    assert no_value != "no data"
 
 
 @pytest.mark.parametrize("panel", list(each_panel()))
-def test_axes_begin_at_zero_and_shares_end_at_one(panel: dict[str, Any]) -> None:
+def test_axes_start_at_zero_and_ratios_end_at_one(panel: dict[str, Any]) -> None:
     """A share of 3% does not look like a full window; an error may be larger than 1 and need not reach it."""
     defaults = panel["fieldConfig"]["defaults"]
     if panel["type"] == "timeseries":
@@ -304,21 +304,21 @@ def test_axes_begin_at_zero_and_shares_end_at_one(panel: dict[str, Any]) -> None
 
 
 def test_infinity_is_a_word_and_never_on_an_axis() -> None:
-    """A flat forecast reads so in figures and tables; charts leave it out, for their axis could not bear it."""
+    """A flat forecast is text in values and tables; charts leave it out, for their axis could not bear it."""
     forecasts = {"context_window_turns_until_red", "context_window_turns_until_exhausted"}
     seen = set()
     for board in BOARDS.values():
         for panel in panels(board):
-            asked = [
+            expressions = [
                 target["expr"]
                 for target in panel["targets"]
                 if forecasts & set(re.findall(r"\w+", target["expr"]))
             ]
-            if not asked:
+            if not expressions:
                 continue
             seen.add(panel["type"])
             if panel["type"] == "timeseries":
-                assert all(expression.endswith("< Inf") for expression in asked), panel["title"]
+                assert all(expression.endswith("< Inf") for expression in expressions), panel["title"]
             else:
                 assert '"text": "flat"' in json.dumps(panel["fieldConfig"]), panel["title"]
 
@@ -327,16 +327,16 @@ def test_infinity_is_a_word_and_never_on_an_axis() -> None:
 
 @each_board
 def test_panels_fill_rows_without_overlap(board: dict[str, Any]) -> None:
-    """No panel covers another or leaves the grid."""
+    """No panel covers another or exceeds the grid."""
     taken: set[tuple[int, int]] = set()
     for panel in board["panels"]:
-        place = panel["gridPos"]
+        position = panel["gridPos"]
         cells = {
             (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
+            for x in range(position["x"], position["x"] + position["w"])
+            for y in range(position["y"], position["y"] + position["h"])
         }
-        assert place["x"] + place["w"] <= 24
+        assert position["x"] + position["w"] <= 24
         assert not cells & taken, panel["title"]
         taken |= cells
     identities = [panel["id"] for panel in board["panels"]]

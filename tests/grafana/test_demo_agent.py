@@ -27,7 +27,7 @@ def agents() -> dict[str, live.Worker]:
 
 
 def test_it_manages_three_windows_and_observes_every_format(agents: dict[str, live.Worker]) -> None:
-    """What Prometheus sees differs by size and by source."""
+    """Labels in Prometheus differ by size and by source."""
     managed = {worker.limit_tokens for worker in agents.values() if worker.limit_tokens}
 
     assert managed == {8_192, 32_768, 131_072}
@@ -38,7 +38,7 @@ def test_the_same_recording_is_another_session_each_time(
     runtime: runtimes.Runtime, agents: dict[str, live.Worker]
 ) -> None:
     """Played twice it makes two sessions with the same turns, at the present time, and no gap."""
-    begun = time.time()
+    started = time.time()
     live.work(agents["tau_bench"], runtime, threading.Event(), pace_seconds=0, sessions=2)
     assert runtime.flush()
     assert runtime.store is not None
@@ -47,14 +47,14 @@ def test_the_same_recording_is_another_session_each_time(
     assert len({row.session_id for row in rows}) == 2
     assert len({row.turns for row in rows}) == 1
     assert {(row.agent, row.source) for row in rows} == {("tau_bench", "live")}
-    assert all((row.last_at or 0) >= begun for row in rows)
+    assert all((row.last_at or 0) >= started for row in rows)
     assert runtime.store.verify().intact
 
 
-def test_old_sessions_go(
+def test_old_sessions_are_deleted(
     runtime: runtimes.Runtime, agents: dict[str, live.Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing goes while all is new; past the size that is kept the oldest do."""
+    """Nothing is deleted while all is new; past the size that is kept the oldest do."""
     live.work(agents["tau_bench"], runtime, threading.Event(), pace_seconds=0, sessions=2)
     assert runtime.flush()
 

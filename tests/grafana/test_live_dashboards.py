@@ -14,17 +14,17 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from lens import Asked, annotation_queries, boards, panel_queries, variables
+from lens import DashboardQuery, annotation_queries, boards, panel_queries, variables
 from stack import Prometheus, port, process, prometheus, wait_for
 
 BOARDS = boards()
 QUERIES = [
-    asked
+    query
     for name, board in BOARDS.items()
-    for asked in (*panel_queries(name, board), *annotation_queries(name, board))
+    for query in (*panel_queries(name, board), *annotation_queries(name, board))
 ]
 SECONDS: Final = 45
-"""How far back charts look."""
+"""Range of the charts."""
 
 RIGHTLY_EMPTY: Final = {
     "windowpane-exporter: Hooks, 99th percentile (A)": "the demo agent replays recordings, it calls no hook",
@@ -61,24 +61,24 @@ def filled(expression: str) -> str:
     return expression
 
 
-def has_data(server: Prometheus, asked: Asked) -> bool:
-    expression = filled(asked.expression)
-    if asked.instant:
+def has_data(server: Prometheus, query: DashboardQuery) -> bool:
+    expression = filled(query.expression)
+    if query.instant:
         values = [series["value"] for series in server.query(expression)]
     else:
-        found = server.query_range(expression, seconds=SECONDS)
-        values = [value for series in found for value in series["values"]]
+        result = server.query_range(expression, seconds=SECONDS)
+        values = [value for series in result for value in series["values"]]
     return any(not math.isnan(float(value)) for _, value in values)
 
 
 def test_every_query_returns_data(server: Prometheus) -> None:
     """Panels and annotations show something, or are listed with the reason why not."""
-    waiting = {str(asked): asked for asked in QUERIES if str(asked) not in RIGHTLY_EMPTY}
+    waiting = {str(query): query for query in QUERIES if str(query) not in RIGHTLY_EMPTY}
     assert len(waiting) + len(RIGHTLY_EMPTY) == len(QUERIES)
 
     def answered() -> bool:
-        for name, asked in list(waiting.items()):
-            if has_data(server, asked):
+        for name, query in list(waiting.items()):
+            if has_data(server, query):
                 del waiting[name]
         return not waiting
 
@@ -89,11 +89,11 @@ def test_every_query_returns_data(server: Prometheus) -> None:
 
 
 def test_what_is_listed_as_empty_is_empty(server: Prometheus) -> None:
-    """A query that has data by now leaves the list."""
-    named = {str(asked): asked for asked in QUERIES}
+    """A query that has data must be removed from the list."""
+    by_name = {str(query): query for query in QUERIES}
 
-    assert set(RIGHTLY_EMPTY) <= set(named)
-    assert [name for name in RIGHTLY_EMPTY if has_data(server, named[name])] == []
+    assert set(RIGHTLY_EMPTY) <= set(by_name)
+    assert [name for name in RIGHTLY_EMPTY if has_data(server, by_name[name])] == []
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -101,10 +101,10 @@ def test_every_variable_has_values(server: Prometheus, name: str) -> None:
     """Each drop-down offers something, asked as Grafana asks it."""
     for variable in variables(BOARDS[name]).values():
         if variable["type"] == "query":
-            asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
-            assert asked
-            found: Any = server.api(f"label/{asked[2]}/values", **{"match[]": filled(asked[1])})
-            assert found, f"{name}: {variable['name']}"
+            query = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
+            assert query
+            result: Any = server.api(f"label/{query[2]}/values", **{"match[]": filled(query[1])})
+            assert result, f"{name}: {variable['name']}"
 
 
 def test_the_rules_are_loaded_and_healthy(server: Prometheus) -> None:

@@ -73,10 +73,10 @@ def snippets(page: str, language: str) -> list[str]:
 
 
 def test_every_scrape_configuration_is_valid(page: str, tmp_path: Path, run) -> None:
-    """promtool accepts each as a file of its own."""
-    found = [text for text in snippets(page, "yaml") if text.startswith("scrape_configs:")]
-    assert len(found) == 3
-    for number, text in enumerate(found):
+    """promtool accepts each as a separate file."""
+    snippet_texts = [text for text in snippets(page, "yaml") if text.startswith("scrape_configs:")]
+    assert len(snippet_texts) == 3
+    for number, text in enumerate(snippet_texts):
         path = tmp_path / f"{number}.yml"
         path.write_text(text)
         checked = run("promtool", "check", "config", path)
@@ -85,7 +85,7 @@ def test_every_scrape_configuration_is_valid(page: str, tmp_path: Path, run) -> 
 
 
 def test_the_discovery_file_is_what_the_page_shows(page: str) -> None:
-    """The shipped example and the page say the same."""
+    """The shipped example and the page are equal."""
     shipped = yaml.safe_load((GRAFANA / "prometheus" / "http-sd.yml").read_text())
 
     assert shipped in [yaml.safe_load(text) for text in snippets(page, "yaml")]
@@ -110,19 +110,19 @@ def test_every_command_on_the_page_exists(page: str) -> None:
     assert len(lines) == 4
     for line in lines:
         command: Any = main
-        words = iter(shlex.split(line)[1:])
-        for word in words:
+        arguments = iter(shlex.split(line)[1:])
+        for word in arguments:
             if not isinstance(command, click.Group):
                 break
             command = command.get_command(click.Context(command), word)
             assert command is not None, line
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert set(re.findall(r"(?<= )--[a-z-]+", line)) <= known, line
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert set(re.findall(r"(?<= )--[a-z-]+", line)) <= options, line
 
 
 @pytest.fixture
 def serve(tmp_path: Path, environment: dict[str, str]) -> Iterator[str]:
-    """`windowpane serve` on the store of the test, at an address of its own."""
+    """`windowpane serve` on the store of the test, at a separate address."""
     address = f"127.0.0.1:{(number := port())}"
     command = [
         sys.executable,
@@ -143,7 +143,7 @@ def serve(tmp_path: Path, environment: dict[str, str]) -> Iterator[str]:
 def test_a_short_lived_job_is_counted_after_it_ended(
     tmp_path: Path, environment: dict[str, str], serve: str
 ) -> None:
-    """The job's process is gone; `serve` has its turn, and goes on having it after a second job."""
+    """The process of the job has ended; `serve` has its turn, also after a second job."""
     for jobs in (1, 2):
         done = subprocess.run(
             [sys.executable, "-c", JOB, tmp_path / "windowpane.db", "end"],

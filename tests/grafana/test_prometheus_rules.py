@@ -34,7 +34,7 @@ def alerts(document: dict) -> dict[str, dict]:
 
 
 def test_generated_files_are_current(root: Path) -> None:
-    """What is committed is what the definitions give now."""
+    """The committed files equal the generated ones."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     built = subprocess.run(
         [sys.executable, root / "grafana" / "build.py", "--check"],
@@ -55,15 +55,15 @@ def test_every_alert_is_generated_with_its_severity_and_links() -> None:
 
     assert list(generated) == [alert_name(rule) for rule in (*RULES, *TIMED_RULES)]
     for rule in (*RULES, *TIMED_RULES):
-        found = generated[alert_name(rule)]
-        assert found["labels"]["severity"] == rule.severity
-        assert found["annotations"]["runbook_url"] == f"https://example.net/runbook#{rule.runbook}"
-        assert found["annotations"]["link"].startswith("https://example.net/app")
-        assert "//?" not in found["annotations"]["link"]
-        assert found["annotations"]["summary"].startswith(rule.title)
+        alert = generated[alert_name(rule)]
+        assert alert["labels"]["severity"] == rule.severity
+        assert alert["annotations"]["runbook_url"] == f"https://example.net/runbook#{rule.runbook}"
+        assert alert["annotations"]["link"].startswith("https://example.net/app")
+        assert "//?" not in alert["annotations"]["link"]
+        assert alert["annotations"]["summary"].startswith(rule.title)
 
 
-def test_session_alerts_only_pass_the_engines_verdict_on() -> None:
+def test_session_alerts_only_forward_the_engine_s_alerts() -> None:
     """No threshold of a condition over turns appears in a rule: only the engine's own metrics do."""
     for rule in RULES:
         expression = alerts(prometheus_rules())[alert_name(rule)]["expr"]
@@ -72,8 +72,8 @@ def test_session_alerts_only_pass_the_engines_verdict_on() -> None:
         assert f'alert="{rule.name}"' in expression
 
 
-def test_what_is_brief_shows_through_its_counter() -> None:
-    """What passes between two scrapes, or concerns an ended session, is seen; a level follows the gauge alone."""
+def test_a_brief_alert_is_visible_by_its_counter() -> None:
+    """A firing between two scrapes, or of an ended session, is visible; a level follows the gauge alone."""
     generated = alerts(prometheus_rules())
 
     assert "increase(" in generated["ContextWindowOverflow"]["expr"]
@@ -87,9 +87,9 @@ def test_every_metric_in_a_rule_is_in_the_catalog() -> None:
     """A renamed metric cannot leave a rule behind."""
     text = to_yaml([prometheus_rules()])
     recorded = {recording.record.split(":")[1] for recording in RECORDINGS}
-    named = set(re.findall(r"(?<!:)\b(?:context_window|windowpane)_[a-z_]+\b(?!:)", text))
+    names = set(re.findall(r"(?<!:)\b(?:context_window|windowpane)_[a-z_]+\b(?!:)", text))
 
-    assert named - set(BY_NAME) - recorded == set()
+    assert names - set(BY_NAME) - recorded == set()
 
 
 def test_recordings_are_named_by_level_metric_and_operation() -> None:
@@ -189,7 +189,7 @@ def test_the_command_prints_or_writes(tmp_path: Path, grafana: Path) -> None:
     ]
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+def test_the_command_reports_errors_in_one_line(tmp_path: Path) -> None:
     """A folder that does not exist and options that do not go together are errors in one line."""
     runner = CliRunner()
     missing = runner.invoke(main, ["rules", "export", "--output", str(tmp_path / "none" / "rules.yml")])
@@ -207,8 +207,8 @@ def test_the_runbook_has_a_section_for_every_alert() -> None:
     for section in sections():
         assert runbook_markdown().count(f'<a id="{section.anchor}"></a>') == 1
         assert runbook_html().count(f'<section id="{section.anchor}">') == 1
-        told = section.guidance
-        assert all([told.means, told.matters, told.see, *told.steps])
+        guidance = section.guidance
+        assert all([guidance.means, guidance.matters, guidance.see, *guidance.steps])
 
 
 def test_the_runbook_page_is_escaped_and_alone() -> None:

@@ -23,7 +23,7 @@ from stack import GRAFANA, get, port, process, wait_for
 
 SECTION = "Add it to an existing Prometheus"
 EXISTING = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}}
-"""What a Prometheus that is there already has before anything is added."""
+"""Configuration of an existing Prometheus before anything is added."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Ports:
 
     def moved(self, text: str) -> str:
         """*text* with the ports of this run."""
-        for shown, used in (("9464", self.exporter), ("9090", self.prometheus), ("9093", self.alertmanager)):
-            text = text.replace(f":{shown}", f":{used}").replace(f"--port {shown}", f"--port {used}")
+        for documented, used in (("9464", self.exporter), ("9090", self.prometheus), ("9093", self.alertmanager)):
+            text = text.replace(f":{documented}", f":{used}").replace(f"--port {documented}", f"--port {used}")
         return text
 
 
@@ -54,9 +54,9 @@ class Ports:
 def steps(root: Path) -> Steps:
     """The section's five steps; another number of blocks is a section that this test no longer follows."""
     page = (root / "README.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## {SECTION}\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
-    assert found, f"the README has no section {SECTION!r}"
-    blocks = re.findall(r"```(\w+)\n(.*?)```", found[1], re.DOTALL)
+    match = re.search(rf"^## {SECTION}\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
+    assert match, f"the README has no section {SECTION!r}"
+    blocks = re.findall(r"```(\w+)\n(.*?)```", match[1], re.DOTALL)
     assert [language for language, _ in blocks] == ["sh", "sh", "yaml", "sh"]
     check, query = blocks[3][1].strip().splitlines()
     return Steps(blocks[0][1].strip(), blocks[1][1].strip(), blocks[2][1], check, query)
@@ -74,8 +74,8 @@ def shell(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
-def said(command: str, *, folder: Path, env: dict[str, str]) -> str:
-    """What a command of the page prints; the test fails with its words where it fails."""
+def output_of(command: str, *, folder: Path, env: dict[str, str]) -> str:
+    """Return the output of a command of the page; a failing command fails the test with its output."""
     done = subprocess.run(
         ["/bin/sh", "-ec", command], check=False, cwd=folder, env=env, capture_output=True, text=True, timeout=120
     )
@@ -96,7 +96,7 @@ def followed(
         running.enter_context(
             process(["/bin/sh", "-ec", agent], ready=ready, log=tmp_path / "agent.log", env=shell)
         )
-        said(steps.rules, folder=tmp_path, env=shell)
+        output_of(steps.rules, folder=tmp_path, env=shell)
         written = {**EXISTING, **yaml.safe_load(ports.moved(steps.configuration))}
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(written))
         shutil.copy(GRAFANA / "alertmanager" / "alertmanager.yml", tmp_path)
@@ -125,17 +125,17 @@ def test_the_section_can_be_followed_to_the_letter(
     require_server("curl")
     steps, ports, shell = followed
 
-    assert "SUCCESS" in said(steps.check, folder=tmp_path, env=shell)
+    assert "SUCCESS" in output_of(steps.check, folder=tmp_path, env=shell)
 
     def answered() -> list[dict[str, object]]:
-        answer = json.loads(said(ports.moved(steps.query), folder=tmp_path, env=shell))
+        answer = json.loads(output_of(ports.moved(steps.query), folder=tmp_path, env=shell))
         assert answer["status"] == "success"
         return list(answer["data"]["result"])
 
     agents = {str(series["metric"]["agent"]) for series in wait_for(answered, "an answer")}  # type: ignore[index]
     alerts = f"http://127.0.0.1:{ports.alertmanager}/api/v2/alerts"
-    found = wait_for(lambda: json.loads(get(alerts) or "[]"), "an alert in Alertmanager")
+    match = wait_for(lambda: json.loads(get(alerts) or "[]"), "an alert in Alertmanager")
 
     assert any(agent.startswith("worker-") for agent in agents)
-    assert all(one["labels"]["alertname"].startswith(("ContextWindow", "Windowpane")) for one in found)
-    assert {one["labels"]["severity"] for one in found} <= {"info", "warning", "critical"}
+    assert all(one["labels"]["alertname"].startswith(("ContextWindow", "Windowpane")) for one in match)
+    assert {one["labels"]["severity"] for one in match} <= {"info", "warning", "critical"}

@@ -31,7 +31,7 @@ def compose(root: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def environment() -> dict[str, str]:
-    """What our own programs need to run from a checkout."""
+    """Environment of our programs in a checkout."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
@@ -91,8 +91,8 @@ def test_nothing_is_mounted_inside_a_volume(compose: dict[str, Any]) -> None:
     """A folder made for a mount would be root's in a volume whose owner is the image's user."""
     for name, service in compose["services"].items():
         targets = {volume.split(":")[1]: volume.split(":")[0] for volume in service.get("volumes", ())}
-        kept = [target for target, source in targets.items() if not source.startswith("./")]
-        inside = [one for one in targets for folder in kept if one.startswith(f"{folder}/")]
+        volumes = [target for target, source in targets.items() if not source.startswith("./")]
+        inside = [one for one in targets for folder in volumes if one.startswith(f"{folder}/")]
         assert inside == [], name
 
 
@@ -139,16 +139,16 @@ def test_provisioning_matches_mounts_and_dashboards(compose: dict[str, Any], gra
 
 
 def test_addresses_agree_across_files(compose: dict[str, Any], grafana: Path) -> None:
-    """Who is scraped, told and posted to exists under that name and port."""
+    """Targets of scrapes, alerts and webhooks exist under that name and port."""
     scraped = yaml.safe_load((grafana / "prometheus/prometheus.yml").read_text())
     receivers = yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["receivers"]
-    named = [
+    addresses = [
         *scraped["scrape_configs"][0]["static_configs"][0]["targets"],
         *scraped["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"],
         *(one["webhook_configs"][0]["url"].split("/")[2] for one in receivers),
     ]
 
-    assert {address.split(":")[0] for address in named} == {"agent", "alertmanager", "inbox"}
+    assert {address.split(":")[0] for address in addresses} == {"agent", "alertmanager", "inbox"}
     assert set(compose["services"]) >= {"agent", "alertmanager", "inbox", "prometheus", "grafana", "dashboard"}
     assert f"{compose['services']['prometheus']['ports'][0]}".endswith(":9090:9090")
 
@@ -171,7 +171,7 @@ def test_amtool_accepts_the_routing(grafana: Path, run) -> None:
 
 @pytest.mark.parametrize("rule", [*RULES, *TIMED_RULES], ids=lambda rule: rule.name)
 def test_every_alert_is_routed_by_its_severity(grafana: Path, run, rule: Any) -> None:
-    """Each alert as it is generated goes to the receiver of its severity."""
+    """Each alert as generated is routed to the receiver of its severity."""
     routed = run(
         "amtool", "config", "routes", "test", f"--config.file={grafana / 'alertmanager/alertmanager.yml'}",
         f"--verify.receivers={rule.severity}", f"severity={rule.severity}", f"alert={rule.name}", "agent=a",
@@ -182,10 +182,10 @@ def test_every_alert_is_routed_by_its_severity(grafana: Path, run, rule: Any) ->
 
 def test_inhibitions_name_alerts_that_exist(grafana: Path) -> None:
     """A renamed alert cannot leave an inhibition behind."""
-    known = {rule.name for rule in (*RULES, *TIMED_RULES)}
+    names = {rule.name for rule in (*RULES, *TIMED_RULES)}
     for inhibition in yaml.safe_load((grafana / "alertmanager/alertmanager.yml").read_text())["inhibit_rules"]:
         for matcher in (*inhibition["source_matchers"], *inhibition["target_matchers"]):
-            assert set(re.findall(r"[a-z_]+", matcher.split("=", 1)[1])) <= known, matcher
+            assert set(re.findall(r"[a-z_]+", matcher.split("=", 1)[1])) <= names, matcher
 
 
 @pytest.mark.server
@@ -215,7 +215,7 @@ def test_each_server_runs_as_compose_runs_it(
 
 
 def succeeds(require_server, check: list[str]) -> bool:
-    """Whether a health check says that all is well, run by the program that the image has too."""
+    """Return whether a health check succeeds, run by the program that the image has too."""
     command = [str(require_server(check[0])), *check[1:]]
     return subprocess.run(command, check=False, capture_output=True, timeout=30).returncode == 0
 
@@ -229,8 +229,8 @@ def test_agent_and_dashboard_run_as_compose_runs_them(
     store = tmp_path / "windowpane.db"
     agent_port, dashboard_port = port(), port()
     agent = ours(compose["services"]["agent"]["command"], tmp_path)
-    shown = ours(dockerfile(root)["CMD"], tmp_path)
-    shown[shown.index("8501")] = str(dashboard_port)
+    command = ours(dockerfile(root)["CMD"], tmp_path)
+    command[command.index("8501")] = str(dashboard_port)
     environment = {**environment, "WINDOWPANE_STORE": str(store)}
     health = {name: compose["services"][name]["healthcheck"]["test"][1:] for name in OURS}
 
@@ -245,20 +245,20 @@ def test_agent_and_dashboard_run_as_compose_runs_them(
             "turns",
         )
         assert store.exists()
-        assert asks(health["agent"], 9464, agent_port)
+        assert is_healthy(health["agent"], 9464, agent_port)
         with process(
-            shown,
+            command,
             ready=f"http://127.0.0.1:{dashboard_port}/_stcore/health",
             log=tmp_path / "dashboard.log",
             env=environment,
         ):
-            assert asks(health["dashboard"], 8501, dashboard_port)
-    assert not asks(health["agent"], 9464, agent_port), "a health check fails when nothing answers"
+            assert is_healthy(health["dashboard"], 8501, dashboard_port)
+    assert not is_healthy(health["agent"], 9464, agent_port), "a health check fails when nothing answers"
 
 
 @pytest.mark.server
 def test_the_inbox_runs_as_compose_runs_it(compose: dict[str, Any], root: Path, tmp_path: Path) -> None:
-    """With nothing but Python, as its image has it; it answers its health check, and not when it is gone."""
+    """With nothing but Python, as its image has it; it answers its health check, and not after it has stopped."""
     service = compose["services"]["inbox"]
     (mounted,) = service["volumes"]
     source, target, _ = mounted.split(":")
@@ -268,8 +268,8 @@ def test_the_inbox_runs_as_compose_runs_it(compose: dict[str, Any], root: Path, 
     check = service["healthcheck"]["test"][1:]
 
     with process([*command, "--port", str(number)], ready=f"http://127.0.0.1:{number}/", log=tmp_path / "log"):
-        assert asks(check, 9095, number)
-    assert not asks(check, 9095, number)
+        assert is_healthy(check, 9095, number)
+    assert not is_healthy(check, 9095, number)
 
 
 def ours(command: list[str], folder: Path) -> list[str]:
@@ -281,8 +281,8 @@ def ours(command: list[str], folder: Path) -> list[str]:
     return [sys.executable, *changed[1:]]
 
 
-def asks(check: list[str], declared: int, real: int) -> bool:
-    """Whether a container's health check, asked at another port, says that all is well."""
+def is_healthy(check: list[str], declared: int, real: int) -> bool:
+    """Return whether a container's health check succeeds at another port."""
     assert check[0] == "python"
     command = [sys.executable, *(part.replace(f":{declared}", f":{real}") for part in check[1:])]
     return subprocess.run(command, check=False, capture_output=True, timeout=30).returncode == 0
@@ -312,7 +312,7 @@ def test_the_image_does_not_run_as_root(root: Path) -> None:
 
 
 def test_the_build_context_holds_what_is_copied_and_little_else(root: Path) -> None:
-    """Everything is left out but what the steps copy, so that no store or secret can get into an image."""
+    """Everything is excluded except what the steps copy, so that no store or secret can get into an image."""
     rules = (root / ".dockerignore").read_text().split()
     copied = {name.removeprefix("./") for step in dockerfile(root)["COPY"] for name in step.split()[:-1]}
 
@@ -345,7 +345,7 @@ def test_the_images_steps_install_a_working_program(root: Path, tmp_path: Path) 
         timeout=300,
     )  # fmt: skip
     assert installed.returncode == 0, installed.stderr
-    said = subprocess.run(
+    result = subprocess.run(
         [environment / "bin" / steps["CMD"][0], "rules", "export"],
         check=False,
         cwd=tmp_path,
@@ -355,8 +355,8 @@ def test_the_images_steps_install_a_working_program(root: Path, tmp_path: Path) 
         timeout=120,
     )
 
-    assert said.returncode == 0, said.stderr
-    assert "ContextWindowUtilization" in said.stdout
+    assert result.returncode == 0, result.stderr
+    assert "ContextWindowUtilization" in result.stdout
     located = subprocess.run(
         [environment / "bin/python", "-c", "import windowpane, windowpane_dashboard; print(windowpane.__file__)"],
         check=True,
