@@ -186,9 +186,9 @@ def test_a_small_window_is_told_of_earlier_but_reduced_where_others_are() -> Non
 
 
 @given(st.integers(256, 2_000_000), st.floats(0, 0.7))
-def test_the_levels_of_any_window_rise(limit: int, standing: float) -> None:
+def test_the_levels_of_any_window_rise(limit: int, static_tokens: float) -> None:
     """In every window the target is below where an eviction begins, and nothing acts above the ceiling."""
-    levels = Levels.of(WindowLimits.of(limit, "given")).above(int(standing * limit))
+    levels = Levels.of(WindowLimits.of(limit, "given")).above(int(static_tokens * limit))
 
     assert 0 < levels.prepare <= levels.evict <= levels.compact <= levels.roll <= levels.ceiling < limit
     assert levels.target < levels.evict

@@ -260,11 +260,11 @@ def test_scenario_102_a_large_system_prompt_alone_starts_no_reduction() -> None:
 
 
 @pytest.mark.parametrize("standing", [3_000, 4_600, 5_600, 5_900])
-def test_nothing_that_may_leave_makes_a_call_impossible(standing: int) -> None:
+def test_nothing_that_may_leave_makes_a_call_impossible(static_tokens: int) -> None:
     """However little room system prompt and tools leave, old talk gives way before an error is raised."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
-        window.add_system(words(standing))
+        window.add_system(words(static_tokens))
         window.add_user("Name the capital cities.")
         for n in range(120):
             window.on_turn_start()

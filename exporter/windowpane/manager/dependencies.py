@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from windowpane.core.events import Event, Usage
 from windowpane.core.protocols import Archive, Clock, Digester, EnvironmentProbe, TokenCounter
+from windowpane.core.vocabulary import CountSource
 from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.notes import NoteStore
 from windowpane.manager.spans import SpanLink
+
+BYTES_PER_TOKEN: Final = 4
+_log = logging.getLogger(__name__)
 
 
 class CheckpointStore(Protocol):
@@ -71,3 +77,33 @@ class Task:
     """What its checkpoints are kept under, so that another session can go on with it."""
     paths: tuple[str, ...] = ()
     """Files it depends on."""
+
+
+class ContainedCounter:
+    """A token counter that counts by the size of the text once the user's counter fails."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._failed = False
+
+    @property
+    def source(self) -> CountSource:
+        """The source that the counter reports; an estimate once it has failed."""
+        return "estimate" if self._failed else self._counter.source
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text*, whole and never negative."""
+        try:
+            return _whole(self._counter.count(text))
+        except Exception:  # noqa: BLE001 (a tokenizer may be the user's code, and ask a server)
+            if not self._failed:
+                self._failed = True
+                _log.exception("the token counter failed; counting %d bytes a token instead", BYTES_PER_TOKEN)
+            return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def _whole(tokens: float) -> int:
+    """Round up, because some counters return fractions; raises `ValueError` for a negative count."""
+    if tokens < 0:
+        raise ValueError(f"a count of {tokens} tokens")
+    return math.ceil(tokens)

@@ -29,10 +29,10 @@ from windowpane.exceptions import WindowError
 from windowpane.fidelity.facts import Fact
 from windowpane.manager.budget import Budget, Ruling, check_claim
 from windowpane.manager.levels import Levels
+from windowpane.manager.listeners import Journal
 from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.progressive import ShortenedBlocks
-from windowpane.manager.preset_log import Journal
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.snapshot import Snapshot, items_of
 from windowpane.manager.state import Payload, ReductionState, TaskState, ToolCalls
@@ -113,7 +113,7 @@ class Engine:
         accounts = self.tracker.gauge.account
         return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
 
-    def standing(self) -> int:
+    def static_tokens(self) -> int:
         """Tokens that are sent with every call and can never be reduced."""
         window = self.tracker.window
         by_component = window.tokens_by_component
@@ -170,7 +170,7 @@ class Engine:
             self.references.discard(block.id)
         self.shortened.forget(blocks)
 
-    def hand_over(self, block: Block, shorter: Block) -> None:
+    def transfer(self, block: Block, shorter: Block) -> None:
         """What is kept beside a block that left stays with the block that says less in its place.
 
         But for the provider's own form, which says as much as before, and for images, which are counted no more.

@@ -47,12 +47,12 @@ def repair_history(messages: list[Message], *, unanswered: Unanswered) -> Repair
     """The history with every call but those at its open end answered, and no result without its call."""
     readable = [message for message in messages if message.get("role") in _ROLES]
     in_parts = any(_parts(message, "tool_use", "tool_result") for message in readable)
-    standing = [message for message in readable if message["role"] in _STANDING_ROLES]
+    system = [message for message in readable if message["role"] in _STANDING_ROLES]
     if in_parts:
         said = [message for message in readable if message["role"] not in _STANDING_ROLES]
         whole = _with_pending_parts(said)
         repaired = repair_parts(whole, unanswered=unanswered)
-        kept = [*standing, *filter(None, map(_without_pending, repaired.messages))]
+        kept = [*system, *filter(None, map(_without_pending, repaired.messages))]
     else:
         repaired = repair([*readable, *_pending(readable)], unanswered=unanswered)
         kept = [message for message in repaired.messages if message.get("content") != _PENDING]

@@ -43,7 +43,7 @@ def turn_start(engine: Engine) -> Effect[Decision]:
     over = over_budget(engine, levels)
     if action in ("none", "prepare") and not over:
         return Decision(action, engine.status())
-    levels = levels.above(engine.standing())
+    levels = levels.above(engine.static_tokens())
     action = due(before.used_tokens, levels)
     if action in ("none", "prepare") and not over:
         return Decision("prepare", engine.status())
@@ -52,7 +52,7 @@ def turn_start(engine: Engine) -> Effect[Decision]:
     if not waits:
         yield from enforce(engine, limits, levels, result, over)
     yield from checkpoint_if_due(engine, levels, before.used_tokens)
-    if engine.standing() <= levels.ceiling and not waits:
+    if engine.static_tokens() <= levels.ceiling and not waits:
         yield from run_cascade(engine, limits, levels, result)
     return _settle(engine, levels, result, before=before.used_tokens)
 
@@ -90,7 +90,7 @@ def is_work_after_turn(engine: Engine) -> bool:
     if levels is None or engine.reduction.compactions_running:
         return False
     return any(step.is_due(engine, levels) for step in engine.settings.after_turn) or bool(
-        over_budget(engine, levels.above(engine.standing()), between=True)
+        over_budget(engine, levels.above(engine.static_tokens()), between=True)
     )
 
 
@@ -98,7 +98,7 @@ def after_turn(engine: Engine) -> Effect[None]:
     """What is done between two turns; the agent may go on meanwhile."""
     limits, levels = engine.limits, engine.levels
     if limits is not None and levels is not None:
-        result, above = CascadeResult(), levels.above(engine.standing())
+        result, above = CascadeResult(), levels.above(engine.static_tokens())
         yield from run_steps(engine.settings.after_turn, engine, limits, levels, result)
         yield from enforce(engine, limits, above, result, over_budget(engine, above, between=True))
         engine.tracker.flush()
@@ -125,7 +125,7 @@ def overflow(engine: Engine, error: object) -> Effect[Decision]:
         tracker.record(OverflowDetected("provider", "failed", used, None))
         return Decision("none", engine.status(), reason="the size of the window is unknown")
     before = engine.used()
-    levels = levels.above(engine.standing())
+    levels = levels.above(engine.static_tokens())
     result = CascadeResult()
     smaller = min(levels.target, int(RETRY_SHARE * before))
     yield from save_checkpoint(engine, "overflow")

@@ -15,8 +15,8 @@ CHECKPOINT_RATIO: Final = 0.85
 ROLL_RATIO: Final = 0.95
 TARGET_SHARE: Final = 0.80
 """An eviction goes down to this share of where it begins: from 75% to 60%."""
-STANDING_EVICT_SHARE: Final = 0.60
-STANDING_TARGET_SHARE: Final = 0.35
+STATIC_EVICT_SHARE: Final = 0.60
+STATIC_TARGET_SHARE: Final = 0.35
 """Of the room that system prompt and tools leave: where an eviction begins at the earliest, and its target."""
 MINIMUM_SAVING_RATIO: Final = 0.05
 MINIMUM_SAVING_TOKENS: Final = 20_000
@@ -63,20 +63,20 @@ class Levels:
         compact = min(max(limits.at(ratio), self.evict), self.roll)
         return replace(self, compact=compact)
 
-    def above(self, standing_tokens: int) -> Levels:
+    def above(self, static_tokens: int) -> Levels:
         """The levels of a window of which *standing_tokens* are sent with every call.
 
         Where system prompt and tools leave little room, the shares apply to that room: else a window would be
         reduced at every turn for what no reduction can change.
         """
-        room = max(0, self.ceiling - standing_tokens)
-        evict = max(self.evict, standing_tokens + int(STANDING_EVICT_SHARE * room))
+        room = max(0, self.ceiling - static_tokens)
+        evict = max(self.evict, static_tokens + int(STATIC_EVICT_SHARE * room))
         if evict == self.evict:
             return self
         compact = max(self.compact, evict)
         return replace(
             self,
-            target=max(self.target, standing_tokens + int(STANDING_TARGET_SHARE * room)),
+            target=max(self.target, static_tokens + int(STATIC_TARGET_SHARE * room)),
             evict=evict,
             checkpoint=max(self.checkpoint, evict),
             compact=compact,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, TypeVar
 
@@ -30,13 +31,11 @@ from windowpane.core.events import (
 )
 from windowpane.effects.commands import CompactionProposal
 from windowpane.exceptions import ConfigurationError
-from windowpane.manager.preset_log import SourceRecord
 
 T = TypeVar("T")
 EventListener = Callable[[Event], object]
 CompactionCallback = Callable[[CompactionProposal], object]
 """Called before a compaction is applied; returning False prevents it."""
-RecordListener = Callable[[SourceRecord], object]
 
 AUDITED_EVENTS: Final = 1_000
 """Length of a session's audit trail; the store has every event."""
@@ -50,7 +49,44 @@ AUDITED: Final = frozenset(
 )  # fmt: skip
 """Types of events that record a decision."""
 
+MAXIMUM_RECORDS: Final = 1_000
+"""Pending preset records of a session; later ones are dropped."""
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """One event or log line in the names that a preset's source uses, for readers who know its logs."""
+
+    name: str
+    """The event's name, or the log line's prefix."""
+    fields: Mapping[str, object]
+    text: str
+    """The line for people."""
+
+
+class Journal:
+    """The preset records of one session that listeners have not received yet."""
+
+    def __init__(self) -> None:
+        self._records: list[SourceRecord] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._records)
+
+    def record(self, name: str, text: str, **fields: object) -> None:
+        """Add a record, unless too many are pending."""
+        if len(self._records) < MAXIMUM_RECORDS:
+            self._records.append(SourceRecord(name, fields, text))
+
+    def consume(self) -> list[SourceRecord]:
+        """Return the records since the last call."""
+        records, self._records = self._records, []
+        return records
+
+
+RecordListener = Callable[[SourceRecord], object]
 
 
 class Listeners:

@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.repair import ABORTED
-from windowpane.manager.images import as_anthropic, as_openai
 from windowpane.manager.state import Payload
 
 Message = dict[str, Any]
@@ -54,7 +53,7 @@ def openai_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload]) ->
             if first.text:
                 messages.append({"role": "system", "content": first.text})
         else:
-            messages.append({"role": "user", "content": _user_content(unit.blocks, payloads, as_openai)})
+            messages.append({"role": "user", "content": _user_content(unit.blocks, payloads, _as_openai)})
     return messages
 
 
@@ -76,7 +75,7 @@ def anthropic_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload])
             if results:
                 _append(turns, "user", results)
         else:
-            said = _user_content(unit.blocks, payloads, as_anthropic)
+            said = _user_content(unit.blocks, payloads, _as_anthropic)
             _append(turns, "user", [_text(said)] if isinstance(said, str) else said)
     if turns and turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [_text(OPENING)]})
@@ -140,7 +139,7 @@ def _openai_reply(unit: _Unit, payloads: Mapping[str, Payload]) -> list[Message]
         {"role": "tool", "tool_call_id": call.tool_call_id, "content": _result(unit, call)} for call in calls
     ]
     shown = [
-        {"role": "user", "content": [_text(f"[Output of {call.tool_name or 'a tool'}]"), *map(as_openai, media)]}
+        {"role": "user", "content": [_text(f"[Output of {call.tool_name or 'a tool'}]"), *map(_as_openai, media)]}
         for call in calls
         if (media := _media(unit, call, payloads))
     ]
@@ -185,7 +184,7 @@ def _anthropic_results(unit: _Unit, ids: Mapping[str, str], payloads: Mapping[st
     for call in unit.blocks:
         if call.content_type == "tool_call":
             said, media = _result(unit, call), _media(unit, call, payloads)
-            content = [_text(said), *map(as_anthropic, media)] if media else said
+            content = [_text(said), *map(_as_anthropic, media)] if media else said
             result: Message = {"type": "tool_result", "tool_use_id": ids[call.id], "content": content}
             answered = unit.results.get(call.tool_call_id or "")
             if answered is not None and payloads.get(answered.id, _NOTHING).is_error:
@@ -243,3 +242,38 @@ def _append(messages: list[Message], role: str, content: list[Message]) -> None:
         messages[-1]["content"].extend(content)
     else:
         messages.append({"role": role, "content": list(content)})
+
+
+def _as_openai(part: Mapping[str, Any]) -> dict[str, Any]:
+    address = _address(part)
+    if address is None or part.get("type") == "image_url":
+        return dict(part)
+    return {"type": "image_url", "image_url": {"url": address}}
+
+
+def _as_anthropic(part: Mapping[str, Any]) -> dict[str, Any]:
+    address = _address(part)
+    if address is None or "source" in part:
+        return dict(part)
+    head, comma, data = address.partition(",")
+    if not (comma and head.startswith("data:") and head.endswith(";base64")):
+        return {"type": "image", "source": {"type": "url", "url": address}}
+    kind = head.removeprefix("data:").removesuffix(";base64")
+    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+
+
+def _address(part: Mapping[str, Any]) -> str | None:
+    """Return the address of an image, or itself as a data address; None for anything else."""
+    kind, source = part.get("type"), part.get("source")
+    if kind in ("image_url", "input_image"):
+        named = part.get("image_url")
+        url = named.get("url") if isinstance(named, Mapping) else named
+        return url if isinstance(url, str) else None
+    if kind != "image":
+        return None
+    if isinstance(source, Mapping):
+        if source.get("type") == "base64":
+            return f"data:{source.get('media_type')};base64,{source.get('data')}"
+        url = source.get("url")
+        return url if isinstance(url, str) else None
+    return f"data:{part.get('mimeType')};base64,{part['data']}" if isinstance(part.get("data"), str) else None

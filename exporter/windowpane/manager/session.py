@@ -30,12 +30,11 @@ from windowpane.effects.commands import (
 )
 from windowpane.fidelity.judge.sampling import JudgedSession
 from windowpane.manager import hooks
-from windowpane.manager.dependencies import CheckpointStore, Dependencies, Task
+from windowpane.manager.dependencies import CheckpointStore, ContainedCounter, Dependencies, Task
 from windowpane.manager.engine import Engine
 from windowpane.manager.listeners import Listeners
 from windowpane.manager.plans.checkpoint import StoredCheckpoint
 from windowpane.manager.plans.task_record import TaskRecord
-from windowpane.manager.safe_counter import ContainedCounter
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.spans import spanned
 from windowpane.manager.state import TaskState
@@ -217,7 +216,7 @@ class ManagedSession:
         if not self.listeners.has_pending and not self.engine.journal:
             return
         with self.lock:
-            events, records = self.listeners.consume_pending(), self.engine.journal.take()
+            events, records = self.listeners.consume_pending(), self.engine.journal.consume()
         self.listeners.notify(events, records)
 
     # -- milestones and the end -------------------------------------------------------------------------------

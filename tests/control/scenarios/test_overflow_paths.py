@@ -16,7 +16,7 @@ from builders import is_valid, manager, sent, talk, tool_turn, words
 from windowpane.contrib.presets import preset_named
 from windowpane.contrib.presets.picoclaw import COMPRESS_EVENT, SUMMARIZE_EVENT, levels, window
 from windowpane.core.events import ContentCompressed, OverflowDetected
-from windowpane.manager.preset_log import SourceRecord
+from windowpane.manager.listeners import SourceRecord
 from windowpane.runtime.managers import AsyncContextWindowManager
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 

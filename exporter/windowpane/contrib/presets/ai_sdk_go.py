@@ -175,7 +175,7 @@ def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: i
     try:
         left = trim([message for message, _ in shown], budget_tokens)
     except Exception as error:  # noqa: BLE001 (the strategy is the user's code)
-        engine.journal.note(
+        engine.journal.record(
             STATUS_EVENT, f"the custom strategy failed: {type(error).__name__}", error=repr(error)
         )
         left = [message for message, _ in shown]
@@ -206,7 +206,7 @@ def _step(strategy: Strategy) -> Step[Engine]:
             f"context window at {used / limits.limit_tokens:.0%} capacity "
             f"({used:,}/{limits.limit_tokens:,} tokens), {applied}"
         )
-        engine.journal.note(STATUS_EVENT, details, Stage=STAGE_TURN_STARTED, Details=details)
+        engine.journal.record(STATUS_EVENT, details, Stage=STAGE_TURN_STARTED, Details=details)
         return outcome
 
     action: Any = "compact" if isinstance(strategy, Summarize) else "evict"

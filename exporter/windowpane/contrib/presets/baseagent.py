@@ -180,9 +180,9 @@ class BaseAgentSettings:
         """Clear old results, and tell about it as the source does."""
         pruning = self.pruning_of(limits)
         before = engine.used()
-        engine.journal.note(PREFIX, f"{PREFIX} Context overflow detected, managing...")
+        engine.journal.record(PREFIX, f"{PREFIX} Context overflow detected, managing...")
         scan = plan_prune(engine.snapshot(limits), pruning, counter=engine.counter)
-        engine.journal.note(
+        engine.journal.record(
             PREFIX,
             f"{PREFIX} Prune scan: {scan.scanned_tokens} total tokens, {scan.prunable_tokens} prunable",
             total_tokens=scan.scanned_tokens,
@@ -196,14 +196,14 @@ class BaseAgentSettings:
         if not outcome:
             return NOT_DONE
         after = engine.used()
-        engine.journal.note(
+        engine.journal.record(
             PREFIX,
             f"{PREFIX} Pruning {scan.results} tool outputs, recovering ~{scan.prunable_tokens} tokens",
             outputs=scan.results,
             recovered=scan.prunable_tokens,
         )
         if after < levels.evict:
-            engine.journal.note(
+            engine.journal.record(
                 PREFIX, f"{PREFIX} Pruning sufficient: {before} -> {after} tokens", before=before, after=after
             )
         return outcome
@@ -224,7 +224,7 @@ def log_context(engine: Engine) -> None:
     if engine.limits is None:
         return
     used, usable = engine.used(), engine.limits.usable_tokens
-    engine.journal.note(
+    engine.journal.record(
         PREFIX,
         f"{PREFIX} Context: {used} tokens ({used / usable:.1%} of {usable})",
         tokens=used,
@@ -238,7 +238,9 @@ def _compact(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[Ste
     outcome = yield from compact_with_breaker(engine, limits, levels, trigger="overflow", bounds=SHAPE)
     if outcome:
         after = engine.used()
-        engine.journal.note(PREFIX, f"{PREFIX} Compacted: {before} -> {after} tokens", before=before, after=after)
+        engine.journal.record(
+            PREFIX, f"{PREFIX} Compacted: {before} -> {after} tokens", before=before, after=after
+        )
     return outcome
 
 

@@ -219,7 +219,7 @@ def _forced(reason: str) -> Step[Engine]:
         outcome = yield from compact(engine, limits, levels, trigger=reason, bounds=FORCED)
         if outcome:
             remaining = len(_said(engine, limits))
-            engine.journal.note(
+            engine.journal.record(
                 COMPRESS_EVENT,
                 f"{COMPRESS_EVENT} reason={reason} dropped_messages={before - remaining} "
                 f"remaining_messages={remaining}",
@@ -244,7 +244,7 @@ def _summary_due(messages: int, percent: int) -> Callable[[Engine, Levels], bool
         limits = engine.limits
         if limits is None or engine.calls.open:
             return False
-        history = engine.used() - engine.standing()
+        history = engine.used() - engine.static_tokens()
         if history * 100 > limits.limit_tokens * percent:
             return True
         return len(engine.tracker.window) > messages and len(_said(engine, limits)) > messages
@@ -258,7 +258,7 @@ def _summarize(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[S
     if outcome:
         kept = len(_said(engine, limits))
         length = sum(block.chars for block in engine.tracker.window if block.content_type == "summary")
-        engine.journal.note(
+        engine.journal.record(
             SUMMARIZE_EVENT,
             f"{SUMMARIZE_EVENT} summarized_messages={before - kept} kept_messages={kept} summary_len={length}",
             summarized_messages=before - kept,

@@ -137,13 +137,13 @@ def background_compaction(begin_ratio: float | None = None) -> EngineStep:
     def due(engine: Engine, levels: Levels) -> bool:
         if engine.limits is None:
             return False
-        levels, used = levels.above(engine.standing()), engine.used()
+        levels, used = levels.above(engine.static_tokens()), engine.used()
         if begin_ratio is None:
             return used >= levels.checkpoint or min(used, engine.sent) >= levels.evict
         return used >= max(levels.evict, min(levels.checkpoint, engine.limits.at(begin_ratio)))
 
     def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-        return _compact(engine, limits, levels.above(engine.standing()))
+        return _compact(engine, limits, levels.above(engine.static_tokens()))
 
     return Step("compact", due, run)
 

@@ -266,5 +266,5 @@ def _shorten(engine: Engine, block: Block, max_tokens: int) -> Effect[int]:
         ),
         (short,),
     )
-    engine.hand_over(block, short)
+    engine.transfer(block, short)
     return block.tokens - tokens

@@ -33,8 +33,8 @@ def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepRes
 
 def clear(engine: Engine) -> None:
     """The user went on in a new, empty window: system prompt, tools and what is pinned come along."""
-    standing = ("system_prompt", "tool_definition")
-    kept = [block for block in engine.tracker.window if block.content_type in standing or block.pinned]
+    static = ("system_prompt", "tool_definition")
+    kept = [block for block in engine.tracker.window if block.content_type in static or block.pinned]
     engine.calls.open.clear()
     engine.calls.held.clear()
     engine.calls.answered.clear()

@@ -110,6 +110,6 @@ def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
     if reason:
         return 0
     engine.shortened.replaced(aged, stand_in)
-    engine.hand_over(block, stand_in)
+    engine.transfer(block, stand_in)
     engine.record_fidelity([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
     return block.tokens - stand_in.tokens

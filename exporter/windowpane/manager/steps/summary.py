@@ -164,7 +164,7 @@ def proposed_summary(engine: Engine, source: SummaryInput, text: str, *, judged:
     if judged and evaluate is not None:
         visible = [replace(plan.removed[0], content_type="summary", text=text)]
         fidelity = evaluate(plan.removed, visible, digest=str, facts=source.facts).score
-    standing = engine.raw(engine.standing())
+    standing = engine.raw(engine.static_tokens())
     return ProposedSummary(
         text=text,
         tokens_before=plan.removed_tokens,

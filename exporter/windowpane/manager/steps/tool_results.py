@@ -102,7 +102,7 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
         tracker.record(BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts))
     if reason:
         return 0
-    engine.hand_over(block, short)
+    engine.transfer(block, short)
     engine.record_fidelity([block], [short], recoverable=handle is not None, facts=None, of=event.event_id)
     return block.tokens - short.tokens
 
