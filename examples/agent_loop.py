@@ -1,6 +1,6 @@
 """An agent loop that keeps its own context window healthy, against a model that follows a script.
 
-Run it with `python examples/agent_loop.py`. With a real model only `ScriptedProvider` goes: pass
+Run it with `python examples/agent_loop.py`. With a real model, replace `ScriptedProvider`: pass
 `messages=window.messages()` to the client and its reply to `on_turn_end`. With `--outputs` metrics are served
 and events stored while it runs.
 """
@@ -27,7 +27,7 @@ TOOLS = [
 
 
 class ScriptedProvider:
-    """Answers like a chat completions client: reads one file after the other, then says that it is done."""
+    """Answers like a chat completions client: reads one file after the other, then reports that it is done."""
 
     def __init__(self, files: int) -> None:
         self._files = files
@@ -60,7 +60,7 @@ def read_file(path: str) -> str:
 
 
 def review(
-    files: int, *, limit_tokens: int, say: Callable[[str], None] = print
+    files: int, *, limit_tokens: int, report: Callable[[str], None] = print
 ) -> windowpane.ContextWindowManager:
     """Review *files* modules in a window of *limit_tokens*; returns the closed manager."""
     provider = ScriptedProvider(files)
@@ -77,7 +77,7 @@ def review(
         while True:
             decision = window.on_turn_start()
             for line in decision.done:
-                say(f"turn {decision.status.turn}: {line}")
+                report(f"turn {decision.status.turn}: {line}")
             reply = provider.create(window.messages())
             window.on_turn_end(reply)
             calls = reply["choices"][0]["message"].get("tool_calls")
@@ -86,7 +86,7 @@ def review(
             for call in calls:
                 output = read_file(**json.loads(call["function"]["arguments"]))
                 window.on_tool_result(call["function"]["name"], output, call["id"])
-        say(str(window.status()))
+        report(str(window.status()))
     return window
 
 

@@ -29,7 +29,7 @@ class WindowpaneError(Exception):
 class ConfigurationError(WindowpaneError, ValueError):
     """A setting is unknown, out of range or contradicts another.
 
-    *path* is the key's dotted path, *expected* says what would have been accepted.
+    *path* is the key's dotted path, *problem* the reason, and *expected* describes accepted values.
     """
 
     def __init__(self, path: str, problem: str, *, expected: str = "") -> None:
@@ -86,7 +86,7 @@ class WindowError(WindowpaneError):
 
 
 class IrreducibleContextError(WindowError):
-    """What may not be removed does not fit the window.
+    """Content that may not be removed does not fit the window.
 
     Carries *required_tokens*, *usable_tokens* and *limit_tokens*.
     """

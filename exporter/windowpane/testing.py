@@ -1,4 +1,4 @@
-"""Doubles for tests of agents and of Windowpane itself: a clock that stands still, a sink, a scripted model."""
+"""Test doubles for agents and Windowpane itself: a manual clock, a sink, a scripted model, stores in memory."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ P = TypeVar("P")
 
 
 class ManualClock:
-    """A clock that moves only when told; seconds since the epoch."""
+    """A clock that moves only when advanced; seconds since the epoch."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """The time it stands at."""
+        """Return the current time."""
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """Let *seconds* pass."""
+        """Move the clock forward by *seconds*."""
         self.now += seconds
 
 
 class RecordingSink:
-    """An event sink that keeps everything in order."""
+    """An event sink that stores all events in order."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
     def write(self, batch: Sequence[Event]) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         self.events.extend(batch)
 
     def of(self, kind: type[P]) -> list[P]:
-        """The payloads of one type, in order."""
+        """Return the payloads of one type, in order."""
         return [event.data for event in self.events if isinstance(event.data, kind)]
 
     def payloads(self) -> list[Payload]:
-        """All payloads, in order."""
+        """Return all payloads, in order."""
         return [event.data for event in self.events]
 
 
 class ScriptedModel:
-    """A language model `(system, user) -> text` that gives prepared answers in turn; an exception is raised."""
+    """A language model `(system, user) -> text` that returns or raises prepared answers in turn."""
 
     def __init__(self, answers: Iterable[str | Exception]) -> None:
         self._answers = list(answers)
@@ -58,7 +58,7 @@ class ScriptedModel:
         """System and user prompt of each call."""
 
     def __call__(self, system: str, user: str) -> str:
-        """The next answer; the last one again when there are no more."""
+        """Return the next answer; repeat the last one at the end."""
         self.asked.append((system, user))
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
@@ -67,12 +67,12 @@ class ScriptedModel:
 
 
 class CharacterCounter:
-    """A token counter for tests: four characters a token, rounded up."""
+    """A token counter for tests: four characters per token, rounded up."""
 
     source: CountSource = "exact"
 
     def count(self, text: str) -> int:
-        """A quarter of the characters."""
+        """Return a quarter of the characters."""
         return (len(text) + 3) // 4
 
 
@@ -84,11 +84,11 @@ class MemoryArchive:
         """Originals by handle."""
 
     def put(self, session_id: str, handle: str, text: str) -> None:  # noqa: ARG002 (one session a test)
-        """Keep *text*."""
+        """Store *text* under *handle*."""
         self.texts[handle] = text
 
     def get(self, session_id: str, handle: str) -> str | None:  # noqa: ARG002 (one session a test)
-        """What was kept."""
+        """Return the stored text, or None."""
         return self.texts.get(handle)
 
 
@@ -99,25 +99,25 @@ class MemoryCheckpoints:
         self.saved: list[tuple[dict[str, Any], str]] = []
         """Documents with their Markdown, oldest first."""
         self.archived: list[str] = []
-        """Ids of tasks that were put aside."""
+        """Ids of archived tasks."""
         self._put_aside: dict[str, int] = {}
-        """How many of the saved were put aside with a task."""
+        """Number of saved checkpoints that were archived with a task."""
 
     def save(self, document: Mapping[str, Any], markdown: str) -> None:
-        """Keep a checkpoint. Raises `StaleCheckpointError` when it is not newer."""
+        """Store a checkpoint. Raises `StaleCheckpointError` if it is not newer."""
         newest = self.load(document["task_id"]).document
         if newest is not None and generation(dict(document)) <= generation(newest):
             raise StaleCheckpointError(f"{generation(dict(document))} is not newer than {generation(newest)}")
         self.saved.append((dict(document), markdown))
 
     def load(self, task_id: str) -> StoredCheckpoint:
-        """The last one of a task that was not put aside."""
+        """Return the last checkpoint of a task that was not archived."""
         since = self.saved[self._put_aside.get(task_id, 0) :]
         own = [document for document, _ in since if document["task_id"] == task_id]
         return StoredCheckpoint(own[-1] if own else None)
 
     def archive(self, task_id: str) -> None:
-        """Put a task's checkpoints aside."""
+        """Archive a task's checkpoints."""
         self.archived.append(task_id)
         self._put_aside[task_id] = len(self.saved)
 
@@ -129,7 +129,7 @@ def chat_reply(
     input_tokens: int | None = None,
     output_tokens: int = 0,
 ) -> dict[str, Any]:
-    """An OpenAI chat completion as a dictionary; *calls* are (id, tool, arguments as JSON)."""
+    """Return an OpenAI chat completion as a dictionary; *calls* are (id, tool, arguments as JSON)."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         message["tool_calls"] = [
@@ -146,7 +146,7 @@ def chat_reply(
 
 
 def in_memory_dependencies(sink: RecordingSink, *, model: ScriptedModel | None = None) -> Dependencies:
-    """Dependencies for a manager that touches nothing outside the test."""
+    """Return dependencies for a manager that touches nothing outside the test."""
     return Dependencies(
         counter=CharacterCounter(),
         digest=lambda text: blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),

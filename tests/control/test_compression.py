@@ -217,14 +217,14 @@ def test_a_budget_warns_blocks_and_holds_reservations() -> None:
     budget = Budget({"tool_results": 0.10}, 100_000)
     used: Any = {"tool_results": 4_000}
 
-    assert budget.ask("tool_results", 3_000, used).outcome == "allowed"
-    assert budget.ask("tool_results", 5_000, used).outcome == "warned"
-    assert budget.ask("tool_results", 6_000, used).outcome == "warned"
-    assert budget.ask("tool_results", 6_001, used).outcome == "blocked"
+    assert budget.check("tool_results", 3_000, used).outcome == "allowed"
+    assert budget.check("tool_results", 5_000, used).outcome == "warned"
+    assert budget.check("tool_results", 6_000, used).outcome == "warned"
+    assert budget.check("tool_results", 6_001, used).outcome == "blocked"
     assert budget.reserve("tool_results", 5_000, used).outcome == "warned"
-    assert budget.ask("tool_results", 2_000, used).outcome == "blocked"
+    assert budget.check("tool_results", 2_000, used).outcome == "blocked"
     budget.commit("tool_results", 5_000)
-    assert budget.ask("tool_results", 2_000, used).remaining_tokens == 6_000
+    assert budget.check("tool_results", 2_000, used).remaining_tokens == 6_000
 
 
 @pytest.mark.parametrize(

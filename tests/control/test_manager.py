@@ -259,7 +259,7 @@ def test_scenario_102_a_large_system_prompt_alone_starts_no_reduction() -> None:
     assert sink.of(OverflowDetected) == []
 
 
-@pytest.mark.parametrize("standing", [3_000, 4_600, 5_600, 5_900])
+@pytest.mark.parametrize("static_tokens", [3_000, 4_600, 5_600, 5_900])
 def test_nothing_that_may_leave_makes_a_call_impossible(static_tokens: int) -> None:
     """However little room system prompt and tools leave, old talk gives way before an error is raised."""
     sink = RecordingSink()

@@ -1,4 +1,4 @@
-"""Budgets by component: how much of the window each may take, asked before content is added."""
+"""Budgets by component: shares of the window, checked before content is added."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ PROFILES: Final[dict[str, dict[Component, float]]] = {
         "memory_injection": 0.06,
     },
 }
-"""Shares by kind of task, output's 5% aside. Only the default leaves another 5% as the safety margin: the others
-rely on being warned at the soft limit."""
+"""Shares by kind of task, beside 5% for output. Only the default has a safety margin of another 5%: the others
+rely on the warning at the soft limit."""
 
 OVERFLOW_ACTION: Final[dict[Component, str]] = {
     "system_prompt": "trim at design time",
@@ -47,12 +47,12 @@ OVERFLOW_ACTION: Final[dict[Component, str]] = {
     "tool_results": "summarise the oldest, then evict",
     "memory_injection": "raise the relevance threshold, evict stale ones",
 }
-"""What a component over its budget calls for."""
+"""Recommended action by component that exceeds its budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the budget says to an addition."""
+    """The answer of the budget to an addition."""
 
     outcome: Literal["allowed", "warned", "blocked"]
     component: Component
@@ -64,12 +64,12 @@ class Ruling:
 
     @property
     def remaining_tokens(self) -> int | None:
-        """What may still be added; None without a budget."""
+        """Tokens that may still be added; None without a budget."""
         return None if self.budget_tokens is None else max(0, self.budget_tokens - self.used_tokens)
 
 
 class Budget:
-    """Shares of one window. What is in use is read from the window, so it falls when content leaves.
+    """Shares of one window. Used tokens are read from the window, so they fall when content is removed.
 
     Raises `ConfigurationError` for an unknown component, a negative share, or shares that sum to more than 1.
     """
@@ -85,21 +85,21 @@ class Budget:
                     expected=f"one of {', '.join(COMPONENTS)}",
                 )
             if not 0 <= share <= 1:
-                raise ConfigurationError(f"budget.{component}", f"{share} is no share", expected="0 to 1")
+                raise ConfigurationError(f"budget.{component}", f"{share} is not a share", expected="0 to 1")
         total = sum(shares.values())
         if total > 1 + TOLERANCE:
             raise ConfigurationError("budget", f"the shares sum to {total:g}", expected="at most 1")
         self._budgets = {component: int(share * limit_tokens) for component, share in shares.items()}
         self._soft_ratio = soft_ratio
         self.reserved: dict[Component, int] = {}
-        """Tokens set aside for content that is on its way."""
+        """Tokens reserved for content that is about to be added."""
 
     def budget_tokens(self, component: Component) -> int | None:
-        """Hard limit of a component; None where it has none."""
+        """Return the hard limit of a component; None without one."""
         return self._budgets.get(component)
 
-    def ask(self, component: Component, tokens: int, used: Mapping[Component, int]) -> Ruling:
-        """Whether *tokens* more fit: warned above the soft limit, blocked above the budget. Changes nothing."""
+    def check(self, component: Component, tokens: int, used: Mapping[Component, int]) -> Ruling:
+        """Return whether *tokens* more fit: warned above the soft limit, blocked above the budget."""
         budget = self._budgets.get(component)
         held = used.get(component, 0) + self.reserved.get(component, 0)
         if budget is None:
@@ -112,22 +112,22 @@ class Budget:
         return Ruling(outcome, component, held, budget)
 
     def reserve(self, component: Component, tokens: int, used: Mapping[Component, int]) -> Ruling:
-        """Set *tokens* aside for content that is on its way; nothing is set aside when it is blocked."""
-        ruling = self.ask(component, tokens, used)
+        """Reserve *tokens* for content that is about to be added, unless the addition is blocked."""
+        ruling = self.check(component, tokens, used)
         if ruling.outcome != "blocked":
             self.hold(component, tokens)
         return ruling
 
     def hold(self, component: Component, tokens: int) -> None:
-        """Set *tokens* aside, whatever the budget says."""
+        """Reserve *tokens* even above the budget."""
         self.reserved[component] = self.reserved.get(component, 0) + max(0, tokens)
 
     def commit(self, component: Component, tokens: int) -> None:
-        """The reserved content came, or will not: its reservation ends."""
+        """End a reservation: the content was added, or will not be."""
         self.reserved[component] = max(0, self.reserved.get(component, 0) - max(0, tokens))
 
     def state(self, component: Component, used_tokens: int) -> Literal["normal", "soft", "hard"] | None:
-        """Which limit of its budget a component has reached; None without one."""
+        """Return the limit of its budget that a component has reached; None without a budget."""
         budget = self._budgets.get(component)
         if not budget:
             return None
@@ -137,7 +137,7 @@ class Budget:
 
 
 def check_claim(component: str, tokens: int) -> None:
-    """Raises `ConfigurationError` where no component is named, or a number that is none of tokens."""
+    """Raise `ConfigurationError` for an unknown component or a negative number of tokens."""
     if component not in COMPONENTS or tokens < 0:
         raise ConfigurationError(
             f"budget.{component}", f"{tokens} tokens", expected=f"0 or more of {', '.join(COMPONENTS)}"
@@ -145,9 +145,9 @@ def check_claim(component: str, tokens: int) -> None:
 
 
 def shares_of(budget: Mapping[Component, float] | str) -> dict[Component, float]:
-    """The shares of a profile by name, or as given. Raises `ConfigurationError` for a name that is none."""
+    """Return the shares of a profile by name, or as given. Raises `ConfigurationError` for an unknown name."""
     if not isinstance(budget, str):
         return dict(budget)
     if budget not in PROFILES:
-        raise ConfigurationError("budget.profile", f"{budget!r} is no profile", expected=", ".join(PROFILES))
+        raise ConfigurationError("budget.profile", f"{budget!r} is not a profile", expected=", ".join(PROFILES))
     return dict(PROFILES[budget])

@@ -1,4 +1,4 @@
-"""Stops a reduction that gets nowhere: attempts without progress, or a window that fills again at once."""
+"""The circuit breaker: stops compactions that make no progress, or whose window refills at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REFILLED: Final = "refilled"
 
 
 class Breaker:
-    """Counts fruitless compactions and quick refills of one session; open until the next real user message."""
+    """Counts compactions without progress and quick refills of a session; open until the next user message."""
 
     def __init__(self) -> None:
         self.open = False
@@ -22,7 +22,7 @@ class Breaker:
         self._last_turn: int | None = None
 
     def due(self, turn: int) -> bool:
-        """A compaction is due in *turn*; says whether it may be tried. Counts a quick refill once a turn."""
+        """Return whether a compaction that is due in *turn* may be tried; counts a quick refill once per turn."""
         if self.open:
             return False
         last = self._last_turn
@@ -34,12 +34,12 @@ class Breaker:
         return not self.open
 
     def succeeded(self, turn: int) -> None:
-        """A compaction in *turn* made progress."""
+        """Record that a compaction in *turn* made progress."""
         self.attempts = 0
         self._last_turn = turn
 
     def failed(self) -> bool:
-        """A compaction made no progress; says whether that opened the breaker."""
+        """Record that a compaction made no progress; return True if that opened the breaker."""
         self.attempts += 1
         if self.open or self.attempts < ATTEMPTS:
             return False
@@ -47,7 +47,7 @@ class Breaker:
         return True
 
     def reset(self) -> None:
-        """A real user message came, or a new window began."""
+        """Close the breaker: a user message came, or a new window started."""
         self.open, self.reason, self.attempts, self._refills, self._last_turn = False, "", 0, 0, None
 
     def _trip(self, reason: str) -> None:

@@ -65,8 +65,8 @@ def add_tool_definitions(engine: Engine, tools: str | Iterable[Mapping[str, Any]
         engine.add("tool_definition", tools)
         return
     for tool in tools:
-        named = tool.get("function") or tool
-        engine.add("tool_definition", json.dumps(tool, ensure_ascii=False), tool_name=named.get("name"))
+        function = tool.get("function") or tool
+        engine.add("tool_definition", json.dumps(tool, ensure_ascii=False), tool_name=function.get("name"))
 
 
 def _add_user_parts(engine: Engine, parts: Sequence[Mapping[str, Any]], *, pinned: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a managed session is given: its task, and whatever it needs of the world."""
+"""The task of a managed session, and the dependencies it needs: tokenizer, stores, clocks, models."""
 
 from __future__ import annotations
 
@@ -21,62 +21,62 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointStore(Protocol):
-    """Where checkpoints are kept."""
+    """A store of checkpoints by task."""
 
     def save(self, document: dict[str, Any], markdown: str) -> None:
-        """Write a checkpoint. Raises `StaleCheckpointError` when a newer one is there."""
+        """Write a checkpoint. Raises `StaleCheckpointError` if a newer one exists."""
         ...
 
     def load(self, task_id: str) -> StoredCheckpoint:
-        """The newest checkpoint of a task that is whole. Raises `CorruptCheckpointError` when none is."""
+        """Return the newest intact checkpoint. Raises `CorruptCheckpointError` if all are damaged."""
         ...
 
     def archive(self, task_id: str) -> None:
-        """Put the checkpoints of a task aside: nothing resumes from them any more."""
+        """Archive the checkpoints of a task: no session resumes from them any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What the manager needs of the world."""
+    """Tokenizer, stores, clocks and models of a manager; replace any of them to change or disable it."""
 
     counter: TokenCounter
     digest: Digester
     emit: Callable[[list[Event]], None]
     clock: Clock | None
-    """None where events have no time."""
+    """None if events have no time."""
     timer: Callable[[], float]
     """Seconds of a monotonic clock, for durations."""
     archive: Archive | None = None
     checkpoints: CheckpointStore | None = None
     environment: EnvironmentProbe | None = None
     notes: NoteStore | None = None
-    """Where the agent's notes survive the process."""
+    """A store in which the agent's notes survive the process."""
     subagent: Callable[[str], Any] | None = None
-    """A sub-agent `(assignment) -> result`, sync or async, that works in a window of its own."""
+    """A sub-agent `(assignment) -> result`, sync or async, that works in a separate window."""
     model: Callable[[str, str], Any] | None = None
     """A language model `(system, user) -> text`, sync or async; writes summaries."""
     hook_took: Callable[[str, float], object] | None = None
-    """Told the name and seconds of each hook: the exporter's metrics about itself."""
+    """Called with the name and seconds of each hook, for the exporter's metrics about itself."""
     cost_of: Callable[[Usage], float | None] | None = None
     next_limit: Callable[[int], int | None] | None = None
     judge: SampledJudge | None = None
     """Judges a sample of the compressions, off the agent's path."""
     spans: SpanLink | None = None
-    """Where the agent's own tracing is told about the window, and events about its spans."""
+    """The link to the agent's own tracing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the session is for; never removed and repeated word for word."""
+    """The task of a session; never removed and repeated word for word."""
 
     goal: str = ""
     constraints: tuple[str, ...] = ()
     success_criteria: tuple[str, ...] = ()
     task_id: str = ""
-    """What its checkpoints are kept under, so that another session can go on with it."""
+    """The name of its checkpoints, by which another session can continue it."""
     paths: tuple[str, ...] = ()
-    """Files it depends on."""
+    """Files that the task depends on."""
 
 
 class ContainedCounter:

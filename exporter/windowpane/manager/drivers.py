@@ -61,7 +61,7 @@ class BlockingWindow(ManagedWindow):
         """Add the model's reply after a call, and take its token counts from the provider's usage.
 
         *reply* is the response object of OpenAI or Anthropic, or a dictionary in one of their shapes. Where the
-        provider reports no usage but the model reports how many tokens of its window are left or used, pass
+        provider reports no usage but the model reports how many tokens of its window remain or are used, pass
         these; a number far from what was counted is rejected.
         """
         with self._session.traced():

@@ -1,7 +1,7 @@
-"""Keeps components within their budgets, where that is wanted: each is reduced by what its overflow calls for.
+"""Enforces the budgets of components: each one that exceeds its budget is reduced in its own way.
 
-Tool results: the oldest summarised by a model, then masked. Memory: the stalest dropped. History: compacted.
-System prompt and tools are the designer's and are only reported.
+Tool results: the oldest are summarized by a model, then masked. Memory: the stalest is removed. History:
+compacted. System prompt and tools cannot be reduced and are only reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from windowpane.manager.steps.tool_results import summarize_results
 ORDER: Final[tuple[Component, ...]] = ("tool_results", "memory_injection", "message_history")
 GROWTH: Final = 1.05
 RETRY_TURNS: Final = 4
-"""What could not be reduced is not tried again before it has grown by as much, or so many turns have passed."""
+"""A component that could not be reduced is retried after this growth, or this many turns."""
 RESULTS: Final = Policy("tool_results", {"recency": 0.6, "type_ttl": 0.4}, only=frozenset({"tool_result"}))
 MEMORY: Final = Policy(
     "memory_injection",
@@ -53,7 +53,7 @@ def enforce(
 
 
 def over_budget(engine: Engine, levels: Levels, *, between: bool = False) -> list[Component]:
-    """What is to be enforced before a call, or *between* two: there history, where it is compacted there."""
+    """Return the components to reduce before a call, or *between* turns: history, if it is compacted there."""
     if engine.settings.enforce != "component":
         return []
     waits = is_compacted_after_turn(engine, levels)

@@ -100,37 +100,37 @@ class Engine:
             self.budget.reserved.update(reserved)
 
     def follow_limits(self) -> None:
-        """Take over a size that the tracker learnt from the provider."""
+        """Adopt a window size that the tracker learned from the provider."""
         if self.tracker.limits is not self.limits:
             self.set_limits(self.tracker.limits)
 
     def used(self) -> int:
-        """What the next call would send, tokens."""
+        """Return the tokens that the next call would send."""
         return self.tracker.gauge.account.used(self.tracker.window.tokens)
 
     def raw(self, used_tokens: int) -> int:
-        """As many tokens of our own count as *used_tokens* of the provider's are."""
+        """Convert the provider's token count into ours."""
         accounts = self.tracker.gauge.account
         return math.ceil(used_tokens / (accounts.calibration if accounts.anchored else 1.0))
 
     def static_tokens(self) -> int:
-        """Tokens that are sent with every call and can never be reduced."""
+        """Return the tokens of system prompt and tools, which are sent with every call and never reduced."""
         window = self.tracker.window
         by_component = window.tokens_by_component
         raw = by_component["system_prompt"] + by_component["tool_definitions"] + by_component["unattributed"]
         return int(raw * (self.tracker.gauge.account.calibration if self.tracker.gauge.account.anchored else 1.0))
 
     def status(self) -> Status:
-        """The window at the last measurement."""
+        """Return the window's status at the last measurement."""
         tracker = self.tracker
         return status_of(self.measured, turn=tracker.turn, window_id=tracker.window_id, used_tokens=self.used())
 
     def now(self) -> float | None:
-        """Seconds since the epoch, UTC; None where events have no time."""
+        """Return the seconds since the epoch, UTC; None if events have no time."""
         return self.tracker.emitter.now()
 
     def progress(self) -> list[str]:
-        """What of the task is under way, planned and done, in lines whose number does not grow with the task."""
+        """Return the task's record and notes as lines; their number is bounded however long the task is."""
         room = PROGRESS_RATIO * (self.limits.usable_tokens if self.limits else PROGRESS_TOKENS / PROGRESS_RATIO)
         room = min(PROGRESS_TOKENS, room)
         lines = []
@@ -144,7 +144,7 @@ class Engine:
         return lines
 
     def snapshot(self, limits: WindowLimits) -> Snapshot:
-        """The window as policies see it."""
+        """Return the window as policies see it."""
         tracker = self.tracker
         return Snapshot(
             version=tracker.window.version,
@@ -164,16 +164,16 @@ class Engine:
         )
 
     def forget(self, blocks: Sequence[Block]) -> None:
-        """Drop what is kept beside blocks that left."""
+        """Discard what is stored for blocks that were removed."""
         for block in blocks:
             self.payloads.pop(block.id, None)
             self.references.discard(block.id)
         self.shortened.forget(blocks)
 
     def transfer(self, block: Block, shorter: Block) -> None:
-        """What is kept beside a block that left stays with the block that says less in its place.
+        """Move what is stored for a removed block to the shorter one that replaces it.
 
-        But for the provider's own form, which says as much as before, and for images, which are counted no more.
+        The provider's own form is discarded, since it has the full content, and so are images.
         """
         payload = self.payloads.get(block.id)
         self.forget([block])
@@ -194,7 +194,7 @@ class Engine:
         facts: Sequence[Fact] | None,
         of: str,
     ) -> None:
-        """Report how much of what a compression removed can still be seen, where that is asked for."""
+        """Record how much of what a compression removed is retained, if the settings have an evaluator."""
         evaluate = self.settings.evaluate
         if evaluate is not None:
             self.tracker.record(
@@ -202,19 +202,19 @@ class Engine:
             )
 
     def next_handle(self) -> str:
-        """A handle for an original that never had a block of its own."""
+        """Return a handle for an original that was never a block."""
         self._handles += 1
         return handle_of(f"k{self._handles}")
 
     # -- content ----------------------------------------------------------------------------------------------
 
     def add(
-        self, content_type: ContentType, said: object, *, pinned: bool = False, tool_name: str | None = None
+        self, content_type: ContentType, content: object, *, pinned: bool = False, tool_name: str | None = None
     ) -> Block:
-        """A block of plain text; what is none is written down as text: lost content would harm the agent more."""
+        """Add a block of text; anything else is converted: lost content would harm the agent more."""
         if self.task.opening and content_type not in STATIC_TYPES:
             self.insert_opening()
-        text = said if isinstance(said, str) else "" if said is None else str(said)
+        text = content if isinstance(content, str) else "" if content is None else str(content)
         source = self.counter.source
         tokens = self.counter.count(text)
         self.watch_budget(COMPONENT_OF[content_type], tokens)
@@ -225,7 +225,7 @@ class Engine:
         return block
 
     def insert_opening(self) -> None:
-        """Insert the text that a resumed window begins with, behind system prompt and tools."""
+        """Insert the text that a resumed window starts with, after system prompt and tools."""
         text, self.task.opening = self.task.opening, ""
         if text:
             self.add("summary", text)
@@ -237,15 +237,15 @@ class Engine:
             self.index(block)
 
     def index(self, block: Block) -> None:
-        """What later content may refer to is known by its rare identifiers."""
+        """Register the rare identifiers of a block, by which later content refers to it."""
         if self.settings.references and block.text and block.content_type in INDEXED_TYPES:
             self.references.add(block.id, block.text)
 
     def refer(self, block: Block) -> None:
-        """What a reply mentions is still in use."""
+        """Mark the blocks that a reply mentions as in use."""
         if self.settings.references and block.text:
-            said = argument_values(block.text) if block.content_type == "tool_call" else block.text
-            self.tracker.mark_referenced(self.references.referenced(said, turn=block.turn), block.id)
+            text = argument_values(block.text) if block.content_type == "tool_call" else block.text
+            self.tracker.mark_referenced(self.references.referenced(text, turn=block.turn), block.id)
 
     # -- tool calls that wait ---------------------------------------------------------------------------------
 
@@ -285,12 +285,12 @@ class Engine:
     # -- budgets ----------------------------------------------------------------------------------------------
 
     def can_add(self, component: Component, tokens: int) -> Ruling:
-        """Whether *tokens* more of a component fit; reports what is blocked, and limits that would be passed."""
+        """Return whether *tokens* more of a component fit; record a block, and limits that would be exceeded."""
         check_claim(component, tokens)
         used = self.tracker.window.tokens_by_component
         if self.budget is None or self.limits is None:
             return Ruling("allowed", component, used[component], None)
-        ruling = self.budget.ask(component, tokens, used)
+        ruling = self.budget.check(component, tokens, used)
         room = self.limits.overflow_tokens - self.used() - sum(self.budget.reserved.values())
         if tokens > room:
             ceiling = self.limits.overflow_tokens
@@ -305,10 +305,10 @@ class Engine:
         return ruling
 
     def watch_budget(self, component: Component, tokens: int) -> None:
-        """Warn once when a component passes its soft limit, and once more when it passes its budget."""
+        """Warn once when a component exceeds its soft limit, and once more when it exceeds its budget."""
         if self.budget is None:
             return
-        ruling = self.budget.ask(component, tokens, self.tracker.window.tokens_by_component)
+        ruling = self.budget.check(component, tokens, self.tracker.window.tokens_by_component)
         level = {"allowed": 0, "warned": 1, "blocked": 2}[ruling.outcome]
         if level > self._alarms.get(component, 0) and ruling.budget_tokens is not None:
             self.tracker.record(BudgetWarned(component, ruling.used_tokens + tokens, ruling.budget_tokens))

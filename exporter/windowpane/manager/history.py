@@ -1,8 +1,8 @@
-"""Takes in a conversation that began elsewhere, repaired first where calls and results do not match.
+"""Conversations that started elsewhere, in the shape of OpenAI's chat API or of Anthropic's messages.
 
-A history in the shape of OpenAI's chat API or of Anthropic's messages. What is broken is dropped, or answered by
-a stand-in with the id of its call, as the caller says; each repair is counted and reported. Calls at the very end
-that have no result yet are not broken: the agent goes on with them.
+Where calls and results do not match, the history is repaired: the message is removed, or the call is answered by
+a placeholder result. Each repair is counted and reported. Calls at the very end that have no result yet are not
+broken: the agent continues with them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from windowpane.models.replies import as_dict, read_reply
 Message = dict[str, Any]
 
 _PENDING: Final = "\0pending"
-"""Stands for the results that have not come yet while the history is repaired."""
-_STANDING_ROLES: Final = ("system", "developer")
-_ROLES: Final = (*_STANDING_ROLES, "user", "assistant", "tool")
+"""Placeholder, during the repair, of results that have not come yet."""
+_SYSTEM_ROLES: Final = ("system", "developer")
+_ROLES: Final = (*_SYSTEM_ROLES, "user", "assistant", "tool")
 
 
 def add_history(engine: Engine, messages: Iterable[object], *, unanswered: Unanswered) -> Effect[dict[str, int]]:
-    """Put the messages into the window; what was repaired, by kind. Raises `ConfigurationError` at once."""
+    """Add the messages to the window and return the repairs by kind. Raises `ConfigurationError` when called."""
     if unanswered not in ("answer", "drop"):
         raise ConfigurationError("unanswered", f"{unanswered!r}", expected="answer or drop")
     return _add_all(engine, messages, unanswered=unanswered)
@@ -44,27 +44,27 @@ def _add_all(engine: Engine, messages: Iterable[object], *, unanswered: Unanswer
 
 
 def repair_history(messages: list[Message], *, unanswered: Unanswered) -> Repaired:
-    """The history with every call but those at its open end answered, and no result without its call."""
+    """Return the history with every call answered, except at its open end, and no result without its call."""
     readable = [message for message in messages if message.get("role") in _ROLES]
     in_parts = any(_parts(message, "tool_use", "tool_result") for message in readable)
-    system = [message for message in readable if message["role"] in _STANDING_ROLES]
+    system = [message for message in readable if message["role"] in _SYSTEM_ROLES]
     if in_parts:
-        said = [message for message in readable if message["role"] not in _STANDING_ROLES]
-        whole = _with_pending_parts(said)
+        conversation = [message for message in readable if message["role"] not in _SYSTEM_ROLES]
+        whole = _with_pending_parts(conversation)
         repaired = repair_parts(whole, unanswered=unanswered)
-        kept = [*system, *filter(None, map(_without_pending, repaired.messages))]
+        retained = [*system, *filter(None, map(_without_pending, repaired.messages))]
     else:
         repaired = repair([*readable, *_pending(readable)], unanswered=unanswered)
-        kept = [message for message in repaired.messages if message.get("content") != _PENDING]
+        retained = [message for message in repaired.messages if message.get("content") != _PENDING]
     repairs = dict(repaired.repairs)
     if len(readable) < len(messages):
         repairs["unreadable_message"] = len(messages) - len(readable)
-    return Repaired(kept, repairs)
+    return Repaired(retained, repairs)
 
 
 def _add(engine: Engine, message: Mapping[str, Any]) -> Effect[None]:
     role, content = message["role"], message.get("content")
-    if role in _STANDING_ROLES:
+    if role in _SYSTEM_ROLES:
         engine.add("system_prompt", _text(content))
     elif role == "assistant":
         add_reply(engine, read_reply(message).parts)
@@ -77,7 +77,7 @@ def _add(engine: Engine, message: Mapping[str, Any]) -> Effect[None]:
 
 
 def _pending(messages: list[Message]) -> list[Message]:
-    """A result for each call at the open end of a history."""
+    """Return a placeholder result for each call at the open end of a history."""
     last = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] != "tool"), None)
     if last is None or messages[last]["role"] != "assistant":
         return []
@@ -108,7 +108,7 @@ def _with_pending_parts(messages: list[Message]) -> list[Message]:
 
 
 def _without_pending(message: Message) -> Message | None:
-    """The message without stand-ins for results to come; None where nothing else was in it."""
+    """Return the message without placeholder results; None if nothing else is in it."""
     if message["role"] != "user":
         return message
     parts = [part for part in message["content"] if part.get("content") != _PENDING]

@@ -1,4 +1,4 @@
-"""The four hooks as programs: what happens before a call, after it, with a tool's result, and on overflow."""
+"""The hooks as effects: before a model call, after it, and on overflow."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 
 RETRY_SHARE: Final = 0.80
-"""A retry after an overflow sends at most this share of what overflowed."""
+"""Maximum share of the overflowing tokens that a retry sends."""
 
 
 def turn_start(engine: Engine) -> Effect[Decision]:
-    """Measure the window and do what its pressure calls for; raises `IrreducibleContextError`."""
+    """Measure the window and reduce it if its pressure requires it; raises `IrreducibleContextError`."""
     engine.follow_limits()
     if engine.task.opening:
         engine.insert_opening()
@@ -60,10 +60,10 @@ def turn_start(engine: Engine) -> Effect[Decision]:
 def turn_end(
     engine: Engine, reply: Reply, reported_remaining: int | None = None, reported_used: int | None = None
 ) -> None:
-    """The reply enters the window, its usage becomes the truth, the turn closes.
+    """Add the reply, adopt the token counts of its usage, and end the turn.
 
-    What the model said is used, or left, of its window corrects the count where there is no usage. What it said
-    is used holds also where the window's size is unknown, and where both are said.
+    Without usage, the tokens that the model reports as used or remaining correct the count. The used tokens apply
+    also if the window's size is unknown, and if both are reported.
     """
     reported = reported_used
     if reported is None and reported_remaining is not None and engine.limits is not None:
@@ -85,7 +85,7 @@ def turn_end(
 
 
 def is_work_after_turn(engine: Engine) -> bool:
-    """Whether anything is due now that the turn has ended."""
+    """Return whether anything is due now that the turn has ended."""
     levels = engine.levels
     if levels is None or engine.reduction.compactions_running:
         return False
@@ -95,7 +95,7 @@ def is_work_after_turn(engine: Engine) -> bool:
 
 
 def after_turn(engine: Engine) -> Effect[None]:
-    """What is done between two turns; the agent may go on meanwhile."""
+    """Run the steps between two turns; the agent may continue meanwhile."""
     limits, levels = engine.limits, engine.levels
     if limits is not None and levels is not None:
         result, above = CascadeResult(), levels.above(engine.static_tokens())
@@ -105,20 +105,20 @@ def after_turn(engine: Engine) -> Effect[None]:
 
 
 def overflow(engine: Engine, error: object) -> Effect[Decision]:
-    """The provider refused the call as too large: make the window strictly smaller, for exactly one retry."""
-    found = classify_error(error)
-    if found.kind != "overflow":
-        return Decision("none", engine.status(), reason=f"not an overflow: {found.kind}")
+    """Make the window strictly smaller after the provider rejected a call, for exactly one retry."""
+    classified = classify_error(error)
+    if classified.kind != "overflow":
+        return Decision("none", engine.status(), reason=f"not an overflow: {classified.kind}")
     tracker = engine.tracker
-    used = max(engine.used(), found.requested_tokens or 0)
+    used = max(engine.used(), classified.requested_tokens or 0)
     if engine.reduction.retried_turn == tracker.turn and tracker.in_turn:
-        known = None if engine.limits is None else engine.limits.limit_tokens
-        tracker.record(OverflowDetected("provider", "failed", used, known))
+        limit_tokens = None if engine.limits is None else engine.limits.limit_tokens
+        tracker.record(OverflowDetected("provider", "failed", used, limit_tokens))
         return Decision("none", engine.status(), reason="already retried in this turn")
-    if found.limit_tokens is not None and (
-        engine.limits is None or found.limit_tokens < engine.limits.limit_tokens
+    if classified.limit_tokens is not None and (
+        engine.limits is None or classified.limit_tokens < engine.limits.limit_tokens
     ):
-        tracker.set_limits(engine.settings.limits_of(found.limit_tokens, "provider"))
+        tracker.set_limits(engine.settings.limits_of(classified.limit_tokens, "provider"))
     engine.follow_limits()
     limits, levels = engine.limits, engine.levels
     if limits is None or levels is None:
@@ -142,7 +142,7 @@ def overflow(engine: Engine, error: object) -> Effect[Decision]:
 def _shrink(
     engine: Engine, limits: WindowLimits, levels: Levels, result: CascadeResult, *, target_used: int
 ) -> Effect[None]:
-    """Get below *target_used* whatever the zone says: the provider counts more than we do."""
+    """Reduce below *target_used* in any zone: the provider counts more than we do."""
     result.add(
         "evict",
         (yield from evict(engine, limits, levels, grades=GRADES, minimum_tokens=1, target_used=target_used)),
@@ -154,9 +154,9 @@ def _shrink(
 
 
 def _settle(engine: Engine, levels: Levels, result: CascadeResult, *, before: int) -> Decision:
-    """Measure again after a reduction; raises where what must stay does not fit.
+    """Measure again after a reduction; raises `IrreducibleContextError` if the rest does not fit.
 
-    An overflow is told with the size *before* it, tokens: that is what did not fit.
+    An overflow is reported with the tokens *before* the reduction: these did not fit.
     """
     used = engine.used()
     limits = engine.limits

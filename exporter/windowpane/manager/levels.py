@@ -1,4 +1,4 @@
-"""Where pressure turns into action: the levels of one window, in used tokens."""
+"""The levels of one window, in used tokens, from which it is reduced."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from windowpane.core.limits import WindowLimits
 
 EVICT_RATIO: Final = 0.75
 COMPACT_RATIO: Final = 0.90
-"""Where reductions begin at the earliest, unless zones are chosen. Small windows enter orange and red before:
-their reserve is a quarter of them already, and reducing them earlier still left half of an 8K window unused."""
+"""Reductions start at these utilizations at the earliest, unless zones are configured. Small windows enter orange
+and red before: a quarter of them is reserved, and reducing them earlier would waste half of an 8K window."""
 CHECKPOINT_RATIO: Final = 0.85
 ROLL_RATIO: Final = 0.95
 TARGET_SHARE: Final = 0.80
-"""An eviction goes down to this share of where it begins: from 75% to 60%."""
+"""Target of an eviction as a share of the level that triggers it: from 75% to 60%."""
 STATIC_EVICT_SHARE: Final = 0.60
 STATIC_TARGET_SHARE: Final = 0.35
-"""Of the room that system prompt and tools leave: where an eviction begins at the earliest, and its target."""
+"""Shares of the room beside system prompt and tools: earliest start of an eviction, and its target."""
 MINIMUM_SAVING_RATIO: Final = 0.05
 MINIMUM_SAVING_TOKENS: Final = 20_000
 CACHE_WRITE_PRICE: Final = 1.25
 CACHE_READ_PRICE: Final = 0.10
-"""Of the price of fresh input, as Anthropic's price list has them; OpenAI's reads are between 0.1 and 0.5."""
+"""Factors on the price of fresh input, from Anthropic's price list; OpenAI's reads cost 0.1 to 0.5."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Used tokens from which each step is taken, in rising order but for the target."""
+    """Used tokens from which each reduction runs, in rising order except for the target."""
 
     prepare: int
     target: int
-    """Where an eviction or compaction wants to get to."""
+    """Used tokens after an eviction or compaction."""
     evict: int
     checkpoint: int
     compact: int
     roll: int
     ceiling: int
-    """Above this the output reserve is gone and the call may not be made."""
+    """Above this the output no longer fits and the call may not be made."""
     minimum_saving: int
 
     @classmethod
     def of(cls, limits: WindowLimits, *, checkpoint_ratio: float = CHECKPOINT_RATIO) -> Levels:
-        """The levels of a window; each threshold z acts at min(z × limit, z / 0.90 × usable)."""
+        """Return the levels of a window; each threshold z acts at min(z × limit, z / 0.90 × usable)."""
         zones = limits.thresholds
         evict, compact = zones.orange, zones.red
         if limits.has_usual_zones:
@@ -59,15 +59,15 @@ class Levels:
         )
 
     def compacting_at(self, limits: WindowLimits, ratio: float) -> Levels:
-        """The levels with compaction from *ratio* on; never before evictions begin, never after the roll."""
+        """Return the levels with compaction from *ratio* on, but between eviction and rollover."""
         compact = min(max(limits.at(ratio), self.evict), self.roll)
         return replace(self, compact=compact)
 
     def above(self, static_tokens: int) -> Levels:
-        """The levels of a window of which *standing_tokens* are sent with every call.
+        """Return the levels of a window in which *static_tokens* are sent with every call.
 
-        Where system prompt and tools leave little room, the shares apply to that room: else a window would be
-        reduced at every turn for what no reduction can change.
+        If system prompt and tools take most of the window, the shares apply to the remaining room. Otherwise
+        every turn would start a reduction that cannot help.
         """
         room = max(0, self.ceiling - static_tokens)
         evict = max(self.evict, static_tokens + int(STATIC_EVICT_SHARE * room))
@@ -85,7 +85,7 @@ class Levels:
 
 
 def cache_break_even(tokens_behind: int, expected_turns: int) -> int:
-    """Tokens an edit must free to pay for the *tokens_behind* it that the prompt cache has to take in again.
+    """Return the tokens that an edit must free to pay for caching the *tokens_behind* it again.
 
     Freeing f tokens saves f × read price in each expected turn; the edit costs (write − read price) once for
     every token behind it.

@@ -157,7 +157,7 @@ class Listeners:
         try:
             return callback(proposal) is not False
         except Exception:  # noqa: BLE001 (the user's code)
-            _log.exception("a before_compaction callback failed; the compaction goes ahead")
+            _log.exception("a before_compaction callback failed; the compaction proceeds")
             return True
 
 

@@ -1,8 +1,8 @@
 """The window as messages a provider accepts: OpenAI chat completions, or Anthropic messages.
 
-Whatever was masked, dropped or never answered, every tool call is followed by exactly one result and every
-result by its call; what a summary or memory says goes out in the user's voice, because it may quote tool output,
-which must not gain the system's authority.
+Every tool call is followed by exactly one result and every result has its call, whatever was masked, removed or
+never answered. Summaries and memories are sent as user messages: they may quote tool output, which must not gain
+the authority of the system.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Message = dict[str, Any]
 Shape = Literal["openai", "anthropic"]
 
 OPENING: Final = "(The conversation begins here.)"
-"""Anthropic requires a user message first; stands in where there is none."""
+"""First user message for Anthropic, which requires one, if the window has none."""
 EMPTY: Final = "(no output)"
 
 
@@ -43,7 +43,7 @@ class AnthropicMessages:
 
 
 def openai_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload]) -> list[Message]:
-    """Messages for OpenAI's chat completions."""
+    """Return messages for OpenAI's chat completions."""
     messages: list[Message] = []
     for unit in _units(blocks, payloads):
         first = unit.blocks[0]
@@ -58,7 +58,7 @@ def openai_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload]) ->
 
 
 def anthropic_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload]) -> AnthropicMessages:
-    """System prompt and messages for Anthropic's API; neighbours of one role become one message."""
+    """Return system prompt and messages for Anthropic; neighbors of one role become one message."""
     system: list[str] = []
     turns: list[Message] = []
     used_ids: set[str] = set()
@@ -75,15 +75,15 @@ def anthropic_messages(blocks: Iterable[Block], payloads: Mapping[str, Payload])
             if results:
                 _append(turns, "user", results)
         else:
-            said = _user_content(unit.blocks, payloads, _as_anthropic)
-            _append(turns, "user", [_text(said)] if isinstance(said, str) else said)
+            body = _user_content(unit.blocks, payloads, _as_anthropic)
+            _append(turns, "user", [_text(body)] if isinstance(body, str) else body)
     if turns and turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [_text(OPENING)]})
     return AnthropicMessages("\n\n".join(part for part in system if part), turns)
 
 
 def _units(blocks: Iterable[Block], payloads: Mapping[str, Payload]) -> Iterable[_Unit]:
-    """The units in order; results stand with their call, wherever they are in the window."""
+    """Return the units in order; a result belongs to the unit of its call, wherever it is in the window."""
     units: dict[str, _Unit] = {}
     last: _Unit | None = None
     for block in blocks:
@@ -138,12 +138,12 @@ def _openai_reply(unit: _Unit, payloads: Mapping[str, Payload]) -> list[Message]
     results = [
         {"role": "tool", "tool_call_id": call.tool_call_id, "content": _result(unit, call)} for call in calls
     ]
-    shown = [
+    visible = [
         {"role": "user", "content": [_text(f"[Output of {call.tool_name or 'a tool'}]"), *map(_as_openai, media)]}
         for call in calls
         if (media := _media(unit, call, payloads))
     ]
-    return [message, *results, *shown]
+    return [message, *results, *visible]
 
 
 def _media(unit: _Unit, call: Block, payloads: Mapping[str, Payload]) -> tuple[Mapping[str, Any], ...]:
@@ -183,8 +183,8 @@ def _anthropic_results(unit: _Unit, ids: Mapping[str, str], payloads: Mapping[st
     results: list[Message] = []
     for call in unit.blocks:
         if call.content_type == "tool_call":
-            said, media = _result(unit, call), _media(unit, call, payloads)
-            content = [_text(said), *map(_as_anthropic, media)] if media else said
+            body, media = _result(unit, call), _media(unit, call, payloads)
+            content = [_text(body), *map(_as_anthropic, media)] if media else body
             result: Message = {"type": "tool_result", "tool_use_id": ids[call.id], "content": content}
             answered = unit.results.get(call.tool_call_id or "")
             if answered is not None and payloads.get(answered.id, _NOTHING).is_error:
@@ -266,8 +266,8 @@ def _address(part: Mapping[str, Any]) -> str | None:
     """Return the address of an image, or itself as a data address; None for anything else."""
     kind, source = part.get("type"), part.get("source")
     if kind in ("image_url", "input_image"):
-        named = part.get("image_url")
-        url = named.get("url") if isinstance(named, Mapping) else named
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, Mapping) else image
         return url if isinstance(url, str) else None
     if kind != "image":
         return None

@@ -80,7 +80,7 @@ class ManagedSession:
         self.listeners = Listeners()
         self.closed = False
         self.defers_milestones = False
-        """Whether a milestone's checkpoint is saved by the next hook, which can await it, instead of at once."""
+        """True to have the next hook save the checkpoint of a milestone, which it can await."""
         self._logged: set[str] = set()
         tracker = SessionTracker(
             info,
@@ -204,7 +204,7 @@ class ManagedSession:
         """Log *error* once per hook; it never reaches the agent."""
         if hook not in self._logged:
             self._logged.add(hook)
-            _log.error("%s failed; the agent goes on unmanaged this time", hook, exc_info=error)
+            _log.error("%s failed; the agent continues unmanaged this time", hook, exc_info=error)
 
     def record_time(self, hook: str, started: float) -> None:
         """Report how long *hook* blocked the agent."""

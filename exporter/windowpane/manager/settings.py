@@ -1,4 +1,4 @@
-"""How a session is managed: the choices a preset or a user makes, as data."""
+"""The settings of a managed session, chosen by a preset or a user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windowpane.manager.steps.step import Step
 
 RESULT_TOKENS: Final = 25_000
 RESULT_RATIO: Final = 0.50
-"""A single tool result is capped at the smaller of 25,000 tokens and half of usable when it comes in."""
+"""A tool result is cut to the smaller of 25,000 tokens and half of usable when it is added."""
 IMAGE_TOKENS: Final = 1_000
 SAFETY_NET: Final = ("hard_eviction", "truncation", "last_eviction")
 """The steps that make a call possible that would otherwise not fit."""
@@ -36,27 +36,27 @@ DEFAULT_CASCADE: Final = (
 """The steps before a call in the order they are run."""
 
 LimitsOf = Callable[[int, LimitSource], WindowLimits]
-"""What of a window of so many tokens can be used."""
+"""Window size and its source to the limits of the window."""
 LevelsOf = Callable[[WindowLimits, float], Levels]
 """The levels of a window, given the utilization from which checkpoints are saved."""
 Shorten = Callable[[str, int, TokenCounter, str], str]
-"""What goes in the place of a result that is too large: its text, the most tokens it may take, and the handle
-of the original, empty without an archive."""
+"""Text of a tool result, maximum tokens, counter and handle of the original (empty without an archive) to the
+shortened text."""
 
 
 Summarizer = Callable[..., str]
-"""As `compression.extractive.summarize`."""
+"""A function with the parameters of `plans.summary.summarize`."""
 Evaluate = Callable[..., FidelityEvaluated]
-"""As `fidelity.evaluate`."""
+"""A function with the parameters of `fidelity.probe.evaluate`."""
 
 
 def default_levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
-    """The engine's own levels."""
+    """Return the default levels of a window."""
     return Levels.of(limits, checkpoint_ratio=checkpoint_ratio)
 
 
 def head_and_tail(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
-    """The result with its middle left out, and where the whole can be found."""
+    """Return the head and tail of a tool result, with a note of the original's handle."""
     return middle_out(text, max_tokens, counter, note=f", original: {handle}" if handle else "")
 
 
@@ -67,50 +67,50 @@ class EngineSettings:
     cascade: tuple[str | Step[Any], ...] = DEFAULT_CASCADE
     """Steps before a call, in order: by name, or a preset's own."""
     after_turn: tuple[Step[Any], ...] = ()
-    """What is done after a turn."""
+    """Steps between two turns."""
     background: bool = True
-    """Whether that is done off the agent's path; if not, the hook returns when it is done."""
+    """True to run these in the background; otherwise the hook returns when they are done."""
     after_overflow: tuple[Step[Any], ...] = ()
-    """What is tried first after the provider refused a call as too large."""
+    """Steps to try first after the provider rejected a call as too large."""
     watch: Callable[[Any], object] | None = None
-    """Told of the window before every call, whatever is due; for a preset's own log."""
+    """Called with the engine before every model call; writes a preset's own log."""
     limits_of: LimitsOf = WindowLimits.of
     levels_of: LevelsOf = default_levels
     shorten: Shorten = head_and_tail
     policy: Policy | None = POLICIES["hybrid"]
-    """None for no eviction."""
+    """The eviction policy; None disables eviction."""
     embed: Embedder | None = None
-    """Tells what is alike, for merging; None compares word shingles."""
+    """Text to vector, to find similar content for merging; None compares word shingles."""
     summarizer: Summarizer | None = summarize
-    """Writes summaries without a model; None for none."""
+    """Writes summaries without a model; None disables them."""
     evaluate: Evaluate | None = evaluate
-    """Tells a compression's fidelity; None where nobody asks."""
+    """Measures the fidelity of a compression; None disables it."""
     enforce: Literal["global", "component"] = "global"
-    """Whether a component over its budget is only reported, or reduced by itself and refused more."""
+    """`global` reports a component over its budget; `component` reduces it and blocks additions to it."""
     soft_ratio: float = SOFT_RATIO
-    """Of a component's budget, from which it is warned about."""
+    """Share of a component's budget from which it is reported."""
     compact_ratio: float | None = None
-    """Utilization from which the conversation is compacted; None wherever eviction fell short."""
+    """Utilization from which the conversation is compacted; None compacts when eviction falls short."""
     protected_types: frozenset[ContentType] = frozenset()
-    """Content that never leaves, beside what never leaves anyway."""
+    """Content types that are never removed, beside those that never are."""
     summarize_tokens: int = 500
-    """A model summarises single tool results larger than this."""
+    """A model summarizes single tool results larger than this."""
     result_tokens: int = RESULT_TOKENS
-    """At most for one tool result."""
+    """Maximum size of one tool result."""
     result_ratio: float = RESULT_RATIO
-    """Of usable; the smaller of both caps a result."""
+    """Maximum size of one tool result as a share of usable; the smaller of both applies."""
     expected_turns: int = 50
-    """Turns the prompt cache is expected to be read again; decides whether an edit pays for itself."""
+    """Turns for which the prompt cache is expected to be read; decides whether an edit pays for itself."""
     archive: bool = True
     subagent: bool = True
-    """Whether a sub-agent may be asked."""
+    """True to allow a sub-agent."""
     checkpoint: bool = True
     environment: bool = True
-    """Whether checkpoints say what surrounds the task."""
+    """True to record facts about the task's surroundings in checkpoints."""
     checkpoint_ratio: float = CHECKPOINT_RATIO
     """Utilization from which checkpoints are saved."""
     model: str = ""
-    """Name of the language model that may write summaries; empty for none."""
+    """Name of the language model that may write summaries; empty without one."""
     image_tokens: int = IMAGE_TOKENS
     references: bool = True
-    """Whether later content's use of earlier content is tracked; it renews lifetimes and feeds the scores."""
+    """True to track references to earlier content, which renew lifetimes and enter the scores."""

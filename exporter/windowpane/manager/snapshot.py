@@ -1,4 +1,4 @@
-"""A window at one version, as policies see it: immutable, with the limits and what is known beside the blocks."""
+"""Immutable snapshots of a window, from which policies make their plans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windowpane.core.window.window import Slot
 
 
 class Item(NamedTuple):
-    """A block in its place."""
+    """A block with its references."""
 
     block: Block
     referenced_turn: int | None
@@ -23,7 +23,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a plan is made from. A plan is good only for a window of the same `version`."""
+    """One version of a window with its limits; a plan holds only for a window of the same `version`."""
 
     version: int
     turn: int
@@ -37,13 +37,13 @@ class Snapshot:
     open_calls: frozenset[str] = frozenset()
     """Groups with a tool call that has no result yet."""
     findings: Mapping[str, str] = field(default_factory=dict)
-    """One line of what each tool result found, by block id, taken when it came in."""
+    """One line of what each tool result groups, by block id, taken when it was added."""
     in_use: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names the agent used lately, last used ones first, by id of the blocks that hold them."""
+    """Identifiers that the agent used lately, most recent first, by id of the block that contains them."""
     protected_types: frozenset[ContentType] = frozenset()
-    """Content that never leaves, beside what never leaves anyway."""
+    """Content types that are never removed, beside those that never are."""
     references_known: bool = False
-    """Whether anything tracks references; if not, that term is left out of every score."""
+    """True if references are tracked; otherwise scores omit that term."""
 
     @property
     def tokens(self) -> int:
@@ -52,7 +52,7 @@ class Snapshot:
 
 
 class Group(NamedTuple):
-    """Blocks that enter and leave together, in order."""
+    """Blocks that are added and removed together, in order."""
 
     id: str
     items: tuple[Item, ...]
@@ -66,24 +66,24 @@ class Group(NamedTuple):
 
     @property
     def has_call(self) -> bool:
-        """Whether it is a tool group."""
+        """True for a tool call with its results."""
         return any(item.block.content_type == "tool_call" for item in self.items)
 
 
 def items_of(slots: Iterable[Slot]) -> tuple[Item, ...]:
-    """The window's slots as items."""
+    """Return the window's slots as items."""
     return tuple(Item(slot.block, slot.referenced_turn, slot.references, slot.stale) for slot in slots)
 
 
 def groups_of(items: Sequence[Item]) -> list[Group]:
-    """The groups in the order of their first blocks."""
-    found: dict[str, list[Item]] = {}
+    """Return the groups in the order of their first blocks."""
+    groups: dict[str, list[Item]] = {}
     first: dict[str, int] = {}
     for index, item in enumerate(items):
         group = item.block.group
-        if group in found:
-            found[group].append(item)
+        if group in groups:
+            groups[group].append(item)
         else:
-            found[group] = [item]
+            groups[group] = [item]
             first[group] = index
-    return [Group(name, tuple(members), first[name]) for name, members in found.items()]
+    return [Group(name, tuple(members), first[name]) for name, members in groups.items()]

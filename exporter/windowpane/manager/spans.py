@@ -1,4 +1,4 @@
-"""The tracing span that is current around a hook, as far as the manager needs to know of it."""
+"""The link between hooks and the tracing span that is current around them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windowpane.manager.status import Status
 
 
 class SpanIds(NamedTuple):
-    """Which span of which trace; hexadecimal."""
+    """Ids of a span and its trace; hexadecimal."""
 
     trace_id: str
     span_id: str
@@ -20,7 +20,7 @@ class SpanIds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowOnSpan:
-    """What a span is told about the window of its call."""
+    """Facts about the window that are written to the span of a call."""
 
     session_id: str
     status: Status
@@ -36,7 +36,7 @@ class SpanLink(Protocol):
         ...
 
     def describe(self, window: Callable[[], WindowOnSpan]) -> None:
-        """Tell it about the window, which is asked only where there is somebody to tell."""
+        """Describe the window on the span; *window* is called only if there is one."""
         ...
 
 
@@ -47,9 +47,9 @@ def spanned(
     lock: AbstractContextManager[Any],
     contain: Callable[[str, Exception], None],
 ) -> Iterator[None]:
-    """Around a hook: its events carry the current span's ids, and afterwards the span is told about the window.
+    """Give a hook's events the current span's ids, and describe the window on the span afterwards.
 
-    Whatever fails in tracing goes to *contain* and no further; what the hook raises passes.
+    Failures of tracing are passed to *contain*; what the hook raises is raised.
     """
     try:
         ids = link.current()

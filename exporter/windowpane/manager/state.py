@@ -14,7 +14,7 @@ from windowpane.manager.plans.task_record import TaskRecord
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What the provider's messages need of a block beyond its text."""
+    """Properties of a block beyond its text that the provider's messages need."""
 
     finding: str = ""
     """One line of what a tool result found, taken when it was added; part of its placeholder later."""
@@ -81,8 +81,8 @@ class ToolCalls:
     def find(self, name: str, call_id: str | None) -> str | None:
         """Return the call that a result answers by id, else the first open one of the tool, else the only."""
         if call_id is not None:
-            known = call_id in self.open or call_id in self.held or call_id in self.answered
-            return call_id if known else None
+            exists = call_id in self.open or call_id in self.held or call_id in self.answered
+            return call_id if exists else None
         by_name = next((open_id for open_id, call in self.open.items() if call.name == name), None)
         if by_name is None and len(self.open) == 1:
             return next(iter(self.open))
@@ -99,7 +99,7 @@ class TaskState:
     """The id that checkpoints are saved under; the session's id for a task without one."""
     record: TaskRecord = field(default_factory=TaskRecord)
     goal_is_given: bool = False
-    """Whether the goal was passed or resumed, rather than read from the first user message."""
+    """True if the goal was passed or resumed, rather than read from the first user message."""
     goal_block: str | None = None
     """The block that states the goal."""
     windows_before: int = 0
@@ -107,7 +107,7 @@ class TaskState:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Facts about the task's surroundings when they were last observed."""
     opening: str = ""
-    """The text that a resumed window begins with, until it is inserted."""
+    """The text that a resumed window starts with, until it is inserted."""
     milestone: str = ""
     """The event that a checkpoint still has to be saved for."""
     checkpoint_version: int = 0
@@ -126,8 +126,8 @@ class ReductionState:
     """Attempts to reduce the window, so that those that cannot help are not repeated."""
 
     breaker: Breaker = field(default_factory=Breaker)
-    asks_for_consent: bool = False
-    """Whether callbacks are called before a compaction."""
+    has_callbacks: bool = False
+    """True if callbacks are called before a compaction."""
     compactions_running: int = 0
     """Summaries being written; more than one only if the window is about to overflow meanwhile."""
     compacted_turn: int | None = None

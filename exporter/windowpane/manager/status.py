@@ -1,4 +1,4 @@
-"""What the manager decided at the start of a turn, and the state of the window as the agent may read it."""
+"""The decision of a hook, and the status of the window."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from windowpane.core.vocabulary import Component, CountSource, Zone
 from windowpane.manager.levels import Levels
 
 Action = Literal["none", "prepare", "evict", "compact", "roll"]
-"""What is done before a call, mildest first."""
+"""Actions of a hook, mildest first."""
 Urgency = Literal["unknown", "normal", "warning", "critical"]
 CRITICAL_TURNS: Final = 3
 WARNING_TURNS: Final = 10
 
 
 def urgency_of(turns: float | None) -> Urgency:
-    """How soon something is used up: critical under 3 turns, warning under 10."""
+    """Return the urgency of something that lasts for *turns*: critical under 3 turns, warning under 10."""
     if turns is None:
         return "unknown"
     return "critical" if turns < CRITICAL_TURNS else "warning" if turns < WARNING_TURNS else "normal"
@@ -26,28 +26,28 @@ def urgency_of(turns: float | None) -> Urgency:
 
 @dataclass(frozen=True, slots=True)
 class ComponentStatus:
-    """One component against its budget; None is unknown, or without a budget."""
+    """One component against its budget; None means unknown, or without a budget."""
 
     used_tokens: int
     budget_tokens: int | None = None
     reserved_tokens: int = 0
-    """Set aside for content that is on its way."""
+    """Tokens reserved for content that is about to be added."""
     utilization: float | None = None
     state: Literal["normal", "soft", "hard"] | None = None
-    """Which limit of its budget it has reached."""
+    """The limit of its budget that it has reached."""
     burn_rate: float | None = None
-    """Tokens a turn, mean of the last 20."""
+    """Tokens per turn, mean of the last 20."""
     turns_until_exhausted: float | None = None
 
     @property
     def urgency(self) -> Urgency:
-        """How soon its budget is used up."""
+        """Urgency by the turns until its budget is exhausted."""
         return urgency_of(self.turns_until_exhausted)
 
 
 @fast_dataclass
 class Status:
-    """The window at the last measurement; None is unknown."""
+    """The window at the last measurement; None means unknown."""
 
     used_tokens: int
     limit_tokens: int | None
@@ -59,30 +59,30 @@ class Status:
     used_by_component: dict[Component, int] = field(default_factory=dict)
     usable_tokens: int | None = None
     velocity: float | None = None
-    """Tokens a turn, mean of the last 5."""
+    """Tokens per turn, mean of the last 5."""
     burn_rate: float | None = None
-    """Tokens a turn, mean of the last 20."""
+    """Tokens per turn, mean of the last 20."""
     turns_until_exhausted: float | None = None
-    """Until the output reserve is all that is left."""
+    """Turns until only the output reserve remains."""
     count_source: CountSource = "estimate"
     components: dict[Component, ComponentStatus] = field(default_factory=dict)
-    """Each against its budget; only in the status that is asked for, not in decisions."""
+    """Each component against its budget; only in `status()`, not in decisions."""
     output_tokens: int | None = None
-    """Kept free for output."""
+    """Tokens reserved for output."""
     breaker_open: bool = False
-    """Whether compaction is stopped because it made no progress."""
+    """True if compaction is stopped because it made no progress."""
     audit_events: int = 0
-    """Decisions in the audit trail."""
+    """Number of decisions in the audit trail."""
     subtasks: dict[str, str] = field(default_factory=dict)
-    """Of the task, with their status."""
+    """Subtasks of the task with their status."""
 
     @property
     def urgency(self) -> Urgency:
-        """How soon the window is used up."""
+        """Urgency by the turns until the window is exhausted."""
         return urgency_of(self.turns_until_exhausted)
 
     def __str__(self) -> str:
-        """One line an agent can read."""
+        """One line for the agent."""
         if self.limit_tokens is not None and self.utilization is None:
             return (
                 f"Context window: {self.used_tokens:,} of {self.limit_tokens:,} tokens used, not measured yet, "
@@ -103,21 +103,21 @@ class Status:
 
 @fast_dataclass
 class Decision:
-    """What a hook did."""
+    """The decision of a hook."""
 
     action: Action
-    """The strongest that was taken; `prepare` when only candidates were looked at."""
+    """The strongest action taken; `prepare` if only candidates were listed."""
     status: Status
     done: tuple[str, ...] = ()
-    """What was done, one line each."""
+    """The actions in words, one line each."""
     freed_tokens: int = 0
     retry: bool = False
-    """After an overflow: whether the call should be made once more, with `messages()` as they are now."""
+    """After an overflow: whether to repeat the call once, with the current `messages()`."""
     reason: str = ""
 
 
 def due(used_tokens: int, levels: Levels) -> Action:
-    """The action that *used_tokens* call for."""
+    """Return the action that is due at *used_tokens*."""
     if used_tokens >= levels.roll:
         return "roll"
     if used_tokens >= levels.compact:
@@ -128,7 +128,7 @@ def due(used_tokens: int, levels: Levels) -> Action:
 
 
 def status_of(measured: PressureMeasured | None, *, turn: int, window_id: int, used_tokens: int) -> Status:
-    """The status from the last measurement; before the first only the count is known."""
+    """Return the status from the last measurement; before the first only the token count."""
     if measured is None:
         return Status(used_tokens, None, None, None, turn, window_id)
     return Status(

@@ -29,13 +29,13 @@ class Output:
 
     text: str
     media: tuple[Mapping[str, Any], ...] = ()
-    """Content parts as they came; the text says that they are there."""
+    """Content parts as they came; the text names them."""
     is_error: bool = False
-    """Whether the tool failed."""
+    """True if the tool failed."""
 
 
 def read_output(output: object) -> Output:
-    """The output of a tool: a text, content parts, what it raised, or anything else as JSON."""
+    """Return the output of a tool: a text, content parts, an exception, or anything else as JSON."""
     if isinstance(output, str):
         return Output(output)
     if output is None:
@@ -49,9 +49,9 @@ def read_output(output: object) -> Output:
         return Output(_json(output) if texts is None else texts)
     media = tuple(part for part in output if _kind(part) in MEDIA_PARTS)
     rest = [part for part in output if _kind(part) not in MEDIA_PARTS]
-    said = [part["text"] if _is_text(part) else _json(part) for part in rest]
+    described = [part["text"] if _is_text(part) else _json(part) for part in rest]
     kinds = [str(part["type"]).removeprefix("input_").removesuffix("_url") for part in media]
-    return Output("\n".join([*said, *(f"[{kind}]" for kind in kinds)]), media)
+    return Output("\n".join([*described, *(f"[{kind}]" for kind in kinds)]), media)
 
 
 def add_tool_result(
@@ -117,7 +117,7 @@ def _result_cap(engine: Engine, tokens: int) -> int:
         return settings.result_tokens
     cap = min(settings.result_tokens, int(settings.result_ratio * limits.usable_tokens))
     if settings.enforce == "component":
-        ruling = budget.ask("tool_results", tokens, engine.tracker.window.tokens_by_component)
+        ruling = budget.check("tool_results", tokens, engine.tracker.window.tokens_by_component)
         if ruling.outcome == "blocked" and ruling.budget_tokens is not None:
             engine.tracker.record(
                 BudgetBlocked("tool_results", tokens, ruling.used_tokens, ruling.budget_tokens, "truncated")
@@ -144,5 +144,5 @@ def _kind(part: object) -> object:
 def _json(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, or a value that holds itself
+    except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that contains itself
         return str(value)

@@ -215,7 +215,7 @@ class ManagedWindow:
         """
         with self._session.lock:
             self._session.listeners.add_compaction_callback(callback)
-            self._engine.reduction.asks_for_consent = True
+            self._engine.reduction.has_callbacks = True
 
     def on_record(self, listener: RecordListener) -> None:
         """Call *listener* with the log records that the session's preset writes in its source's own names."""
@@ -232,7 +232,7 @@ class ManagedWindow:
         if not isinstance(policy, Policy):
             policy = policy_named(policy, weights=weights)
         elif weights is not None:
-            raise ConfigurationError("weights", "the policy has weights of its own", expected="one of the two")
+            raise ConfigurationError("weights", "the policy brings its weights", expected="one of the two")
         with self._session.lock:
             self._engine.settings = replace(self._engine.settings, policy=policy)
             self._engine.reduction.fruitless_used = None

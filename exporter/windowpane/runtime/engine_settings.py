@@ -1,7 +1,7 @@
-"""What arguments, the configuration and a preset together mean for the engine.
+"""Engine settings from arguments, the configuration and a preset.
 
-An argument wins over the configuration, and what either names wins over the preset. What a preset's source
-decides itself cannot be set beside it: that is an error with the key and the reason, never ignored.
+An argument wins over the configuration, and both win over the preset. A setting that the preset's source fixes
+cannot be combined with it: that is an error with the key and the reason.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def preset_of(options: EngineOptions, config: Config) -> Preset | None:
 
     Raises `ConfigurationError` for the first argument or setting that cannot be combined with it.
     """
-    named = options.preset or config.preset
-    preset = preset_named(named) if isinstance(named, str) else named
+    chosen = options.preset or config.preset
+    preset = preset_named(chosen) if isinstance(chosen, str) else chosen
     if preset is not None:
         _check_beside_preset(options, config, preset)
     return preset
@@ -57,7 +57,7 @@ def _check_beside_preset(options: EngineOptions, config: Config, preset: Preset)
 
 
 def settings_for(options: EngineOptions, config: Config, preset: Preset | None) -> EngineSettings:
-    """How the session is managed. Raises `ConfigurationError`."""
+    """Return the settings of the engine. Raises `ConfigurationError`."""
     limits_of = window_of(options, config, preset)
     given = options.settings if preset is None else preset.control
     base = given or EngineSettings()
@@ -91,9 +91,9 @@ def settings_for(options: EngineOptions, config: Config, preset: Preset | None) 
 
 
 def _chosen(options: EngineOptions) -> set[str]:
-    """What the settings given as an argument say otherwise than by default, unless an option of its own says it.
+    """Return the fields that the `settings` argument changes, except those that another argument sets.
 
-    There the file does not win: what is None or another's in them is left out or replaced on purpose.
+    The configuration does not override these: they were disabled or replaced on purpose.
     """
     if options.settings is None:
         return set()
@@ -115,7 +115,7 @@ def _chosen(options: EngineOptions) -> set[str]:
 
 
 def tracker_settings(options: EngineOptions, config: Config, preset: Preset | None) -> TrackerSettings:
-    """How the session derives events: budget and lifetimes as said, else the preset's."""
+    """Return the settings of the tracker: budget and lifetimes as configured, else the preset's."""
     configured = config.tracker_settings()
     tracking = configured
     if preset is not None:
@@ -131,7 +131,7 @@ def tracker_settings(options: EngineOptions, config: Config, preset: Preset | No
 
 
 def window_of(options: EngineOptions, config: Config, preset: Preset | None) -> LimitsOf:
-    """How a window is shared out, whether its size is known now or learnt later."""
+    """Return the function that divides a window, whether its size is known now or learned later."""
     own = None if options.settings is None else options.settings.limits_of
     if preset is None and own is not None and own != WindowLimits.of:
         return own
@@ -177,27 +177,27 @@ def _cascade(
     if config.compression.cascade:
         return cascade_from_thresholds({name: ratio for ratio, name in config.compression.cascade.items()})
     if preset is not None and preset.name == CASCADE.name and is_set(config, COMPACT_RATIO):
-        begins = {name: ratio for ratio, name in CASCADE_MAP.items()}
+        starts = {name: ratio for ratio, name in CASCADE_MAP.items()}
         return cascade_from_thresholds(
-            {**begins, "compaction": config.compression.compaction_utilization_threshold}
+            {**starts, "compaction": config.compression.compaction_utilization_threshold}
         )
     return DEFAULT_CASCADE if given is None else None
 
 
 def _compacts_from(config: Config, preset: Preset | None) -> float | None:
-    """The utilization from which compaction was chosen; None where eviction falls short."""
+    """Return the configured utilization for compaction; None to compact when eviction falls short."""
     if is_set(config, COMPACT_RATIO):
         return config.compression.compaction_utilization_threshold
-    begins = config.compression.cascade or (
+    starts = config.compression.cascade or (
         CASCADE_MAP if preset is not None and preset.name == CASCADE.name else {}
     )
-    return next((ratio for ratio, name in begins.items() if name == "compaction"), None)
+    return next((ratio for ratio, name in starts.items() if name == "compaction"), None)
 
 
 def _background(
-    options: EngineOptions, config: Config, base: EngineSettings, begin_ratio: float | None
+    options: EngineOptions, config: Config, base: EngineSettings, start_ratio: float | None
 ) -> dict[str, Any]:
-    """Whether what is done after a turn keeps nobody waiting; a preset's own work between turns stays."""
+    """Return the settings for background work; a preset's own steps between turns are retained."""
     wanted = options.background
     if wanted is None and is_set(config, "compression.background"):
         wanted = config.compression.background
@@ -205,4 +205,4 @@ def _background(
         return {}
     if base.after_turn:
         return {"background": wanted}
-    return {"after_turn": (background_compaction(begin_ratio),)} if wanted else {}
+    return {"after_turn": (background_compaction(start_ratio),)} if wanted else {}

@@ -1,7 +1,7 @@
-"""The managers as users construct them: names and numbers in, every dependency filled with its default.
+"""The managers as users construct them, with a default for every dependency.
 
-Composition only: tokenizer, price catalog, archive and checkpoint files, and the running pipeline of the
-process, where there is one. Any of them can be replaced through `dependencies`.
+The defaults are the tokenizer of the model, the price catalog, archive and checkpoint files, and the running
+outputs of the process, if any. Replace them with `dependencies`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 PRUNE_SECONDS: Final = 3_600.0
-"""Between two looks for expired originals."""
+"""Time between two deletions of expired originals."""
 
 
 class ConfiguredWindow(ManagedWindow):
@@ -81,7 +81,7 @@ class ConfiguredWindow(ManagedWindow):
         data_folder: str | Path | None = None,
         dependencies: Dependencies | None = None,
     ) -> None:
-        """Start a session of *agent* with *model*. None takes what the configuration says, else the default.
+        """Start a session of *agent* with *model*. None takes the configured value, else the default.
 
         The task, which is never removed from the window and repeated word for word:
             task_goal: What the session is for; the first user message if empty.
@@ -94,7 +94,7 @@ class ConfiguredWindow(ManagedWindow):
             limit_tokens: Its size in tokens, at least 256. By default the catalog's for *model*; a model that
                 is not in the catalog has an unknown size: its window is observed and never reduced.
             requested_output_tokens: The output limit sent with each call; kept free in the window.
-            thresholds: Utilizations from which the zones yellow, orange and red begin.
+            thresholds: Utilizations from which the zones yellow, orange and red start.
 
         How it is managed:
             preset: Numbers, order and log records of another system, by name or as a `Preset`.
@@ -236,7 +236,7 @@ def active_config() -> Config:
 
 
 def _limits(model: str, options: EngineOptions, config: Config, share: LimitsOf) -> WindowLimits | None:
-    """The window's size: as given, else as configured, else from the catalog, else unknown."""
+    """Return the window's size: as given, else as configured, else from the catalog, else unknown."""
     given = options.limit_tokens or config.max_context_tokens
     if given is not None:
         return share(given, "given")
@@ -249,7 +249,11 @@ def _limits(model: str, options: EngineOptions, config: Config, share: LimitsOf)
 def default_dependencies(
     model: str, *, data_folder: str | Path | None = None, config: Config | None = None
 ) -> Dependencies:
-    """Every dependency with the implementation that the package brings; files are where *config* says."""
+    """Return the default dependencies of a manager for *model*, to replace some of them.
+
+    Archive and checkpoints are in *data_folder*, by default the user's; *config* may name a state file, a
+    progress file and a notes file. Events are emitted to the running outputs, if any.
+    """
     from windowpane.config.paths import data_folder as user_folder
     from windowpane.core.redaction import redact
     from windowpane.models.tokens import counter_for
@@ -284,7 +288,7 @@ def default_dependencies(
 
 @cache
 def configured_judge(config: JudgeConfig) -> SampledJudge:
-    """The judge that the configuration names, one for the process. Raises `ConfigurationError`."""
+    """Return the judge that the configuration names, one per process. Raises `ConfigurationError`."""
     from windowpane.fidelity.suite.judges import load_callable
 
     assert config.model is not None, "asked only where a model is named"
@@ -292,11 +296,11 @@ def configured_judge(config: JudgeConfig) -> SampledJudge:
 
 
 _pruned: dict[Path, float] = {}
-"""When this process last looked for expired originals, by folder; seconds of a monotonic clock."""
+"""Time of the last deletion of expired originals by folder; seconds of a monotonic clock."""
 
 
 def _prune(archive: FileArchive, folder: Path) -> None:
-    """Delete expired originals, at most once an hour: a process that runs for weeks keeps none longer either."""
+    """Delete expired originals, at most once per hour, so that a long-running process retains none longer."""
     now = time.monotonic()
     if now - _pruned.get(folder, -PRUNE_SECONDS) >= PRUNE_SECONDS:
         _pruned[folder] = now
@@ -304,5 +308,5 @@ def _prune(archive: FileArchive, folder: Path) -> None:
 
 
 def _discard(batch: list[Event]) -> None:
-    """Nothing is started: events go nowhere, and listeners still hear them."""
+    """Discard events while no outputs run; listeners still receive them."""
     del batch

@@ -77,9 +77,9 @@ def check_options(options: Mapping[str, object]) -> None:
     if options["enforce"] not in (None, "global", "component"):
         raise ConfigurationError("enforce", f"{options['enforce']!r}", expected="global or component")
     if options["settings"] is not None and options["preset"] is not None:
-        raise ConfigurationError("settings", "a preset brings settings of its own", expected="one of the two")
+        raise ConfigurationError("settings", "a preset brings its settings", expected="one of the two")
     if isinstance(options["policy"], Policy) and options["weights"] is not None:
-        raise ConfigurationError("weights", "the policy has weights of its own", expected="one of the two")
+        raise ConfigurationError("weights", "the policy brings its weights", expected="one of the two")
 
 
 def _check_types(options: Mapping[str, object]) -> None:

@@ -1,1 +1,1 @@
-"""Files."""
+"""Files of a managed session: archive, checkpoints, notes, and facts about its surroundings."""

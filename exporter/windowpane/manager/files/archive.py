@@ -1,7 +1,4 @@
-"""The archive as local files, readable by their owner only and without secrets.
-
-An edge of `control`; redaction is injected.
-"""
+"""The archive as local files, readable by their owner only and without secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from windowpane.core.protocols import Clock
 from windowpane.manager.files.checkpoints import file_name
 
 RETENTION_SECONDS: Final = 24 * 3600
-"""How long originals stay after the session last wrote one."""
+"""Time that originals are retained after the session last wrote one."""
 MODE_FILE: Final = 0o600
 MODE_FOLDER: Final = 0o700
 
@@ -27,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class FileArchive:
-    """An `Archive` in a folder: one file an original, in a folder a session."""
+    """An `Archive` in a folder: one folder per session, one file per original."""
 
     def __init__(self, folder: Path, *, redact: Redact, clock: Clock = time.time) -> None:
         self._folder = folder
@@ -35,7 +32,7 @@ class FileArchive:
         self._clock = clock
 
     def put(self, session_id: str, handle: str, text: str) -> None:
-        """Keep *text* under *handle*, without its secrets. Not synced: an original is a convenience."""
+        """Write *text* under *handle* without its secrets. Not synced: losing an original is tolerable."""
         folder = self._folder / file_name(session_id)
         folder.mkdir(mode=MODE_FOLDER, parents=True, exist_ok=True)
         descriptor = os.open(folder / file_name(handle), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE_FILE)
@@ -43,7 +40,7 @@ class FileArchive:
             file.write(self._redact(text))
 
     def get(self, session_id: str, handle: str) -> str | None:
-        """The text kept under *handle*, or None."""
+        """Return the text stored under *handle*, or None."""
         path = self._folder / file_name(session_id) / file_name(handle)
         try:
             with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
@@ -52,7 +49,7 @@ class FileArchive:
             return None
 
     def prune(self) -> int:
-        """Delete sessions that wrote nothing for 24 hours; returns how many. What cannot be deleted is logged."""
+        """Delete sessions that wrote nothing for 24 hours and return their number; failures are logged."""
         deleted = 0
         try:
             folders = [path for path in self._folder.glob("*") if path.is_dir()]

@@ -1,7 +1,7 @@
-"""Checkpoints as local files: JSON and Markdown, whole or not at all, with the generation before.
+"""Checkpoints as local files: JSON and Markdown, written atomically, with the previous generation.
 
-An edge of `control`; redaction is injected. A task has one file: the newest checkpoint replaces the one before,
-which is kept beside it until the next. Writers take turns by a lock file, and one that is not newer is refused.
+A task has one file: the newest checkpoint replaces the one before, which is retained beside it until the next.
+Writers take turns by a lock file, and a checkpoint that is not newer is rejected.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SAFE: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 def file_name(identifier: str) -> str:
-    """A file name for an identifier from outside: itself where harmless, else a digest of it."""
+    """Return a file name for an identifier from outside: itself if harmless, else a digest of it."""
     if _SAFE.fullmatch(identifier):
         return identifier
     return blake2b(identifier.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -66,9 +66,9 @@ class FileCheckpoints:
         self._progress_file = progress_file
 
     def save(self, document: Document, markdown: str) -> None:
-        """Write a checkpoint if it is newer than the one there, without secrets.
+        """Write a checkpoint without secrets.
 
-        Raises `StaleCheckpointError` when it is not: another writer was faster.
+        Raises `StaleCheckpointError` if it is not newer than the stored one: another writer was faster.
         """
         path = self._path(document.get("task_id") or document["session_id"])
         document = _without_secrets(document, self._redact)
@@ -79,22 +79,22 @@ class FileCheckpoints:
                     f"checkpoint {generation(document)} is not newer than {generation(current)}"
                 )
             if current is not None and _whole(path) == current:
-                path.replace(_previous(path))  # what is damaged or older never takes the place of a whole one
+                path.replace(_previous(path))  # a damaged or older file never replaces an intact one
             write_whole(path, encode(document))
             write_whole(self._markdown(path), self._redact(markdown).encode("utf-8", "surrogatepass"))
 
     def load(self, task_id: str) -> StoredCheckpoint:
-        """The newest checkpoint of a task that is whole, and what was not used; no document where there is none.
+        """Return the newest intact checkpoint of a task, if there is one, and the rejected ones.
 
-        Raises `CorruptCheckpointError` when there are checkpoints and none is whole.
+        Raises `CorruptCheckpointError` if all checkpoints are damaged.
         """
-        found = self._candidates(self._path(task_id))
-        if found.document is None and found.rejected:
-            raise CorruptCheckpointError("; ".join(rejection.reason for rejection in found.rejected))
-        return found
+        candidates = self._candidates(self._path(task_id))
+        if candidates.document is None and candidates.rejected:
+            raise CorruptCheckpointError("; ".join(rejection.reason for rejection in candidates.rejected))
+        return candidates
 
     def archive(self, task_id: str) -> None:
-        """Put the files of a task aside: it is complete, or begins anew. They stay readable under other names."""
+        """Rename the files of a task that is complete or starts afresh; they stay readable."""
         path = self._path(task_id)
         with _locked(path):
             if _whole(path) is None and _whole(_previous(path)) is not None:
@@ -128,7 +128,7 @@ class FileCheckpoints:
 
 
 def _whole(path: Path) -> Document | None:
-    """The checkpoint in a file; None where there is none, or a damaged one."""
+    """Return the checkpoint in a file; None if it is missing or damaged."""
     try:
         return decode(path.read_bytes())
     except (FileNotFoundError, CorruptCheckpointError):
@@ -160,7 +160,7 @@ def _previous(path: Path) -> Path:
 
 
 def _free(path: Path) -> Path:
-    """The name an archived file gets."""
+    """Return the name of an archived file."""
     number = 1
     while True:
         target = path.with_name(f"{path.stem}.archived-{number}{path.suffix}")
@@ -183,7 +183,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file's content whole: a temporary file, synced, renamed over it."""
+    """Replace a file's content atomically: write a temporary file, sync it, rename it."""
     path.parent.mkdir(mode=MODE_FOLDER, parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
     try:

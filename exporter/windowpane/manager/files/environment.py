@@ -1,7 +1,6 @@
-"""What a task's surroundings look like: the working directory, the commit checked out, and files by content.
+"""Facts about a task's surroundings: working directory, checked-out commit, and files by content.
 
-An edge of `control`: recorded in checkpoints, and looked at again when a task is resumed. Reads files only; no
-command is run.
+They are recorded in checkpoints and compared when a task is resumed. Only files are read; no command is run.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 MAXIMUM_BYTES: Final = 64 * 1024 * 1024
-"""Larger files are told apart by their size alone."""
+"""Larger files are compared by size alone."""
 ABSENT: Final = "absent"
 
 
@@ -23,7 +22,7 @@ class LocalEnvironment:
         self._root = root
 
     def observe(self, paths: Sequence[str]) -> dict[str, str]:
-        """Facts by name: `folder`, `commit` and `branch` where there is a repository, and one for each path."""
+        """Return facts by name: `folder`, `commit` and `branch` of a repository, and one for each path."""
         root = (self._root or Path.cwd()).resolve()
         facts = {"folder": str(root), **_repository(root)}
         for path in paths:
@@ -47,7 +46,7 @@ def _state(path: Path) -> str:
 
 
 def _repository(root: Path) -> dict[str, str]:
-    """Commit and branch of the git repository that *root* is in; empty without one."""
+    """Return commit and branch of the git repository that *root* is in; empty without one."""
     for folder in (root, *root.parents):
         git = folder / ".git"
         if git.exists():
@@ -61,15 +60,15 @@ def _repository(root: Path) -> dict[str, str]:
         if not head.startswith("ref:"):
             return {"commit": head}
         name = head.removeprefix("ref:").strip()
-        found = {"branch": name.removeprefix("refs/heads/")}
+        facts = {"branch": name.removeprefix("refs/heads/")}
         commit = _commit(git, name)
     except (OSError, UnicodeDecodeError):
-        return {}  # an unreadable repository is none
-    return {**found, "commit": commit} if commit else found
+        return {}  # an unreadable repository counts as none
+    return {**facts, "commit": commit} if commit else facts
 
 
 def _commit(git: Path, name: str) -> str:
-    """The commit a reference points to: loose or packed, in a worktree's own folder or the common one."""
+    """Return the commit of a reference: loose or packed, in a worktree's folder or the common one."""
     folders = [git]
     common = git / "commondir"
     if common.is_file():

@@ -1,4 +1,4 @@
-"""The agent's notes as a Markdown file that people can read and change. An edge of `control`."""
+"""The agent's notes as a Markdown file that people can read and change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windowpane.manager.plans.notes import CATEGORIES, Category, Importance, Not
 
 HEADING: Final = "# Notes"
 _LINE: Final = re.compile(r"(?:[-*+] )?(?:\[(?P<importance>critical|high)\] )?(?P<text>\S.*)")
-"""A note, with the sign of a list or as people write; headings aside."""
+"""A note, with or without a list marker."""
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class FileNotes:
         self._is_readable = True
 
     def load(self) -> Sequence[Note]:
-        """The notes in the file; none where there is no file or it cannot be read."""
+        """Return the notes in the file; empty if it is missing or unreadable."""
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -39,7 +39,7 @@ class FileNotes:
         return tuple(_parsed(text))
 
     def save(self, notes: Sequence[Note]) -> None:
-        """Write all notes, by category; a file that could not be read is put aside first."""
+        """Write all notes, by category; a file that could not be read is renamed first."""
         if not self._is_readable:
             self._path.replace(self._path.with_name(f"{self._path.name}.unreadable"))
             self._is_readable = True
@@ -63,12 +63,12 @@ def _parsed(text: str) -> list[Note]:
             category = names.get(line[3:].strip(), "misc")
         if line.startswith("#"):
             continue
-        found = _LINE.fullmatch(line.strip())
-        if found is not None:
+        match = _LINE.fullmatch(line.strip())
+        if match is not None:
             importance: Importance = "normal"
-            if found["importance"] == "critical":
+            if match["importance"] == "critical":
                 importance = "critical"
-            elif found["importance"] == "high":
+            elif match["importance"] == "high":
                 importance = "high"
-            notes.append(Note(category, found["text"], importance, 0, 0))
+            notes.append(Note(category, match["text"], importance, 0, 0))
     return notes

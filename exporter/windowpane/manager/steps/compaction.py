@@ -107,7 +107,7 @@ def _compact(
 
 def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: SummaryWriter) -> Effect[bool]:
     """Whether nobody objects."""
-    if not engine.reduction.asks_for_consent:
+    if not engine.reduction.has_callbacks:
         return True
     reply = yield ConfirmCompaction(
         CompactionProposal(writer.strategy, trigger, plan.removed_tokens, plan.summary_tokens, len(plan.removed))
