@@ -1,4 +1,4 @@
-"""The report of one session: what it says, and that hostile content stays inert in it."""
+"""The report of one session: its content, and that hostile content is escaped."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def report(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionRe
         yield gather(store, session)
 
 
-class TestWhatItSays:
-    def test_it_counts_what_happened(self, report: SessionReport) -> None:
-        """Evictions, compressions with their facts, regrets and alerts are all there."""
+class TestContent:
+    def test_it_counts_the_events(self, report: SessionReport) -> None:
+        """Evictions, compressions with their facts, regrets and alerts are included."""
         (compression,) = report.compressions
 
         assert [eviction.tokens_freed for eviction in report.evictions] == [1_180]
@@ -92,21 +92,21 @@ class TestWhatItSays:
         assert [regret.tokens for regret in report.regrets] == [1_180]
         assert report.alerts
 
-    def test_the_answer_names_the_worst(self, report: SessionReport) -> None:
-        """One sentence says how bad it was and what was lost."""
+    def test_the_headline_names_the_worst(self, report: SessionReport) -> None:
+        """One sentence names the worst zone and the lost facts."""
         assert "lost 2 of 5 facts" in report.headline
         assert "fetched again" in report.headline
 
     def test_the_text_fits_80_columns_and_has_every_section(self, report: SessionReport) -> None:
-        """Each section has a heading, no line is longer than a terminal is wide."""
+        """Each section has a heading, and no line is longer than 80 columns."""
         text = to_text(report)
 
         for heading in ("Turns by zone", "Evictions", "Compressions", "Regrets", "Alerts", "Cost"):
             assert heading in text
         assert max(map(len, text.splitlines())) <= 80
 
-    def test_a_long_row_goes_on_below_and_loses_no_figure(self, report: SessionReport) -> None:
-        """However long a strategy's name is, the last figure of its row is whole."""
+    def test_a_long_row_is_wrapped_without_cutting_a_number(self, report: SessionReport) -> None:
+        """With a strategy name of any length the last number of its row is complete."""
         (one,) = report.compressions
         wide = replace(
             one, strategy="tool_result_summarization", outcome="rejected", facts=FactTotals(120, 40, 0, 80, 0)
@@ -118,7 +118,7 @@ class TestWhatItSays:
         assert "lost 80/120" in " ".join(text.split())
 
     def test_an_estimate_is_marked(self, report: SessionReport) -> None:
-        """What no provider counted carries its sign in every form."""
+        """Estimated tokens carry the symbol in every form of the report."""
         guessed = replace(report, session=replace(report.session, count_source="estimate"))
         share = formats.percent(report.session.utilization)
 
@@ -128,7 +128,7 @@ class TestWhatItSays:
         assert f"<b>≈{share}</b>" in to_html(guessed)
 
     def test_a_long_table_of_the_page_is_folded(self, report: SessionReport) -> None:
-        """The first rows are seen at once, the rest where they are unfolded, and none twice."""
+        """The first rows are visible at once, the others after unfolding, and none twice."""
         many = [replace(report.evictions[0], turn=1_000 + n) for n in range(300)]
 
         seen, _, folded = to_html(replace(report, evictions=many)).partition("<summary>188 more</summary>")
@@ -138,11 +138,11 @@ class TestWhatItSays:
         assert "and 100 more" in folded
 
     def test_ascii_terminals_get_ascii(self, report: SessionReport) -> None:
-        """Without Unicode there is no character a plain terminal cannot show."""
+        """Without Unicode the report has only ASCII characters."""
         assert to_text(report, unicode=False).isascii()
 
     def test_json_is_plain_and_complete(self, report: SessionReport) -> None:
-        """The document survives JSON and carries turns and answer."""
+        """The document survives JSON and contains turns and headline."""
         document = json.loads(json.dumps(to_json(report)))
 
         assert document["answer"] == report.headline
@@ -151,8 +151,8 @@ class TestWhatItSays:
 
 class TestDamagedEvents:
     @pytest.mark.parametrize("body", [b"\xff\x00", b'{"type": "\xff"}', b'{"schema": 1,'])
-    def test_the_others_are_reported_and_the_damaged_one_is_named(self, tmp_path: Path, body: bytes) -> None:
-        """Every form says which event cannot be read and what is wrong, and all else as before."""
+    def test_intact_events_are_reported_and_the_damaged_one_is_named(self, tmp_path: Path, body: bytes) -> None:
+        """Every form names the unreadable event and its problem, and reports all others."""
         with closing(SqliteStore(tmp_path / "store.db")) as store:
             store.append(eventful("reviewer"))
             (evicted,) = store.events(EventFilter(types=("blocks.evicted",)))
@@ -176,7 +176,7 @@ class TestDamagedEvents:
 
 class TestHostileContent:
     def test_nothing_from_the_agent_becomes_markup(self, report: SessionReport) -> None:
-        """Whatever an agent is called, or a reason says, the page has no script and no foreign tag."""
+        """No name or reason of an agent becomes a script or a tag of the page."""
         page = to_html(report)
         tags = set(re.findall(r"<([a-zA-Z]+)", page))
 
@@ -188,7 +188,7 @@ class TestHostileContent:
         }  # fmt: skip
 
     def test_the_page_fetches_nothing(self, report: SessionReport) -> None:
-        """No address, no import, and a policy that would stop one."""
+        """The page has no external address and no import, and a policy that blocks both."""
         page = to_html(report)
 
         assert "default-src 'none'" in page

@@ -1,4 +1,4 @@
-"""Sentences and figures: every event has words, unknown stays unknown."""
+"""Sentences of events, formats of numbers, labels and headlines; unknown stays unknown."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def row(**changes: Any) -> SessionRow:
 
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_every_event_has_a_sentence(name: str) -> None:
-    """Each payload, with only what it must have, becomes a sentence without a raw None or placeholder."""
+    """Each payload with only its required fields becomes a sentence without a raw None or placeholder."""
     text = describe_event(event(made(PAYLOADS[name])))
 
     assert len(text) > 5
@@ -85,8 +85,8 @@ def test_every_event_has_a_sentence(name: str) -> None:
     assert "\n" not in text
 
 
-def test_an_eviction_says_what_whence_and_why() -> None:
-    """Kinds, turns, tokens and the policy's reason are in one sentence."""
+def test_an_eviction_names_content_turns_and_reason() -> None:
+    """Types, turns, tokens and the policy's reason are in one sentence."""
     gone = tuple(
         EvictedBlock(f"b{turn}", "tool_result", 1_500, "mask", "older than 8 turns", turn_added=turn)
         for turn in range(3, 10)
@@ -101,7 +101,7 @@ def test_an_eviction_says_what_whence_and_why() -> None:
 
 
 def test_a_rejected_compression_does_not_claim_a_result() -> None:
-    """An attempt that changed nothing says so, with its reason."""
+    """The sentence of a rejected attempt has its reason and no result."""
     text = describe_event(
         event(ContentCompressed("compaction", "red", "rejected", 900, 950, reason="not smaller"))
     )
@@ -110,7 +110,7 @@ def test_a_rejected_compression_does_not_claim_a_result() -> None:
 
 
 def test_marks_cover_the_seven_letters_once() -> None:
-    """Every letter of the visual language is used, and every marked event exists."""
+    """Every letter is used once, and every marked event exists."""
     assert "".join(MARKS) == "ECSKWRA"
     assert {mark.letter for mark in MARK_OF.values()} == set(MARKS)
     assert set(MARK_OF) <= set(PAYLOADS)
@@ -119,8 +119,8 @@ def test_marks_cover_the_seven_letters_once() -> None:
     assert len({zone_label(zone)[0] for zone in ZONES}) == len(ZONES)
 
 
-def test_kinds_of_content_are_counted_in_words() -> None:
-    """Several kinds are joined as in speech."""
+def test_blocks_are_counted_by_type() -> None:
+    """Several types are joined with commas and `and`."""
     kinds = ["tool_result", "tool_result", "thinking", "summary", "summary"]
 
     assert content_counts(kinds) == "2 tool results, 2 summaries and 1 thinking block"  # type: ignore[arg-type]
@@ -164,13 +164,13 @@ def test_kinds_of_content_are_counted_in_words() -> None:
         (ago(None, 130), "–"),
     ],
 )
-def test_figures_are_written_one_way(given: str, expected: str) -> None:
-    """Tokens, ratios, money and time read as the visual language has them."""
+def test_numbers_are_formatted_as_documented(given: str, expected: str) -> None:
+    """Tokens, ratios, dollars and durations have one format each."""
     assert given == expected
 
 
-def test_the_answer_of_a_session_says_what_went_wrong() -> None:
-    """Zone and turn, what compressions lost, what was needed again."""
+def test_the_headline_of_a_session_names_its_problems() -> None:
+    """It names zone and turn, the loss of compressions, and regrets."""
     text = session_headline(
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
@@ -184,14 +184,14 @@ def test_the_answer_of_a_session_says_what_went_wrong() -> None:
 
 
 def test_an_unknown_limit_is_not_called_green() -> None:
-    """Without a limit there is no zone in the answer."""
+    """Without a limit the headline has no zone."""
     text = session_headline(row(limit_tokens=None, peak_utilization=None, worst_zone=None))
 
     assert text.startswith("The limit of the window is unknown")
     assert "green" not in text
 
 
-def test_the_answer_of_the_fleet_counts_who_needs_a_person() -> None:
+def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None:
     """Live sessions in red, red soon or with a firing alert are counted once each."""
     rows = [
         row(session_id="worst", zone="red", firing=1),

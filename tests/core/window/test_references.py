@@ -16,7 +16,7 @@ from windowpane.core.window.references import (
 
 
 def test_paths_numbers_names_and_ids_are_identifiers() -> None:
-    """Plain words and short numbers are not."""
+    """Plain words and short numbers are not identifiers."""
     text = (
         "see src/app/main.py, order 4711042, user_id, parseDate, os.path.join, 3f2a9c1b and 'retry' in 42 words"
     )
@@ -32,8 +32,8 @@ def test_paths_numbers_names_and_ids_are_identifiers() -> None:
     ]
 
 
-def test_mention_finds_the_block_that_holds_it() -> None:
-    """Only the block with the identifier is referred to, once."""
+def test_an_identifier_refers_to_the_block_that_contains_it() -> None:
+    """Only the block with the identifier is referenced, and only once."""
     index = ReferenceIndex()
     index.add("a", "the file src/a.py holds parseDate")
     index.add("b", "the file src/b.py")
@@ -42,8 +42,8 @@ def test_mention_finds_the_block_that_holds_it() -> None:
     assert index.referenced("nothing of it") == ()
 
 
-def test_what_many_blocks_hold_refers_to_none() -> None:
-    """Up to three holders are told apart; a fourth makes the identifier common."""
+def test_an_identifier_in_many_blocks_refers_to_none() -> None:
+    """Up to three blocks are referenced; a fourth makes the identifier common."""
     index = ReferenceIndex()
     for name in "abc":
         index.add(name, "src/shared.py")
@@ -53,8 +53,8 @@ def test_what_many_blocks_hold_refers_to_none() -> None:
     assert index.referenced("src/shared.py") == ()
 
 
-def test_blocks_that_left_are_forgotten() -> None:
-    """Forgetting a holder makes an identifier rare again; forgetting all leaves nothing."""
+def test_removed_blocks_are_not_referenced() -> None:
+    """Removing a block can make an identifier rare again; after removing all, nothing is referenced."""
     index = ReferenceIndex()
     for name in "abcd":
         index.add(name, "src/shared.py")
@@ -67,8 +67,8 @@ def test_blocks_that_left_are_forgotten() -> None:
     assert index.referenced("src/shared.py") == ()
 
 
-def test_the_rarest_identifiers_of_a_block_are_kept() -> None:
-    """A block with too many keeps those that no other block holds."""
+def test_a_block_is_indexed_by_its_rarest_identifiers() -> None:
+    """A block with too many identifiers is indexed by those that no other block contains."""
     index = ReferenceIndex()
     common = " ".join(f"pkg/common_{number}.py" for number in range(IDENTIFIERS_PER_BLOCK))
     index.add("a", common)
@@ -78,7 +78,7 @@ def test_the_rarest_identifiers_of_a_block_are_kept() -> None:
 
 
 def test_block_indexed_again_has_only_its_new_identifiers() -> None:
-    """The same id replaces what it held."""
+    """Indexing the same id again replaces its identifiers."""
     index = ReferenceIndex()
     index.add("a", "src/old.py")
     index.add("a", "src/new.py")
@@ -87,8 +87,8 @@ def test_block_indexed_again_has_only_its_new_identifiers() -> None:
     assert index.referenced("src/old.py") == ()
 
 
-def test_hostile_text_gives_a_bounded_number() -> None:
-    """Long runs of what identifiers are made of end, and give no more than the bound."""
+def test_the_number_of_identifiers_is_bounded() -> None:
+    """Long runs of identifier characters are read in bounded time and give at most the maximum."""
     for text in ("a" * 500_000, "a/" * 250_000, "'" * 500_000, "0-" * 250_000, "aB." * 150_000):
         assert len(identifiers(text)) <= MAXIMUM_CANDIDATES
     many = " ".join(f"pkg/file_{number}.py" for number in range(8_000))
@@ -98,8 +98,8 @@ def test_hostile_text_gives_a_bounded_number() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.text("ab/._1Z ", max_size=40)), max_size=30)
 )
-def test_index_holds_exactly_what_is_in_the_window(steps: list[tuple[str, bool, str]]) -> None:
-    """After any additions and removals every identifier a block is found by is one of its text."""
+def test_the_index_contains_exactly_the_blocks_of_the_window(steps: list[tuple[str, bool, str]]) -> None:
+    """After any additions and removals every identifier of a block is one of its text."""
     index = ReferenceIndex()
     texts: dict[str, str] = {}
     for name, add, text in steps:
@@ -118,8 +118,8 @@ def test_index_holds_exactly_what_is_in_the_window(steps: list[tuple[str, bool, 
             assert (name in index.referenced(word)) == (len(holders) <= 3)
 
 
-def test_names_that_were_used_outlive_their_blocks_and_the_last_used_comes_last() -> None:
-    """Only names of some content count; using one again makes it the last."""
+def test_used_identifiers_outlive_their_blocks() -> None:
+    """Only identifiers of some block count, and using one again moves it to the end."""
     index = ReferenceIndex()
     index.add("a", "src/a.py holds parseDate")
     index.referenced("parseDate in src/a.py, and invented_name", turn=3)
@@ -131,8 +131,8 @@ def test_names_that_were_used_outlive_their_blocks_and_the_last_used_comes_last(
     assert list(index.holders("parseDate")) == []
 
 
-def test_blocks_are_in_use_by_the_names_used_since_a_turn() -> None:
-    """Older uses do not count; of a block's names the last used comes first."""
+def test_blocks_are_in_use_by_recently_used_identifiers() -> None:
+    """Older uses do not count; the identifiers of a block are sorted by their last use."""
     index = ReferenceIndex()
     index.add("a", "src/a.py holds parseDate")
     index.add("b", "src/b.py")
@@ -144,8 +144,8 @@ def test_blocks_are_in_use_by_the_names_used_since_a_turn() -> None:
     assert index.in_use(1) == {"a": ["parseDate", "src/a.py"], "b": ["src/b.py"]}
 
 
-def test_the_names_remembered_as_used_are_bounded() -> None:
-    """The one not used for longest is forgotten first."""
+def test_the_memory_of_used_identifiers_is_bounded() -> None:
+    """The least recently used is discarded first."""
     index = ReferenceIndex()
     for number in range(MAXIMUM_USED + 5):
         index.add(f"b{number}", f"file_{number}.py")
@@ -155,8 +155,8 @@ def test_the_names_remembered_as_used_are_bounded() -> None:
     assert index.used[0] == "file_5.py"
 
 
-def test_the_names_of_arguments_are_no_use_of_content() -> None:
-    """What the tool calls its arguments goes; what the agent wrote in them stays, quotes and colons too."""
+def test_names_of_arguments_are_not_references() -> None:
+    """Argument names of a tool are ignored; their values count, including quotes and colons."""
     said = argument_values('{"file_path": "src/a.py", "edits": [{"new_text": "say \\"key\\": 1"}]}')
 
     assert identifiers(said) == ["src/a.py"]

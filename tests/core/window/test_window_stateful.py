@@ -20,7 +20,7 @@ LIFETIMES: dict[ContentType, int] = {**DEFAULT_LIFETIMES, "tool_result": 2, "thi
 
 @dataclass
 class Entry:
-    """What the model remembers of a block: when it last mattered, and the order it came in."""
+    """A block of the model: the turn of its last use, and its position."""
 
     block: Block
     arrival: int
@@ -28,7 +28,7 @@ class Entry:
 
 
 class Model:
-    """A list in window order; every figure is recomputed from it."""
+    """A list in window order, from which every value is recomputed."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []

@@ -1,4 +1,4 @@
-"""Regret: what left the window is needed again."""
+"""Regret: content is fetched again after it was removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Make = Callable[..., Any]
 
 def fetched(play: Any, *, call_tokens: int = 5) -> tuple[Any, Any]:
     """A call and its result, in two turns."""
-    play.say(10)
+    play.add_user(10)
     call = play.call("c1", "read one.py", tokens=call_tokens)
     play.tracker.end_turn()
     result = play.result("c1", "the file")
@@ -24,11 +24,11 @@ def fetched(play: Any, *, call_tokens: int = 5) -> tuple[Any, Any]:
 
 
 def test_fetching_evicted_content_again_is_a_regret(session: Make) -> None:
-    """The same tool with the same arguments, after its result was masked."""
+    """The same tool is called with the same arguments after its result was masked."""
     play = session(10_000)
     _, result = fetched(play)
     mask = play.tracker.make_replacement("placeholder", "gone", 3, replaces=result.id)
-    eviction = play.evict(result, form="mask", stand_ins=(mask,))
+    eviction = play.evict(result, form="mask", placeholders=(mask,))
     again = play.call("c2", "read one.py")
 
     assert play.of(ContentRegretted) == [
@@ -38,7 +38,7 @@ def test_fetching_evicted_content_again_is_a_regret(session: Make) -> None:
 
 @pytest.mark.parametrize("call_tokens", [5, 50])
 def test_fetching_a_dropped_group_again_is_a_regret_of_its_result(session: Make, call_tokens: int) -> None:
-    """When call and result left together, the call's return is about the result."""
+    """If call and result were removed together, the repeated call regrets the result."""
     play = session(10_000)
     call, result = fetched(play, call_tokens=call_tokens)
     play.evict(call, result)
@@ -48,7 +48,7 @@ def test_fetching_a_dropped_group_again_is_a_regret_of_its_result(session: Make,
 
 
 def test_the_same_content_again_is_a_regret(session: Make) -> None:
-    """By whatever way it comes back."""
+    """The source of the repeated content does not matter."""
     play = session(10_000)
     _, result = fetched(play)
     play.evict(result)
@@ -57,8 +57,8 @@ def test_the_same_content_again_is_a_regret(session: Make) -> None:
     assert [regret.match for regret in play.of(ContentRegretted)] == ["same_digest"]
 
 
-def test_one_departure_is_regretted_once(session: Make) -> None:
-    """The call that fetches it and the result that comes are one regret."""
+def test_a_removed_block_is_regretted_once(session: Make) -> None:
+    """The call that fetches it again and the result of that call are one regret."""
     play = session(10_000)
     _, result = fetched(play)
     play.evict(result)
@@ -70,22 +70,22 @@ def test_one_departure_is_regretted_once(session: Make) -> None:
 
 
 @pytest.mark.parametrize(("turns", "regrets"), [(20, 1), (21, 0)])
-def test_it_counts_for_twenty_turns(session: Make, turns: int, regrets: int) -> None:
-    """Needed again in the twentieth turn after it left is a regret, in the next it is none."""
+def test_a_regret_counts_within_twenty_turns(session: Make, turns: int, regrets: int) -> None:
+    """Content fetched again in the twentieth turn after its removal is a regret, one turn later it is not."""
     play = session(10_000)
     _, result = fetched(play)
     play.evict(result)
-    left = play.tracker.turn
-    while play.tracker.turn < left + turns - 1:
+    removed_turn = play.tracker.turn
+    while play.tracker.turn < removed_turn + turns - 1:
         play.turn(1, 1)
     call = play.call("c2", "read one.py")
 
-    assert call.turn == left + turns
+    assert call.turn == removed_turn + turns
     assert len(play.of(ContentRegretted)) == regrets
 
 
-def test_a_compression_is_a_cause_of_its_own(session: Make) -> None:
-    """What a summary replaced and is fetched again is laid to the compression."""
+def test_a_compression_can_be_regretted(session: Make) -> None:
+    """A regret of compressed content has the compression as its cause."""
     play = session(10_000)
     call, result = fetched(play)
     compaction = play.compact(call, result, result=10, scope="content")
@@ -97,7 +97,7 @@ def test_a_compression_is_a_cause_of_its_own(session: Make) -> None:
 
 
 def test_a_rejected_compression_changes_nothing(session: Make) -> None:
-    """What never left cannot be regretted."""
+    """Content that was never removed cannot be regretted."""
     play = session(10_000)
     call, result = fetched(play)
     held = play.tracker.window.tokens
@@ -110,8 +110,8 @@ def test_a_rejected_compression_changes_nothing(session: Make) -> None:
     assert play.tracker.window.tokens == held + 5
 
 
-def test_content_that_is_still_there_is_no_regret(session: Make) -> None:
-    """The same call again without an eviction is a duplicate, nothing else."""
+def test_repeated_content_in_the_window_is_not_a_regret(session: Make) -> None:
+    """The same call without an eviction in between is only a duplicate."""
     play = session(10_000)
     fetched(play)
     play.call("c2", "read one.py")
@@ -120,8 +120,8 @@ def test_content_that_is_still_there_is_no_regret(session: Make) -> None:
     assert play.tracker.window.duplicate_tokens == 5
 
 
-def test_small_content_is_too_common_to_regret(session: Make) -> None:
-    """Below 32 tokens its return means nothing."""
+def test_small_content_is_never_regretted(session: Make) -> None:
+    """Content below 32 tokens is too common."""
     play = session(10_000)
     for tokens in (31, 32):
         block = play.tracker.add("user_message", f"text {tokens}", tokens)
@@ -131,20 +131,20 @@ def test_small_content_is_too_common_to_regret(session: Make) -> None:
     assert [regret.tokens for regret in play.of(ContentRegretted)] == [32]
 
 
-def test_evicting_what_was_never_seen_is_legal(session: Make) -> None:
+def test_evicting_unknown_blocks_is_allowed(session: Make) -> None:
     """A recording may name blocks that it never showed."""
     play = session(10_000)
     play.turn(10, 5)
     play.tracker.evict(BlocksEvicted("agent", (), 0, 0))
-    block = play.say(10)
+    block = play.add_user(10)
     play.evict(block)
     play.evict(block)
 
     assert play.tracker.window.tokens == 15
 
 
-def test_departures_are_bounded(session: Make) -> None:
-    """The oldest are forgotten first."""
+def test_the_memory_of_removed_blocks_is_bounded(session: Make) -> None:
+    """The oldest are discarded first."""
     play = session(10**6, settings=TrackerSettings(remembered_blocks=3))
     blocks = [play.tracker.add("user_message", f"text {n}", 100) for n in range(5)]
     play.evict(*blocks)
@@ -154,10 +154,10 @@ def test_departures_are_bounded(session: Make) -> None:
     assert [regret.block_id for regret in play.of(ContentRegretted)] == [block.id for block in blocks[2:]]
 
 
-def test_a_call_that_was_shortened_still_owns_its_result(session: Make) -> None:
-    """What comes back joins its group, and fetching it again with the same arguments is a regret."""
+def test_a_shortened_call_keeps_its_result(session: Make) -> None:
+    """A later result joins its group, and the same call with the same arguments is a regret."""
     play = session(10_000)
-    play.say(10)
+    play.add_user(10)
     call = play.call("c1", "read a very long path", tokens=50)
     short = play.tracker.make_shortened(call, "read a v…", 5, count_source="estimate", handle=None)
     play.tracker.compress(

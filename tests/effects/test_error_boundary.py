@@ -18,8 +18,8 @@ class Clock:
         return self.now
 
 
-def test_an_exception_is_contained_and_told() -> None:
-    """The body ends, what is to be done on failure is done, and the caller goes on."""
+def test_an_exception_is_contained() -> None:
+    """The body ends, the callback is called, and the caller continues."""
     done: list[str] = []
 
     with ErrorBoundary(logging.getLogger("test")).contain("work", failed=lambda: done.append("failed")):
@@ -28,8 +28,8 @@ def test_an_exception_is_contained_and_told() -> None:
     assert done == ["failed"]
 
 
-def test_what_ends_the_program_passes() -> None:
-    """An interrupt or an exit is not ours to hold back."""
+def test_an_interrupt_is_not_contained() -> None:
+    """An interrupt or an exit ends the process as usual."""
     with pytest.raises(KeyboardInterrupt), ErrorBoundary(logging.getLogger("test")).contain("work"):
         raise KeyboardInterrupt
 

@@ -97,8 +97,8 @@ few = settings(max_examples=max(12, settings.default.max_examples // 5))
 class TestEveryPayload:
     @few
     @given(data=st.data())
-    def test_comes_back_as_it_was(self, name: str, data: st.DataObject) -> None:
-        """Decoding gives the same event, encoding that the same bytes; only texts are never written."""
+    def test_survives_a_round_trip(self, name: str, data: st.DataObject) -> None:
+        """Decoding returns the same event and encoding the same bytes; only texts are never written."""
         event = data.draw(events(name))
         raw = encode(event)
         back = decode(raw)
@@ -113,7 +113,7 @@ class TestEveryPayload:
 
     @few
     @given(data=st.data())
-    def test_ignores_fields_it_does_not_know(self, name: str, data: st.DataObject) -> None:
+    def test_ignores_unknown_fields(self, name: str, data: st.DataObject) -> None:
         """A later release may add fields anywhere."""
         event = data.draw(events(name))
         document = json.loads(encode(event))
@@ -124,8 +124,8 @@ class TestEveryPayload:
 
     @few
     @given(data=st.data())
-    def test_names_the_field_that_is_wrong(self, name: str, data: st.DataObject) -> None:
-        """A value of no type that the field can have is refused by name, with the event's."""
+    def test_names_the_invalid_field(self, name: str, data: st.DataObject) -> None:
+        """A value of the wrong type is refused with the names of field and event."""
         event = data.draw(events(name))
         document = json.loads(encode(event))
         kind = Block if name == "block.added" else PAYLOADS[name]
@@ -143,8 +143,8 @@ class TestEveryPayload:
         assert name in str(refused.value)
         assert wrong in str(refused.value)
 
-    def test_names_a_required_field_that_is_missing(self, name: str) -> None:
-        """What has no default and may not be absent is asked for by name."""
+    def test_names_a_missing_required_field(self, name: str) -> None:
+        """A field without a default that may not be None is required by name."""
         kind = Block if name == "block.added" else PAYLOADS[name]
         hints = get_type_hints(kind)
         required = [
@@ -171,7 +171,7 @@ class TestEnvelope:
             ("session_id", None), ("turn", "1"), ("window_id", None), ("trace_id", 1),
         ],
     )  # fmt: skip
-    def test_a_wrong_field_is_named(self, field: str, value: object) -> None:
+    def test_an_invalid_field_is_named(self, field: str, value: object) -> None:
         """Each field of the envelope is checked."""
         document = to_document(Event(CONTEXT, 0, 1.5, PAYLOADS["turn.started"]()))
         document[field] = value
@@ -180,27 +180,27 @@ class TestEnvelope:
             from_document(document)
 
     @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"5", b"\xff", b'{"a":1', "null", b"{}{}"])
-    def test_what_is_no_object_is_refused(self, raw: bytes | str) -> None:
-        """Bytes that are no JSON object are an error of the format."""
+    def test_bytes_other_than_a_json_object_are_refused(self, raw: bytes | str) -> None:
+        """They raise `EventFormatError`."""
         with pytest.raises(EventFormatError):
             decode(raw)
 
     @given(raw=st.binary(max_size=200))
-    def test_no_bytes_crash_it(self, raw: bytes) -> None:
-        """Any bytes are an event or an `EventFormatError`."""
+    def test_any_bytes_are_decoded_or_refused(self, raw: bytes) -> None:
+        """Any bytes give an event or an `EventFormatError`."""
         with contextlib.suppress(EventFormatError):
             assert decode(raw).n >= 0
 
-    def test_infinity_is_written_as_a_word(self) -> None:
-        """JSON has no infinity; a flat forecast is the string `inf`."""
+    def test_infinity_is_written_as_a_string(self) -> None:
+        """JSON has no infinity; an infinite forecast is the string `inf`."""
         measured = PressureMeasured(1, {}, "usage", turns_until_red=math.inf, velocity=0.0, phase="final")
         document = json.loads(encode(Event(CONTEXT, 0, None, measured)))
 
         assert document["data"]["turns_until_red"] == "inf"
         assert "turns_until_exhausted" not in document["data"]
 
-    def test_keys_stand_in_the_order_of_the_types(self) -> None:
-        """The bytes that are hashed do not depend on how an event was made."""
+    def test_keys_are_in_the_order_of_the_fields(self) -> None:
+        """The hashed bytes do not depend on how an event was made."""
         keys = list(json.loads(encode(Event(CONTEXT, 7, 1.5, PAYLOADS["turn.started"]()))))
 
         assert keys == [
@@ -222,7 +222,7 @@ class TestEnvelope:
         assert encode(back) == encode(event)
 
     def test_every_payload_has_one_name(self) -> None:
-        """Names are unique, and each payload knows its own."""
+        """Names are unique, and each payload class has its name in the registry."""
         assert all(cls.type == name for name, cls in PAYLOADS.items())
         assert len(set(PAYLOADS.values())) == len(PAYLOADS)
 
@@ -230,7 +230,7 @@ class TestEnvelope:
 class TestEventId:
     @given(stream=TEXT, n=st.integers(0, 2**53), at=st.one_of(st.none(), st.floats(-1e9, 4e9)))
     def test_is_a_valid_ulid(self, stream: str, n: int, at: float | None) -> None:
-        """26 digits of Crockford's alphabet that fit 128 bits."""
+        """An id has 26 digits of Crockford's alphabet that fit 128 bits."""
         made = event_id(stream, n, at)
 
         assert len(made) == 26
@@ -238,8 +238,8 @@ class TestEventId:
         assert made[0] <= "7"
 
     @given(stream=TEXT, n=st.integers(0, 2**53), at=st.floats(0, 4e9))
-    def test_is_a_pure_function_that_holds_its_time(self, stream: str, n: int, at: float) -> None:
-        """The same place gives the same id; its first ten digits are the milliseconds."""
+    def test_depends_only_on_its_arguments_and_contains_the_time(self, stream: str, n: int, at: float) -> None:
+        """The same arguments give the same id; its first ten digits are the milliseconds."""
         made = event_id(stream, n, at)
         value = 0
         for digit in made[:10]:
@@ -249,7 +249,7 @@ class TestEventId:
         assert value == int(at * 1000)
 
     def test_differs_with_each_part(self) -> None:
-        """Stream, number and time all tell events apart, and a stream's name cannot run into its number."""
+        """Stream, number and time each change the id, and a stream's name cannot run into its number."""
         made = [event_id("s", 1, 5.0), event_id("s", 2, 5.0), event_id("s1", 1, 5.0), event_id("s", 1, 6.0)]
 
         assert len({*made, event_id("s", 11, None), event_id("s1", 1, None)}) == 6
@@ -261,8 +261,8 @@ class TestEventId:
         assert made == sorted(made)
 
 
-def test_hints_of_every_record_are_understood() -> None:
-    """The generator above knows every field type that payloads use."""
+def test_the_generator_supports_every_field_type() -> None:
+    """The strategies above can generate every field type of the payloads."""
     for cls in PAYLOADS.values():
         assert typing.get_type_hints(cls) is not None
         records(cls)

@@ -1,4 +1,4 @@
-"""Whose count is believed: the unattributed rest, calibration, and reports above the limit."""
+"""Used tokens: unattributed content, calibration, and reports above the limit."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def unattributed(play: Any) -> list[int]:
 
 
 class TestUnattributed:
-    def test_the_first_usage_shows_what_the_recording_does_not(self, session: Make) -> None:
-        """The system prompt and tools that nobody recorded are one block, never estimated again."""
+    def test_the_first_usage_reveals_unrecorded_content(self, session: Make) -> None:
+        """An unrecorded system prompt and its tools become one block that is never estimated again."""
         play = session(100_000)
         play.turn(100, 20, total=5100)
         final = play.turn(50, 20, total=5170)
@@ -32,25 +32,25 @@ class TestUnattributed:
         assert unattributed(play) == [5000]
         assert final.used_by_component["unattributed"] == 5000
 
-    def test_the_block_is_no_growth(self, session: Make) -> None:
-        """It was there all along."""
+    def test_unattributed_tokens_are_not_growth(self, session: Make) -> None:
+        """They were in the window from the start."""
         play = session(100_000)
 
         assert play.turn(100, 0, total=5100).added_tokens == 100
 
     @pytest.mark.parametrize("total", [100, 60])
-    def test_it_is_never_below_zero(self, session: Make, total: int) -> None:
-        """Where the client counted more than the provider, there is none and the parts are scaled."""
+    def test_unattributed_tokens_are_never_negative(self, session: Make, total: int) -> None:
+        """If the client counted more than the provider, no block is added and the parts are scaled."""
         play = session(100_000)
         final = play.turn(100, 0, total=total)
 
         assert unattributed(play) == []
         assert final.used_by_component["message_history"] == total
 
-    def test_it_is_set_again_after_a_compaction(self, session: Make) -> None:
-        """A compaction by the agent may change what is not recorded; the next usage tells."""
+    def test_unattributed_tokens_are_updated_after_a_compaction(self, session: Make) -> None:
+        """A compaction by the agent may change unrecorded content; the next usage shows it."""
         play = session(100_000)
-        block = play.say(4000)
+        block = play.add_user(4000)
         play.turn(0, 0, total=9000)
         play.compact(block, result=100)
         final = play.turn(50, 0, total=3150)
@@ -58,10 +58,10 @@ class TestUnattributed:
         assert unattributed(play) == [5000, 3000]
         assert final.used_by_component["unattributed"] == 3000
 
-    def test_after_a_compaction_it_may_be_gone(self, session: Make) -> None:
-        """A total below the visible content leaves none, never a negative one."""
+    def test_after_a_compaction_there_may_be_no_unattributed_tokens(self, session: Make) -> None:
+        """A total below the visible content gives none, never a negative number."""
         play = session(100_000)
-        block = play.say(4000)
+        block = play.add_user(4000)
         play.turn(0, 0, total=9000)
         play.compact(block, result=100)
         final = play.turn(50, 0, total=120)
@@ -69,8 +69,8 @@ class TestUnattributed:
         assert final.used_by_component["unattributed"] == 0
         assert sum(final.used_by_component.values()) == 120
 
-    def test_what_was_measured_before_stays_as_it_was(self, session: Make) -> None:
-        """Finding the rest changes no event that is already out."""
+    def test_earlier_measurements_are_unchanged(self, session: Make) -> None:
+        """Attributing the remainder changes no event that was already emitted."""
         play = session(100_000)
         play.turn(100, 0, total=5100)
         before = play.phases("before")[0]
@@ -80,8 +80,8 @@ class TestUnattributed:
 
 
 class TestCalibration:
-    def test_it_learns_from_differences_and_not_from_totals(self, session: Make) -> None:
-        """A large unrecorded prompt is no error of the counter."""
+    def test_calibration_uses_differences_and_not_totals(self, session: Make) -> None:
+        """A large unrecorded prompt is not an error of the counter."""
         play = session(100_000)
         play.turn(1000, 0, total=9000)
         for turn in range(1, 6):
@@ -89,8 +89,8 @@ class TestCalibration:
 
         assert play.tracker.gauge.account.calibration == pytest.approx(1.0)
 
-    def test_it_moves_towards_what_the_provider_counts(self, session: Make) -> None:
-        """A provider that counts a fifth more raises the estimate of what comes next."""
+    def test_calibration_moves_towards_the_providers_count(self, session: Make) -> None:
+        """A provider that counts a fifth more raises the next estimates."""
         play = session(1_000_000)
         total = 10_000
         for _ in range(30):
@@ -98,12 +98,12 @@ class TestCalibration:
             total += 1200
 
         assert play.tracker.gauge.account.calibration == pytest.approx(1.2, abs=0.01)
-        play.say(1000)
+        play.add_user(1000)
         assert play.tracker.measure("before").used_tokens == pytest.approx(total, abs=30)
 
     @pytest.mark.parametrize(("reported", "bound"), [(100, 0.5), (90_000, 2.0)])
-    def test_it_stays_between_a_half_and_two(self, reported: int, bound: float) -> None:
-        """However wrong a report seems, the correction is bounded."""
+    def test_calibration_stays_between_a_half_and_two(self, reported: int, bound: float) -> None:
+        """The correction is bounded for any report."""
         account = TokenAccount()
         total = raw = 1000
         for _ in range(100):
@@ -113,19 +113,19 @@ class TestCalibration:
         assert account.calibration == pytest.approx(bound, abs=0.01)
 
     @given(reports=st.lists(st.tuples(st.integers(1, 10**6), st.integers(0, 10**6)), max_size=40))
-    def test_no_reports_push_it_out(self, reports: list[tuple[int, int]]) -> None:
-        """Any totals against any counts."""
+    def test_no_reports_exceed_the_range_of_calibration(self, reports: list[tuple[int, int]]) -> None:
+        """The range holds for any totals and any counts."""
         account = TokenAccount()
         for total, raw in reports:
             account.report(total, raw)
             assert 0.5 <= account.calibration <= 2.0
             assert account.used(raw) == total
 
-    def test_it_does_not_learn_across_a_reduction(self, session: Make) -> None:
-        """A difference that mixes growth and reduction teaches nothing."""
+    def test_a_reduction_does_not_change_the_calibration(self, session: Make) -> None:
+        """A difference that mixes growth and reduction is not used."""
         play = session(100_000)
-        play.say(5000)
-        block = play.say(300)
+        play.add_user(5000)
+        block = play.add_user(300)
         play.turn(0, 0, total=5300)
         play.evict(block)
         play.turn(2000, 0, total=8700)
@@ -134,8 +134,8 @@ class TestCalibration:
         play.turn(2000, 0, total=12_100)
         assert play.tracker.gauge.account.calibration > 1.0
 
-    def test_small_differences_are_not_learnt_from(self) -> None:
-        """Below two hundred tokens it is mostly rounding."""
+    def test_small_differences_do_not_change_the_calibration(self) -> None:
+        """Differences below two hundred tokens are mostly rounding."""
         account = TokenAccount()
         account.report(1000, 1000)
         account.report(1398, 1199)
@@ -144,7 +144,7 @@ class TestCalibration:
         assert account.calibration > 1.0
 
     def test_the_estimates_error_is_signed(self, session: Make) -> None:
-        """(estimated − reported) / reported, known from the second report on."""
+        """It is (estimated − reported) / reported, known from the second report on."""
         play = session(100_000)
         first = play.turn(100, 0, total=1000)
         second = play.turn(100, 0, total=1000)
@@ -152,8 +152,8 @@ class TestCalibration:
         assert first.estimate_error is None
         assert second.estimate_error == pytest.approx(0.1)
 
-    def test_a_jump_nobody_saw_is_unidentified(self, session: Make) -> None:
-        """A count that moved without an observed change is told, signed."""
+    def test_an_unexplained_change_of_the_count_is_reported(self, session: Make) -> None:
+        """A count that changed without an observed change is reported, signed."""
         play = session(100_000)
         play.turn(100, 0, total=10_000)
         play.turn(100, 0, total=30_000)
@@ -164,7 +164,7 @@ class TestCalibration:
 
 class TestLimits:
     def test_a_report_above_the_catalog_raises_the_limit(self, session: Make) -> None:
-        """The next known window is taken, with its provenance."""
+        """The next known window size is used, with its source."""
         play = session(CATALOG, next_limit=lambda above: 200_000 if above <= 200_000 else None)
         final = play.turn(10, 0, total=120_000)
         change = play.of(LimitChanged)[0]
@@ -176,13 +176,13 @@ class TestLimits:
         assert play.of(UsageRejected) == []
 
     def test_without_a_larger_known_window_the_report_itself_is_the_limit(self, session: Make) -> None:
-        """What was sent did fit."""
+        """The reported tokens did fit."""
         play = session(CATALOG)
 
         assert play.turn(10, 0, total=120_000).limit_tokens == 120_000
 
     def test_a_raised_limit_keeps_the_thresholds_that_were_set(self, session: Make) -> None:
-        """Thresholds the user chose stay; the default profile follows the size."""
+        """Thresholds of the user stay; the default profile follows the size."""
         chosen = Thresholds(0.2, 0.3, 0.4)
         for thresholds, expected in ((chosen, chosen), (None, Thresholds(0.6, 0.8, 0.9))):
             limits = WindowLimits.of(100_000, "catalogue", thresholds=thresholds)
@@ -192,7 +192,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("source", ["given", "provider"])
     def test_a_report_above_a_given_limit_is_rejected(self, session: Make, source: str) -> None:
-        """The user and the provider know; the report is told and not believed."""
+        """A limit of the user or the provider is certain, so the report is rejected."""
         play = session(WindowLimits.of(100_000, source))
         final = play.turn(10, 0, total=120_000)
 
@@ -200,21 +200,21 @@ class TestLimits:
         assert (final.used_tokens, final.count_source) == (10, "estimate")
         assert play.of(TurnEnded)[0].count_source == "estimate"
 
-    def test_a_report_of_exactly_the_limit_is_believed(self, session: Make) -> None:
+    def test_a_report_of_exactly_the_limit_is_accepted(self, session: Make) -> None:
         """A window may be full."""
         assert session(1000).turn(10, 0, total=1000).used_tokens == 1000
 
-    def test_a_report_of_nothing_is_no_count(self, session: Make) -> None:
-        """Zero input means that the provider did not say."""
+    def test_a_report_of_zero_tokens_is_ignored(self, session: Make) -> None:
+        """Zero input means that the provider reported no count."""
         play = session(1000)
         final = play.tracker.end_turn(Usage(output_tokens=5))
 
         assert final.count_source != "usage"
 
     def test_cache_reads_and_writes_are_part_of_the_window(self, session: Make) -> None:
-        """The total is input, cache read and cache write; the hit ratio is the read share."""
+        """The total is input, cache read and cache write; the hit ratio is the share of reads."""
         play = session(1000)
-        play.say(10)
+        play.add_user(10)
         final = play.tracker.end_turn(Usage(input_tokens=100, cache_read_tokens=300, cache_write_tokens=200))
 
         assert (final.used_tokens, final.cache_hit_ratio) == (600, 0.5)
@@ -225,25 +225,25 @@ class TestComponents:
         used=st.integers(0, 10**6),
         counts=st.lists(st.integers(0, 10**5), min_size=len(COMPONENTS), max_size=len(COMPONENTS)),
     )
-    def test_parts_always_sum_to_the_whole(self, used: int, counts: list[int]) -> None:
-        """Whatever was counted, the parts are what is used and none is negative."""
+    def test_parts_always_sum_to_used(self, used: int, counts: list[int]) -> None:
+        """For any counts the parts sum to the used tokens and none is negative."""
         parts = apportion(used, dict(zip(COMPONENTS, counts, strict=True)))
 
         assert sum(parts.values()) == used
         assert set(parts) == set(COMPONENTS)
         assert min(parts.values()) >= 0
 
-    def test_what_rounding_leaves_over_goes_to_the_history(self) -> None:
-        """Or, where there is none, to the largest of the visible components."""
+    def test_the_rounding_remainder_is_added_to_the_history(self) -> None:
+        """Without a history it is added to the largest visible component."""
         raw = {**dict.fromkeys(COMPONENTS, 0), "tool_results": 2, "system_prompt": 1, "unattributed": 50}
 
         assert apportion(55, raw)["tool_results"] == 4
         assert apportion(55, {**raw, "message_history": 1})["message_history"] == 2
 
-    def test_an_exact_count_is_said_to_be_exact(self, session: Make) -> None:
-        """Only while every block is, and before any provider's count."""
+    def test_the_count_is_exact_only_if_every_block_is(self, session: Make) -> None:
+        """It is exact only before any provider's count."""
         play = session(1000)
-        play.say(10, count_source="exact")
+        play.add_user(10, count_source="exact")
         assert play.tracker.measure("before").count_source == "exact"
-        play.say(10)
+        play.add_user(10)
         assert play.tracker.measure("before").count_source == "estimate"

@@ -53,10 +53,10 @@ def take(play: Any, step: tuple[Any, ...]) -> None:
             tracker.end_turn(None if total is None else Usage(input_tokens=total, output_tokens=3))
         case ("evict", places, mask):
             blocks = blocks_at(play, places)
-            stand_ins = tuple(
+            placeholders = tuple(
                 tracker.make_replacement("placeholder", "gone", 2, replaces=b.id) for b in blocks if mask
             )
-            play.evict(*blocks, form="mask" if mask else "drop", stand_ins=stand_ins)
+            play.evict(*blocks, form="mask" if mask else "drop", placeholders=placeholders)
         case ("compress", places, scope, after, results):
             blocks = blocks_at(play, places)
             made = [tracker.make_replacement("summary", f"sum {n}", 20, replaces=None) for n in range(results)]
@@ -77,8 +77,8 @@ def take(play: Any, step: tuple[Any, ...]) -> None:
 
 
 @given(steps=STEPS)
-def test_measurements_add_up_in_any_order_of_events(session: Make, steps: list[tuple[Any, ...]]) -> None:
-    """Parts sum to used, ratios lie in their range, numbers have no gap, and all of it survives storage."""
+def test_measurements_are_consistent_in_any_order_of_events(session: Make, steps: list[tuple[Any, ...]]) -> None:
+    """Parts sum to used, ratios are in range, numbers have no gap, and all events survive storage."""
     play = session(WindowLimits.of(8000, "catalogue"))
     play.tracker.start()
     for step in steps:

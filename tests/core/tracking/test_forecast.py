@@ -19,8 +19,8 @@ ADDITIONS = st.lists(st.integers(0, 100_000), max_size=20)
 
 
 class TestVelocity:
-    def test_the_first_turn_is_the_base_and_no_growth(self, session: Make) -> None:
-        """Velocity, burn rate and forecast are unknown until the second turn ended."""
+    def test_the_first_turn_is_the_base_and_not_growth(self, session: Make) -> None:
+        """Velocity, burn rate and forecast are unknown until the second turn has ended."""
         play = session(100_000)
         first = play.turn(5000, 10)
         second = play.turn(100, 0)
@@ -29,8 +29,8 @@ class TestVelocity:
         assert play.phases("before")[1].velocity is None
         assert second.velocity == 100
 
-    def test_it_is_the_mean_of_the_last_five_turns(self, session: Make) -> None:
-        """Older turns count only in the burn rate, which is the mean of twenty."""
+    def test_velocity_is_the_mean_of_the_last_five_turns(self, session: Make) -> None:
+        """Older turns count only towards the burn rate, which is the mean of twenty."""
         play = session(100_000)
         play.turn(1)
         for added in range(100, 2600, 100):
@@ -39,20 +39,20 @@ class TestVelocity:
         assert measured.velocity == sum((2100, 2200, 2300, 2400, 2500)) / 5
         assert measured.burn_rate == sum(range(600, 2600, 100)) / 20
 
-    def test_it_counts_additions_before_any_reduction(self, session: Make) -> None:
-        """What leaves does not slow the window down, and velocity is never negative."""
+    def test_velocity_counts_additions_before_any_reduction(self, session: Make) -> None:
+        """Removed content does not lower the velocity."""
         play = session(100_000)
         play.turn(1)
         for _ in range(4):
-            block = play.say(200)
+            block = play.add_user(200)
             play.evict(block)
             measured = play.turn(0, 50)
 
         assert measured.velocity == 250
         assert measured.added_tokens == 250
 
-    def test_standing_and_derived_content_is_no_growth(self, session: Make) -> None:
-        """Tool definitions, summaries and the unattributed rest are not added."""
+    def test_static_and_derived_content_is_not_growth(self, session: Make) -> None:
+        """Tool definitions, summaries and unattributed tokens do not count as added."""
         play = session(100_000)
         play.turn(10, 0, total=3000)
         play.tracker.add("tool_definition", None, 500)
@@ -62,11 +62,11 @@ class TestVelocity:
         assert measured.added_tokens == 20
 
     @given(sizes=st.lists(st.integers(0, 5000), min_size=2, max_size=30), drop=st.integers(0, 3))
-    def test_it_is_never_negative(self, session: Make, sizes: list[int], drop: int) -> None:
-        """Whatever comes and goes."""
+    def test_velocity_is_never_negative(self, session: Make, sizes: list[int], drop: int) -> None:
+        """It is not negative for any additions and removals."""
         play = session(100_000)
         for index, size in enumerate(sizes):
-            block = play.say(size)
+            block = play.add_user(size)
             if index % 4 == drop:
                 play.evict(block)
             measured = play.turn(0, 0, total=max(1, 10_000 - size))
@@ -75,23 +75,23 @@ class TestVelocity:
 
 
 class TestForecast:
-    def test_it_needs_three_turns_of_growth(self) -> None:
-        """With fewer there is nothing to say."""
+    def test_a_forecast_needs_three_turns_of_growth(self) -> None:
+        """With fewer turns there is no forecast."""
         assert forecast(1000, growth([10, 10])) is None
         assert forecast(1000, growth([10, 10, 10])) is not None
 
     def test_steady_growth_has_no_band(self) -> None:
-        """A hundred a turn and a thousand to go are ten turns, for sure."""
+        """With a hundred tokens per turn, a thousand remaining tokens are exactly ten turns."""
         assert forecast(1000, growth([100] * 5)) == pytest.approx((10, 10, 10))
 
-    def test_nothing_left_is_now_and_no_growth_is_never(self) -> None:
-        """Zero in red, infinite when flat."""
+    def test_the_forecast_is_zero_without_room_and_infinite_without_growth(self) -> None:
+        """It is 0 in red and infinite for a flat window."""
         assert forecast(0, growth([5] * 3)) == (0, 0, 0)
         assert forecast(-5, growth([0] * 3)) == (0, 0, 0)
         assert forecast(10, growth([0] * 3)) == (math.inf, math.inf, math.inf)
 
-    def test_its_ends_are_where_a_tenth_of_the_sums_have_arrived(self) -> None:
-        """At `early` the upper tenth of the sums reaches what is left, at `late` the lower tenth."""
+    def test_the_band_contains_eight_of_ten_sums(self) -> None:
+        """At `early` the upper tenth of the sums reaches the remaining tokens, at `late` the lower tenth."""
         recent = growth([100, 300, 200, 400, 100, 300])
         ahead = forecast(5_000, recent)
 
@@ -103,7 +103,7 @@ class TestForecast:
 
     @given(added=st.lists(st.integers(0, 100_000), min_size=3, max_size=20), remaining=st.integers(-10, 10**7))
     def test_the_band_is_in_order(self, added: list[int], remaining: int) -> None:
-        """Early, median, late; none negative and none undefined."""
+        """Early, median and late rise, and none is negative or undefined."""
         ahead = forecast(remaining, growth(added))
 
         assert ahead is not None
@@ -112,7 +112,7 @@ class TestForecast:
 
     @given(added=st.lists(st.integers(1, 10_000), min_size=3, max_size=20), near=st.integers(1, 10**5))
     def test_more_room_is_never_fewer_turns(self, added: list[int], near: int) -> None:
-        """The forecast rises with what is left."""
+        """The forecast rises with the remaining tokens."""
         close, far = forecast(near, growth(added)), forecast(near * 2, growth(added))
 
         assert close is not None
@@ -122,7 +122,7 @@ class TestForecast:
         assert close.late <= far.late
 
     @given(steady=st.integers(10, 1000), burst=st.integers(10, 10**6), place=st.integers(0, 9))
-    def test_one_burst_does_not_carry_it(self, steady: int, burst: int, place: int) -> None:
+    def test_one_burst_does_not_change_the_forecast(self, steady: int, burst: int, place: int) -> None:
         """A single turn of any size counts as an ordinary one."""
         added = [steady] * 9
         added.insert(place, max(burst, steady))
@@ -134,7 +134,7 @@ class TestForecast:
 
     @given(added=ADDITIONS)
     def test_growth_is_that_of_the_winsorised_sample(self, added: list[int]) -> None:
-        """Mean and deviation equal those with the largest tenth cut to the largest of the rest."""
+        """Mean and deviation equal those with the largest tenth clipped to the largest of the rest."""
         made = growth(added)
         cut = math.ceil(len(added) / 10) if len(added) >= 3 else 0
         ceiling = sorted(added)[-1 - cut] if added else 0
@@ -146,8 +146,8 @@ class TestForecast:
         assert made.mean == pytest.approx(mean)
         assert made.deviation == pytest.approx(deviation, abs=1e-6)
 
-    def test_bursts_that_keep_coming_count_in_full(self) -> None:
-        """A session that reads a large file every third turn fills as fast as it does."""
+    def test_repeated_bursts_count_in_full(self) -> None:
+        """A session that reads a large file every third turn has the growth of all its turns."""
         added = [100, 100, 6000] * 6
         ahead = forecast(100_000, growth(added))
 
@@ -155,7 +155,7 @@ class TestForecast:
         assert ahead.median == pytest.approx(100_000 / (sum(added) / len(added)))
 
     def test_turns_until_red_and_exhausted_are_of_the_measured_window(self, session: Make) -> None:
-        """Red begins at 900 and the reserve at 1000 of 1000; a hundred come each turn."""
+        """Red starts at 900 and the reserve at 1000 of 1000 tokens; each turn adds a hundred."""
         play = session(1000)
         for turn in range(1, 6):
             measured = play.turn(100, 0, total=100 * turn)
@@ -163,7 +163,7 @@ class TestForecast:
         assert measured.turns_until_red == pytest.approx(4)
         assert measured.turns_until_exhausted == pytest.approx(5)
 
-    def test_a_window_in_red_has_no_turns_left(self, session: Make) -> None:
+    def test_a_window_in_red_has_zero_turns_until_red(self, session: Make) -> None:
         """The forecast is zero, never negative."""
         play = session(1000)
         for turn in range(1, 12):
@@ -188,52 +188,52 @@ class TestSpikes:
             play.turn(tokens)
         return list(play.of(VelocitySpiked))
 
-    def test_fifteen_thousand_on_two_thousand_is_one(self, session: Make) -> None:
-        """The example everyone knows."""
+    def test_fifteen_thousand_after_turns_of_two_thousand_is_a_spike(self, session: Make) -> None:
+        """The documented example is a spike."""
         assert self.spikes(session, *[2000] * 5, 15_000) == [VelocitySpiked(15_000, 2000.0)]
 
     @pytest.mark.parametrize(("turns", "expected"), [(4, 0), (5, 1)])
-    def test_five_turns_must_have_come_before(self, session: Make, turns: int, expected: int) -> None:
-        """A session that begins is not judged; its first turn is no growth at all."""
+    def test_a_spike_needs_five_turns_before(self, session: Make, turns: int, expected: int) -> None:
+        """A session that has just started has no spikes; its first turn is not growth."""
         assert len(self.spikes(session, *[2000] * turns, 15_000)) == expected
 
     @pytest.mark.parametrize(("added", "expected"), [(6000, 0), (6001, 1)])
-    def test_three_times_the_mean_is_not_yet_one(self, session: Make, added: int, expected: int) -> None:
-        """It must be more than three times the baseline."""
+    def test_three_times_the_mean_is_not_yet_a_spike(self, session: Make, added: int, expected: int) -> None:
+        """A spike is more than three times the baseline."""
         assert len(self.spikes(session, *[2000] * 5, added)) == expected
 
     @pytest.mark.parametrize(("added", "expected"), [(1999, 0), (2000, 1)])
-    def test_small_turns_are_none(self, session: Make, added: int, expected: int) -> None:
-        """Below two thousand tokens nothing is a spike."""
+    def test_small_turns_are_not_spikes(self, session: Make, added: int, expected: int) -> None:
+        """Additions below two thousand tokens are never a spike."""
         assert len(self.spikes(session, *[10] * 5, added)) == expected
 
     def test_one_spike_does_not_hide_the_next(self, session: Make) -> None:
-        """A burst counts as an ordinary turn in the baseline of what follows."""
+        """A burst counts as an ordinary turn in the baseline of later turns."""
         assert len(self.spikes(session, *[2000] * 5, 60_000, 2000, 15_000)) == 2
 
 
 class TestEvictionRate:
-    def test_it_is_blocks_over_the_last_five_turns(self, session: Make) -> None:
-        """Ten blocks count for five turns and then no more."""
+    def test_the_eviction_rate_is_blocks_over_the_last_five_turns(self, session: Make) -> None:
+        """Ten evicted blocks count for five turns."""
         play = session(10_000)
-        play.evict(*[play.say(1) for _ in range(10)])
+        play.evict(*[play.add_user(1) for _ in range(10)])
         rates = [play.turn(1, 0).eviction_rate for _ in range(8)]
 
         assert rates == [2, 2, 2, 2, 2, 0, 0, 0]
 
     def test_a_steady_rate_is_that_rate_in_every_phase(self, session: Make) -> None:
-        """Six blocks a turn are six, before a turn's end and at it."""
+        """Six blocks per turn are a rate of six, before the end of a turn and at it."""
         play = session(10_000)
         for _ in range(8):
-            play.evict(*[play.say(1) for _ in range(6)])
+            play.evict(*[play.add_user(1) for _ in range(6)])
             before = play.tracker.measure("after")
             final = play.turn()
 
         assert (before.eviction_rate, final.eviction_rate) == (6, 6)
 
     @given(evicted=st.lists(st.integers(0, 9), min_size=1, max_size=30))
-    def test_it_equals_its_recomputation(self, evicted: list[int]) -> None:
-        """The open turn counts, and only the four before it."""
+    def test_the_eviction_rate_equals_its_recomputation(self, evicted: list[int]) -> None:
+        """The open turn and the four turns before it count."""
         history = GrowthHistory(TrackerSettings())
         for turn, blocks in enumerate(evicted, start=1):
             history.open_turn()
@@ -244,8 +244,8 @@ class TestEvictionRate:
             assert history.eviction_rate() == expected
 
 
-def test_burn_rate_by_component_sums_to_the_whole(session: Make) -> None:
-    """Each component's share of the burn rate."""
+def test_burn_rates_of_components_sum_to_the_burn_rate(session: Make) -> None:
+    """Each component has its share of the burn rate."""
     play = session(WindowLimits.of(100_000, "catalogue"))
     play.turn(1)
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""When a turn opens, what is measured when, and how events are numbered and timed."""
+"""Turns: their start and end, their measurements, and the numbers and times of events."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from windowpane.core.events import SessionEnded, TurnEnded, Usage, WindowRolled
 Make = Callable[..., Any]
 
 
-def test_a_turn_opens_with_its_first_block_and_closes_with_its_call(session: Make) -> None:
-    """Message, measurement, reply, usage: in this order, in one turn."""
+def test_a_turn_starts_with_its_first_block_and_ends_with_its_call(session: Make) -> None:
+    """The events are message, measurement, reply and usage, in this order and in one turn."""
     play = session(1000)
     play.turn(10, 5, total=12)
 
@@ -27,9 +27,9 @@ def test_a_turn_opens_with_its_first_block_and_closes_with_its_call(session: Mak
 
 
 def test_tool_results_belong_to_the_turn_that_reads_them(session: Make) -> None:
-    """What comes after a call ended opens the next turn."""
+    """Blocks after the end of a call start the next turn."""
     play = session()
-    play.say(10)
+    play.add_user(10)
     play.call("c", "{}")
     play.tracker.end_turn()
     result = play.result("c", "text")
@@ -38,9 +38,9 @@ def test_tool_results_belong_to_the_turn_that_reads_them(session: Make) -> None:
 
 
 def test_a_group_is_a_reply_its_calls_and_their_results(session: Make) -> None:
-    """Results join the group of their call, in whatever turn they come; a message is alone."""
+    """Results join the group of their call in any later turn; a message is a group by itself."""
     play = session()
-    user = play.say(10)
+    user = play.add_user(10)
     said = play.tracker.add("thinking", "hm", 5)
     one, two = play.call("c1", "1"), play.call("c2", "2")
     play.tracker.end_turn()
@@ -51,18 +51,18 @@ def test_a_group_is_a_reply_its_calls_and_their_results(session: Make) -> None:
     assert len({user.group, said.group, reply.group}) == 3
 
 
-def test_an_exchange_begins_with_a_user_message(session: Make) -> None:
-    """Messages in a row are one exchange; those after a reply begin the next."""
+def test_an_exchange_starts_with_a_user_message(session: Make) -> None:
+    """Consecutive user messages are one exchange; a message after a reply starts the next."""
     play = session()
-    blocks = [play.tracker.add("system_prompt", None, 1), play.say(1), play.say(1)]
+    blocks = [play.tracker.add("system_prompt", None, 1), play.add_user(1), play.add_user(1)]
     blocks.append(play.tracker.add("assistant_response", None, 1))
-    blocks.append(play.say(1))
+    blocks.append(play.add_user(1))
 
     assert [block.exchange for block in blocks] == [0, 1, 1, 1, 2]
 
 
 def test_before_is_what_the_call_sends_and_final_is_the_providers_count(session: Make) -> None:
-    """The reply is in neither: it is sent with the next call."""
+    """Neither includes the reply, which is sent with the next call."""
     play = session(1000)
     play.turn(100, 30, total=140)
     before, final = play.phases("before")[0], play.phases("final")[0]
@@ -71,8 +71,8 @@ def test_before_is_what_the_call_sends_and_final_is_the_providers_count(session:
     assert (final.used_tokens, final.count_source) == (140, "usage")
 
 
-def test_the_next_call_is_expected_to_send_the_reply_and_what_came_since(session: Make) -> None:
-    """After a provider's count the estimate starts from it."""
+def test_the_estimate_of_the_next_call_adds_the_reply_and_later_blocks(session: Make) -> None:
+    """After a provider's count the estimate starts from that count."""
     play = session(1000)
     play.turn(100, 30, total=140)
     play.turn(50, 10)
@@ -80,10 +80,10 @@ def test_the_next_call_is_expected_to_send_the_reply_and_what_came_since(session
     assert play.phases("before")[1].used_tokens == 140 + 30 + 50
 
 
-def test_after_shows_what_a_reduction_left(session: Make) -> None:
-    """A reduction at the start of a turn lies between before and after."""
+def test_after_measures_the_window_after_a_reduction(session: Make) -> None:
+    """A reduction at the start of a turn happens between the measurements before and after."""
     play = session(1000)
-    big = play.say(600)
+    big = play.add_user(600)
     play.tracker.measure("before")
     play.evict(big)
     play.tracker.measure("after")
@@ -91,11 +91,11 @@ def test_after_shows_what_a_reduction_left(session: Make) -> None:
     assert [m.used_tokens for m in play.phases("before") + play.phases("after")] == [600, 0]
 
 
-def test_there_is_one_final_measurement_a_turn(session: Make) -> None:
-    """Whatever was measured before, each turn ends with one."""
+def test_each_turn_has_one_final_measurement(session: Make) -> None:
+    """Each turn ends with exactly one, whatever was measured before."""
     play = session(1000)
     for _ in range(5):
-        play.say(10)
+        play.add_user(10)
         play.tracker.measure("before")
         play.tracker.measure("after")
         play.turn(0, 5)
@@ -105,7 +105,7 @@ def test_there_is_one_final_measurement_a_turn(session: Make) -> None:
 
 
 def test_a_call_without_any_content_is_a_turn(session: Make) -> None:
-    """Usage alone opens and closes a turn, all of it unattributed."""
+    """Usage alone starts and ends a turn, and all of its tokens are unattributed."""
     play = session(1000)
     measured = play.tracker.end_turn(Usage(input_tokens=70))
 
@@ -114,11 +114,11 @@ def test_a_call_without_any_content_is_a_turn(session: Make) -> None:
 
 
 def test_events_are_numbered_without_gaps(session: Make) -> None:
-    """Numbers run through turns, evictions, compactions and windows; ids are unique."""
+    """Numbers continue through turns, evictions, compactions and windows; ids are unique."""
     play = session(1000)
     play.tracker.start(task="task")
     for _ in range(3):
-        block = play.say(100)
+        block = play.add_user(100)
         play.turn(0, 20, total=150)
         play.evict(block)
         play.compact(result=5)
@@ -130,7 +130,7 @@ def test_events_are_numbered_without_gaps(session: Make) -> None:
 
 
 def test_no_event_has_a_time_without_a_clock(session: Make) -> None:
-    """A recording without times stays without them."""
+    """The events of a recording without times have no time."""
     play = session(1000)
     play.tracker.start()
     play.turn(10, 5, total=12)
@@ -139,8 +139,8 @@ def test_no_event_has_a_time_without_a_clock(session: Make) -> None:
     assert {event.at for event in play.events} == {None}
 
 
-def test_a_given_time_goes_before_the_clock(session: Make) -> None:
-    """The clock is read only where the caller says no time."""
+def test_a_given_time_takes_precedence_over_the_clock(session: Make) -> None:
+    """The clock is read only if the caller gives no time."""
     ticks = count(100)
     play = session(clock=lambda: float(next(ticks)))
     play.tracker.add("user_message", None, 1, at=5.0)
@@ -150,7 +150,7 @@ def test_a_given_time_goes_before_the_clock(session: Make) -> None:
 
 
 def test_the_same_facts_give_the_same_bytes(session: Make) -> None:
-    """Nothing but the facts decides what is emitted, and all of it can be stored."""
+    """Emitted events depend on nothing except the facts, and all of them can be stored."""
 
     def played() -> list[bytes]:
         play = session(1000)
@@ -164,12 +164,12 @@ def test_the_same_facts_give_the_same_bytes(session: Make) -> None:
     assert all(encode(decode(raw)) == raw for raw in played())
 
 
-def test_events_leave_once_a_turn(session: Make) -> None:
-    """A turn's events are handed over in one call."""
+def test_events_are_handed_over_once_per_turn(session: Make) -> None:
+    """The events of a turn are handed over in one call."""
     play = session(1000)
     play.turn(10, 5)
     assert play.batches == 1
-    play.say(10)
+    play.add_user(10)
     assert play.batches == 1
 
 
@@ -177,14 +177,14 @@ def test_a_turn_that_never_ends_is_handed_over_in_parts(session: Make) -> None:
     """The buffer is bounded."""
     play = session()
     for _ in range(2500):
-        play.say(1)
+        play.add_user(1)
 
     assert play.batches == 2
 
 
 @pytest.mark.parametrize("reason", ["checkpoint", "clear"])
-def test_rolling_goes_on_in_an_empty_window(session: Make, reason: str) -> None:
-    """The new window has a number of its own, no blocks, and no count of the old."""
+def test_rolling_continues_in_an_empty_window(session: Make, reason: str) -> None:
+    """The new window has the next number, no blocks, and no count of the old window."""
     play = session(1000)
     play.turn(100, 30, total=140)
     play.tracker.roll(reason)
@@ -196,9 +196,9 @@ def test_rolling_goes_on_in_an_empty_window(session: Make, reason: str) -> None:
 
 
 def test_rolling_in_the_middle_of_a_turn_measures_the_new_window(session: Make) -> None:
-    """A turn that was measured before the roll is measured again."""
+    """A turn that was measured before the rollover is measured again."""
     play = session(1000)
-    play.say(100)
+    play.add_user(100)
     play.tracker.measure("before")
     play.tracker.roll("checkpoint")
     final = play.tracker.end_turn()
@@ -208,7 +208,7 @@ def test_rolling_in_the_middle_of_a_turn_measures_the_new_window(session: Make) 
 
 
 def test_a_session_ends_with_the_report_of_its_window(session: Make) -> None:
-    """Turns, peaks, zones and costs are those of the final measurements."""
+    """Turns, peaks, zones and costs come from the final measurements."""
     play = session(1000)
     play.turn(100, 0, total=100)
     play.turn(500, 0, total=600)

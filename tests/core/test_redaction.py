@@ -1,4 +1,4 @@
-"""Secrets are replaced, everything else is left alone, and no input makes that slow."""
+"""Secrets are replaced, everything else is unchanged, and no input makes that slow."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ _CRUMBS = st.sampled_from(
 
 @pytest.mark.parametrize(("kind", "secret"), SHAPED.items())
 def test_a_shaped_secret_is_replaced_by_its_kind(kind: str, secret: str) -> None:
-    """Each kind is named and counted, and what stands around it stays."""
+    """Each kind is named and counted, and the text around it is unchanged."""
     result = redact(f"before {secret} after")
 
     assert result.text == f"before [redacted:{kind}] after"
@@ -158,7 +158,7 @@ def test_a_shaped_secret_is_replaced_by_its_kind(kind: str, secret: str) -> None
 )
 @pytest.mark.parametrize("signature", [27, 38])
 def test_a_discord_token_of_any_age_is_replaced(number: int, signature: int) -> None:
-    """Numbers of 17 to 19 digits, whatever digit they begin with, and signatures of both lengths."""
+    """User numbers of 17 to 19 digits and signatures of both lengths are recognized."""
     name = base64.b64encode(str(number).encode()).decode().rstrip("=")
     token = f"{name}.G3x-_9." + (BODY + BODY)[:signature]
 
@@ -167,15 +167,15 @@ def test_a_discord_token_of_any_age_is_replaced(number: int, signature: int) -> 
 
 @pytest.mark.parametrize(("frame", "expected"), IN_CONTEXT.items())
 def test_a_secret_in_context_is_replaced(frame: str, expected: tuple[str, str]) -> None:
-    """The value goes; the name, the host and the quotes stay readable."""
+    """Only the value is replaced; the name, the host and the quotes stay readable."""
     kind, secret = expected
 
     assert redact(frame.format(secret)).text == frame.format(f"[redacted:{kind}]")
 
 
 @pytest.mark.parametrize("text", CLEAN)
-def test_ordinary_text_is_left_alone(text: str) -> None:
-    """Code, templates, prose and identifiers that only sound secret come back as the same object."""
+def test_ordinary_text_is_unchanged(text: str) -> None:
+    """Code, templates, prose and identifiers that only sound secret are returned as the same object."""
     result = redact(text)
 
     assert result.text is text
@@ -183,7 +183,7 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 
 
 def test_a_known_shape_names_the_kind_of_an_assigned_secret() -> None:
-    """A key given to a variable is called by what it is, once."""
+    """A key that is assigned to a variable is counted once, under its kind."""
     result = redact(f"export OPENAI_API_KEY={SHAPED['openai_key']}\n")
 
     assert result.text == "export OPENAI_API_KEY=[redacted:openai_key]\n"
@@ -191,20 +191,20 @@ def test_a_known_shape_names_the_kind_of_an_assigned_secret() -> None:
 
 
 def test_a_key_cut_off_by_truncated_output_is_replaced() -> None:
-    """A private key whose end is missing is still a private key."""
+    """A private key without its end is still replaced."""
     assert redact("cat id_rsa\n" + PEM[:70]).text == "cat id_rsa\n[redacted:private_key]"
 
 
 def test_a_key_in_escaped_json_is_replaced() -> None:
-    """Line breaks written as two characters neither hide a key nor join it to the word before."""
+    """Line breaks as two characters neither hide a key nor join it to the word before."""
     text = json.dumps({"stdout": "done\n" + SHAPED["openai_key"] + "\n" + PEM})
 
     assert redact(text).text == '{"stdout": "done\\n[redacted:openai_key]\\n[redacted:private_key]"}'
 
 
 @given(parts=st.lists(st.tuples(st.text(max_size=20), _GLUE, secrets(), _GLUE), min_size=1, max_size=4))
-def test_nothing_of_a_secret_is_left(parts: list[tuple[str, str, tuple[str, str], str]]) -> None:
-    """Wherever it stands, no eight characters of a secret survive, unless they are also outside it."""
+def test_no_part_of_a_secret_remains(parts: list[tuple[str, str, tuple[str, str], str]]) -> None:
+    """No eight characters of a secret remain, unless the surrounding text contains them too."""
     outside = "".join(f"{text}{before}\0{after}" for text, before, _, after in parts)
     text = "".join(f"{text}{before}{fragment}{after}" for text, before, (fragment, _), after in parts)
     redacted = redact(text).text
@@ -217,7 +217,7 @@ def test_nothing_of_a_secret_is_left(parts: list[tuple[str, str, tuple[str, str]
 
 @given(text=st.lists(_CRUMBS | st.text(max_size=6), max_size=14).map("".join))
 def test_redacting_twice_changes_nothing(text: str) -> None:
-    """However secrets run into each other, the result holds nothing more to redact."""
+    """The result contains nothing to redact, however secrets are adjacent or overlap."""
     once = redact(text)
 
     assert redact(once.text).text == once.text
@@ -225,7 +225,7 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 
 @given(text=st.lists(_CRUMBS | st.text(max_size=6), max_size=14).map("".join))
 def test_growth_is_bounded(text: str) -> None:
-    """Each secret adds at most the length of its mark."""
+    """Each secret adds at most the length of its replacement."""
     result = redact(text)
 
     assert len(result.text) <= len(text) + 32 * sum(result.counts.values())
@@ -252,8 +252,8 @@ HOSTILE = {
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_is_worked_through(unit: str) -> None:
-    """Megabytes made to provoke backtracking are done in seconds; quadratic work would take days."""
+def test_hostile_text_takes_linear_time(unit: str) -> None:
+    """Megabytes made to provoke backtracking take seconds; quadratic work would take days."""
     text = unit * (4_000_000 // len(unit))
     result = redact(text)
 
@@ -272,8 +272,8 @@ def strings(value: object) -> Iterator[str]:
                 yield from strings(part)
 
 
-def test_recorded_sessions_hold_nothing_that_looks_secret(sessions_dir: Path) -> None:
-    """The recordings were cleaned before they were published: whatever is found in them is a false alarm."""
+def test_recorded_sessions_cause_no_false_alarm(sessions_dir: Path) -> None:
+    """The recordings were cleaned before publication, so every match in them is a false alarm."""
     found: dict[str, int] = {}
     for path in sorted(sessions_dir.rglob("*.jsonl")):
         for line in path.read_text(errors="replace").splitlines():
@@ -288,20 +288,20 @@ def test_recorded_sessions_hold_nothing_that_looks_secret(sessions_dir: Path) ->
     assert found == {}
 
 
-def test_a_secret_that_runs_on_into_another_is_covered_to_its_end() -> None:
-    """Where two overlap, nothing of the longer one is left over."""
+def test_overlapping_secrets_are_replaced_to_the_end() -> None:
+    """Of two overlapping secrets no part of the longer one remains."""
     body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
     key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
 
     assert redact(f"token=a1b2c3d4e5f6g7h8{key} end").text == "token=[redacted:secret] end"
 
 
-def test_a_value_of_few_characters_is_no_secret() -> None:
-    """What is long and says little is a filler, not a key."""
+def test_a_value_of_few_distinct_characters_is_not_a_secret() -> None:
+    """A long value of few distinct characters is a filler."""
     assert redact("token=aaaaaaaabbbbbbbb1111").text == "token=aaaaaaaabbbbbbbb1111"
     assert redact("token=a8f3k2m9q7w5x1z4").text == "token=[redacted:secret]"
 
 
-def test_letters_that_grow_when_lowered_move_no_secret() -> None:
-    """Positions are those of the text as it is, whatever its letters become in lower case."""
+def test_letters_that_grow_in_lower_case_do_not_shift_the_replacement() -> None:
+    """Positions are those of the original text, whatever its length in lower case."""
     assert redact("İİİİ PASSWORD=Hunter2Hunter2 end").text == "İİİİ PASSWORD=[redacted:password] end"

@@ -1,4 +1,4 @@
-"""A tracked session whose events are kept, for the tests of the tracker."""
+"""A tracked session that collects its events, for the tests of the tracker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P = TypeVar("P")
 
 
 class Session:
-    """One tracker, the events it emitted, and short words for what happens to it."""
+    """One tracker, the events it emitted, and shortcuts for facts about it."""
 
     def __init__(
         self,
@@ -64,37 +64,37 @@ class Session:
         """The measurements of one phase."""
         return [measured for measured in self.of(PressureMeasured) if measured.phase == phase]
 
-    def say(self, tokens: int, **fields: Any) -> Block:
-        """The user said something."""
+    def add_user(self, tokens: int, **fields: Any) -> Block:
+        """Add a user message."""
         return self.tracker.add("user_message", None, tokens, **fields)
 
     def turn(self, user: int = 0, reply: int = 0, *, total: int | None = None) -> PressureMeasured:
         """A whole turn: a message, a reply, and the provider's total where there is one."""
         if user:
-            self.say(user)
+            self.add_user(user)
         if reply:
             self.tracker.add("assistant_response", None, reply)
         return self.tracker.end_turn(None if total is None else Usage(input_tokens=total))
 
     def call(self, call_id: str, arguments: str, *, tokens: int = 5) -> Block:
-        """The model called a tool."""
+        """Add a tool call."""
         return self.tracker.add("tool_call", arguments, tokens, tool_call_id=call_id, tool_name="read")
 
     def result(self, call_id: str, text: str, *, tokens: int = 100) -> Block:
-        """A tool call's result came back."""
+        """Add the result of a tool call."""
         return self.tracker.add("tool_result", text, tokens, tool_call_id=call_id, tool_name="read")
 
-    def evict(self, *blocks: Block, form: str = "drop", stand_ins: tuple[Block, ...] = ()) -> Event:
-        """A policy took blocks out."""
+    def evict(self, *blocks: Block, form: str = "drop", placeholders: tuple[Block, ...] = ()) -> Event:
+        """A policy evicted blocks."""
         evicted = tuple(
             EvictedBlock(block.id, block.content_type, block.tokens, form, "test")  # type: ignore[arg-type]
             for block in blocks
         )
         tokens = sum(block.tokens for block in blocks)
-        return self.tracker.evict(BlocksEvicted("test", evicted, tokens, tokens), stand_ins)
+        return self.tracker.evict(BlocksEvicted("test", evicted, tokens, tokens), placeholders)
 
     def compact(self, *blocks: Block, result: int, scope: str = "window", after: int | None = None) -> Event:
-        """The conversation was replaced by a summary."""
+        """Replace blocks by a summary."""
         summary = self.tracker.make_replacement(
             "summary", "so far", result, replaces=blocks[0].id if blocks else None
         )

@@ -1,4 +1,4 @@
-"""What the window promises about single edits."""
+"""Single edits of the window: replacements, duplicates, staleness, references."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def ids(of: Window) -> list[str]:
     return [one.id for one in of]
 
 
-def test_a_mask_stands_in_the_place_and_group_of_what_it_replaces() -> None:
-    """A placeholder keeps its call's group whole and its place in the order."""
+def test_a_placeholder_takes_the_position_and_group_of_its_block() -> None:
+    """The group of its call stays complete and the order of blocks is unchanged."""
     held = window(
         block("a"),
         block("call", "tool_call", group="call"),
@@ -45,7 +45,7 @@ def test_a_mask_stands_in_the_place_and_group_of_what_it_replaces() -> None:
 
 
 def test_several_results_keep_their_order_when_one_is_replaced_later() -> None:
-    """What stands for the first of several results stands before the others."""
+    """A replacement of the first of several results stays before the others."""
     held = window(block("a"), block("b"), block("c"))
     held.replace(["a", "b"], [block("s1", "summary"), block("s2", "summary")])
     held.replace(["s1"], [block("s3", "summary")])
@@ -53,8 +53,8 @@ def test_several_results_keep_their_order_when_one_is_replaced_later() -> None:
     assert ids(held) == ["s3", "s2", "c"]
 
 
-def test_what_was_never_seen_is_removed_without_harm() -> None:
-    """A recording may remove content that it never showed; its results are appended."""
+def test_removing_unknown_blocks_is_allowed() -> None:
+    """A recording may remove content that it never showed; the results are appended."""
     held = window(block("a"))
     left = held.replace(["ghost"], [block("s", "summary")])
     held.add(block("b"))
@@ -63,7 +63,7 @@ def test_what_was_never_seen_is_removed_without_harm() -> None:
     assert ids(held) == ["a", "s", "b"]
 
 
-def test_an_id_named_twice_leaves_once() -> None:
+def test_a_repeated_id_is_removed_once() -> None:
     """Naming a block twice removes it once."""
     held = window(block("a"), block("b"))
 
@@ -72,7 +72,7 @@ def test_an_id_named_twice_leaves_once() -> None:
 
 
 def test_the_next_of_equal_blocks_stops_being_a_duplicate() -> None:
-    """When the first leaves, the second is the one that is needed."""
+    """After the first of two equal blocks is removed, the second is no longer a duplicate."""
     held = window(block("a", digest="d"), block("b", digest="d"), block("c", digest="d"))
     assert held.duplicate_tokens == 20
 
@@ -84,7 +84,7 @@ def test_the_next_of_equal_blocks_stops_being_a_duplicate() -> None:
 
 @pytest.mark.parametrize(("content_type", "lifetime"), DEFAULT_LIFETIMES.items())
 def test_a_block_is_stale_after_its_types_lifetime(content_type: ContentType, lifetime: int) -> None:
-    """Fresh through the last turn of its life, stale in the next."""
+    """It is fresh through the last turn of its lifetime and stale in the next."""
     held = window(block("a", content_type))
     for turn in range(2, 2 + lifetime):
         held.enter_turn(turn)
@@ -95,8 +95,8 @@ def test_a_block_is_stale_after_its_types_lifetime(content_type: ContentType, li
     assert held.stale_tokens == 10
 
 
-def test_a_stale_duplicate_counts_as_stale_once_it_stands_alone() -> None:
-    """While its equal stands earlier it is a duplicate, and counted as nothing else."""
+def test_a_stale_duplicate_counts_as_stale_once_it_is_single() -> None:
+    """While an equal block is before it, it counts only as a duplicate."""
     held = window(block("a", digest="d"), block("b", "thinking", digest="d"))
     for turn in range(2, 6):
         held.enter_turn(turn)
@@ -107,8 +107,8 @@ def test_a_stale_duplicate_counts_as_stale_once_it_stands_alone() -> None:
     assert (held.duplicate_tokens, held.stale_tokens) == (0, 10)
 
 
-def test_a_reference_brings_a_stale_block_back() -> None:
-    """Used again, it lives for its lifetime from that turn."""
+def test_a_reference_makes_a_stale_block_fresh() -> None:
+    """Its lifetime starts again in that turn."""
     held = window(block("a", "thinking"))
     for turn in range(2, 6):
         held.enter_turn(turn)
@@ -123,8 +123,8 @@ def test_a_reference_brings_a_stale_block_back() -> None:
 
 
 @pytest.mark.parametrize("content_type", ["system_prompt", "user_message", "summary"])
-def test_standing_content_never_goes_stale(content_type: ContentType) -> None:
-    """Types without a lifetime, and what is pinned, stay fresh."""
+def test_static_and_pinned_content_is_never_stale(content_type: ContentType) -> None:
+    """Types without a lifetime and pinned blocks stay fresh."""
     held = window(block("a", content_type), block("b", "thinking", pinned=True))
     for turn in range(2, 100):
         held.enter_turn(turn)
@@ -133,13 +133,13 @@ def test_standing_content_never_goes_stale(content_type: ContentType) -> None:
 
 
 def test_a_missing_block_is_an_error_that_names_it() -> None:
-    """Asking for the slot of a block that is not there says which."""
+    """Requesting the slot of an unknown block names the block."""
     with pytest.raises(WindowError, match="block ghost is not in the window"):
         window().slot("ghost")
 
 
 def test_every_edit_changes_the_version() -> None:
-    """A plan made before an edit can be told from one made after it."""
+    """A plan from before an edit can be recognized as out of date."""
     held = window(block("a"))
     versions = [held.version]
     held.replace(["a"], [block("b")])
