@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
@@ -62,7 +63,7 @@ def disturb(value: Any, random: Random) -> None:
             value = value[key]
             continue
         if random.random() < 0.75:
-            value[key] = random.choice(ODD_VALUES)
+            value[key] = deepcopy(random.choice(ODD_VALUES))  # later disturbances write into it
         else:
             del value[key]
         return

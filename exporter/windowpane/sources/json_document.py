@@ -2,7 +2,7 @@
 
 Nothing a document holds is trusted: an object is wrapped as a `JsonObject`, which knows its path in the document,
 and a field of the wrong type is reported as a `Problem` and read as absent. Problems name types and paths, never
-values: what an agent said is private.
+values: the content of a conversation is private.
 """
 
 from __future__ import annotations

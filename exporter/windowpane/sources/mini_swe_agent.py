@@ -1,9 +1,9 @@
 """mini-swe-agent trajectories: `.traj.json`, an object since v1.1 and a bare list of messages before.
 
-The window is the messages as they were sent: a tool message's `content` is cut at the source, and what it was cut
-from (`extra.raw_output`) never entered. Agents without native tool calls write their command in the reply's text;
+The window is the messages as they were sent: a tool message's `content` is cut at the source, and its full text
+(`extra.raw_output`) never entered. Agents without native tool calls write their command in the reply's text;
 the text is split there, so that the observation which comes back as a user message can be linked to it. The
-closing message of role `exit` is the result of the run and no content. A call that failed left no message.
+closing message of role `exit` is the result of the run, not content. A call that failed left no message.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MiniSweAgentReader:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """By its suffix and a list of messages, or by what only this format has."""
+        """Return whether the file has the format's suffix and a list of messages, or its own fields."""
         paths = shape_of(head)
         if paths & _OWN_PATHS:
             return True
@@ -48,11 +48,11 @@ class MiniSweAgentReader:
 
     @staticmethod
     def default_paths() -> tuple[Path, ...]:
-        """The folder where `mini` keeps the trajectory of its last run."""
+        """Return the folder where `mini` keeps the trajectory of its last run."""
         return (platformdirs.user_config_path("mini-swe-agent"),)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the run. Raises `SourceError` when the file holds no list of messages."""
+        """Yield the records of the run. Raises `SourceError` when the file holds no list of messages."""
         log = DocumentLog(path, stats, problems)
         run = load_list(path, log, of="messages")
         info = run.item("info")
@@ -61,7 +61,7 @@ class MiniSweAgentReader:
         stats.sessions += 1
         key = document_key(instance, digest=record_digest(opening(run.value["messages"])))
         yield SessionOpened(key, "mini-swe-agent", model)
-        yield from _Run(stats, model).read(run)
+        yield from _MiniSweAgentRun(stats, model).read(run)
         yield from _close(info)
 
 
@@ -71,7 +71,7 @@ def _close(info: JsonObject) -> Iterator[Record]:
         yield SessionClosed(ending(status, finished=FINISHED))
 
 
-class _Run:
+class _MiniSweAgentRun:
     """Reads the messages of one run."""
 
     def __init__(self, stats: FileStats, model: str) -> None:
@@ -80,7 +80,7 @@ class _Run:
         self._chat = Chat(stats)
 
     def read(self, run: JsonObject) -> Iterator[Record]:
-        """The records of all messages."""
+        """Yield the records of all messages."""
         for message in run.items("messages"):
             if message.value.get("role") == "exit":
                 self._chat.count(message)
@@ -106,9 +106,9 @@ class _Run:
         yield from self._chat.thinking(message, at)
         text = text_of(message)
         command = _COMMAND.search(text)
-        said = text if command is None else text[: command.start()]
-        if said:
-            yield ContentAdded("assistant_response", said, at=at)
+        response = text if command is None else text[: command.start()]
+        if response:
+            yield ContentAdded("assistant_response", response, at=at)
         self._chat.pending = None
         if command is not None:
             self._stats.tool_calls += 1
@@ -122,12 +122,9 @@ class _Run:
         usage = usage_of(response)
         if usage is not None:
             stats.peak_context = max(stats.peak_context, usage.input_total)
-            for name, tokens in (
-                ("prompt", usage.input_total),
-                ("completion", usage.output_tokens),
-                ("cached", usage.cache_read_tokens),
-            ):
-                stats.add_usage(**{name: tokens})
+            stats.add_usage(
+                prompt=usage.input_total, completion=usage.output_tokens, cached=usage.cache_read_tokens
+            )
         choice = next(response.items("choices"), None)
         served = response.name("model") or ""
         return ModelCalled(

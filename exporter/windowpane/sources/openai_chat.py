@@ -1,7 +1,7 @@
 """Message lists in the shape of OpenAI's chat API, and the reading of their messages, which other formats share.
 
 A bare list records neither times nor usage (a message's own `usage` is read where it was saved), so its session
-is estimated throughout. It has no id either: the session is keyed by a digest of how it begins.
+is estimated throughout. It has no id either: the session is keyed by a digest of its first messages.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ ROLES: Final[dict[str, ContentType]] = {
     "tool": "tool_result",
     "function": "tool_result",
 }
-"""What a message of each role is."""
+"""The content type of a message of each role."""
 
 _MEDIA_PARTS: Final = frozenset({"image", "image_url", "input_image", "input_audio", "file", "document"})
 _MAXIMUM_STOP_REASON_CHARS: Final = 64
 
 
 class Chat:
-    """One conversation: reads its messages in order and links tool results to the calls they answer."""
+    """Reads the messages of one conversation in order and links tool results to their calls."""
 
     def __init__(self, stats: FileStats, *, calls_are_content: bool = False) -> None:
         self._stats = stats
         self._calls_are_content = calls_are_content
-        """Whether tool calls count as content characters, beside the messages' texts."""
+        """Tool calls count as content characters, besides the messages' texts."""
         self._names: dict[str, str] = {}
         self._steps = 0
         self.pending: str | None = None
-        """The last call without an id of its own that has no result yet."""
+        """The last call without an id in the recording, until its result comes."""
 
     def role(self, message: JsonObject) -> str | None:
-        """The message's role where it is known; reports it otherwise."""
+        """Return the message's role; an unknown one is reported and None."""
         role = message.text("role")
         if role in ROLES:
             return role
@@ -60,7 +60,7 @@ class Chat:
         return None
 
     def count(self, message: JsonObject) -> None:
-        """Count the message in the statistics, as the recording tells it."""
+        """Count the message in the statistics, as the recording states it."""
         stats = self._stats
         stats.messages += 1
         stats.content_chars += len(text_of(message, quiet=True))
@@ -71,7 +71,7 @@ class Chat:
                 stats.content_chars += len(compact(calls))
 
     def contents(self, message: JsonObject, role: str, at: float | None) -> Iterator[ContentAdded]:
-        """What entered the window with the message."""
+        """Yield the content that entered the window with the message."""
         if role == "assistant":
             yield from self.thinking(message, at)
         yield from self._body(message, ROLES[role], at)
@@ -79,13 +79,13 @@ class Chat:
             yield from self.calls(message, at)
 
     def thinking(self, message: JsonObject, at: float | None) -> Iterator[ContentAdded]:
-        """What the model thought, where the message says it."""
+        """Yield the model's reasoning, where the message holds it."""
         thought = message.text("reasoning_content")
         if thought:
             yield ContentAdded("thinking", thought, at=at)
 
     def calls(self, message: JsonObject, at: float | None) -> Iterator[ContentAdded]:
-        """The tool calls of a reply, those of the older `function_call` included."""
+        """Yield the tool calls of a reply, including the older `function_call`."""
         for call in message.items("tool_calls"):
             function = call.item("function") if call.has("function") else call
             yield self._call(function, call.name("id"), at)
@@ -93,7 +93,7 @@ class Chat:
             yield self._call(message.item("function_call"), None, at)
 
     def step(self, name: str, text: str, at: float | None) -> ContentAdded:
-        """A call that is written in the reply's text and has no id of its own."""
+        """Return a call that is written in the reply's text, under a new id."""
         call_id = f"step-{self._steps}"
         self._steps += 1
         self.pending = call_id
@@ -101,7 +101,7 @@ class Chat:
         return ContentAdded("tool_call", text, tool_call_id=call_id, tool_name=name or None, at=at)
 
     def result(self, message: JsonObject, call_id: str | None, at: float | None) -> Iterator[ContentAdded]:
-        """The result of a tool call; of the pending one where *call_id* is None."""
+        """Yield the result of a tool call; of the pending one where *call_id* is None."""
         text, media = text_of(message), _media(message)
         self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(text))
         call_id = call_id or self.pending
@@ -129,7 +129,7 @@ class Chat:
 
 
 def text_of(message: JsonObject, *, quiet: bool = False) -> str:
-    """The text of a message's content, given as text or as a list of parts; parts follow one another."""
+    """Return the text of a message's content, given as text or as a list of parts, which are joined."""
     content = message.value.get("content")
     if content is None or isinstance(content, str):
         return content or ""
@@ -159,9 +159,9 @@ def _is_media(part: object) -> bool:
 
 
 def usage_of(holder: JsonObject, key: str = "usage") -> Usage | None:
-    """The usage of one call in OpenAI's names; None where it has none.
+    """Return the usage of one call, given in OpenAI's names; None where it is absent.
 
-    `prompt_tokens` includes what was read from and written to the cache, so those are taken out of the input.
+    `prompt_tokens` includes cache reads and writes, which are subtracted from the input.
     """
     if not holder.has(key):
         return None
@@ -182,13 +182,13 @@ def usage_of(holder: JsonObject, key: str = "usage") -> Usage | None:
 
 
 def stop_reason_of(choice: JsonObject) -> str | None:
-    """Why the model stopped."""
+    """Return the reason why the model stopped."""
     reason = choice.text("finish_reason")
     return reason[:_MAXIMUM_STOP_REASON_CHARS] if reason else None
 
 
 def opening(messages: object) -> object:
-    """The messages up to the first reply, which tell one conversation from another and never change."""
+    """Return the messages up to the first reply, which identify a conversation and never change."""
     if not isinstance(messages, list):
         return messages
     for index, message in enumerate(messages):
@@ -207,7 +207,7 @@ _FOREIGN_PATHS: Final = frozenset(
 
 
 def conversation(messages: Iterator[JsonObject], chat: Chat, stats: FileStats) -> Iterator[Record]:
-    """The records of messages in OpenAI's shape; every assistant message is one model call."""
+    """Yield the records of messages in OpenAI's shape; every assistant message is one model call."""
     for message in messages:
         role = chat.role(message)
         if role is None:
@@ -222,13 +222,8 @@ def conversation(messages: Iterator[JsonObject], chat: Chat, stats: FileStats) -
             usage = usage_of(message)
             if usage is not None:
                 stats.peak_context = max(stats.peak_context, usage.input_total)
-                _sum(stats, "prompt_tokens", usage.input_total)
-                _sum(stats, "completion_tokens", usage.output_tokens)
+                stats.add_usage(prompt_tokens=usage.input_total, completion_tokens=usage.output_tokens)
             yield ModelCalled(usage, at=at)
-
-
-def _sum(stats: FileStats, name: str, tokens: int) -> None:
-    stats.add_usage(**{name: tokens})
 
 
 class OpenAIChatReader(DocumentReader):
@@ -238,14 +233,14 @@ class OpenAIChatReader(DocumentReader):
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """A list of messages with roles that no other format claims."""
+        """Return whether the file is a list of messages with roles, and of no other format."""
         if path.name.endswith(_TRAJECTORY_SUFFIXES):
             return False
         paths = shape_of(head)
         return bool(paths & _ROLE_PATHS and paths & _BODY_PATHS) and not paths & _FOREIGN_PATHS
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the one conversation. Raises `SourceError` when the file is no list of messages."""
+        """Yield the records of the conversation. Raises `SourceError` when the file is not a list of messages."""
         log = DocumentLog(path, stats, problems)
         holder = load_list(path, log, of="messages")
         stats.sessions += 1

@@ -3,8 +3,8 @@
 The window is `history`, the messages as the agent kept them; `trajectory` repeats it as steps and is read only
 where there is no history. A demonstration (`is_demo`) was put into the window by the harness, so it is injected
 memory whatever its role. Agents without native tool calls write thought and action into one text; it is split
-after the thought, so that the observation which comes back as a user message can be linked to its action. There
-are no times, and usage is known only as totals of the run, which are reported and given to no call.
+after the thought, so that the observation which comes back as a user message can be linked to its action. Times
+are not recorded, and usage only as totals of the run, which are reported and assigned to no call.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _LIMITS: Final = (
     "early_exit",
 )  # fmt: skip
 FINISHED: Final = frozenset({"submitted", *_LIMITS, *(f"submitted ({limit})" for limit in _LIMITS)})
-"""Ways to end that are no error, those cut off by a limit included."""
+"""Ends of a run that are not errors, including those by a limit."""
 _NO_MODELS: Final = frozenset({"human", "human_thought", "replay", "instant_empty_submit"})
-"""Names of what stands in for a model."""
+"""Names that replace the model's in runs without one."""
 _COSTS: Final = ("instance_cost", "total_cost")
 _TOKENS: Final = ("tokens_sent", "tokens_received")
 
@@ -48,14 +48,14 @@ class SweAgentReader(DocumentReader):
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """By its suffix and one of its lists, or by an environment beside them."""
+        """Return whether the file has one of the format's lists, and its suffix or an environment."""
         paths = shape_of(head)
         if not paths & {"history", "trajectory", "attempts"}:
             return False
         return path.name.endswith(".traj") or "environment" in paths
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """Records of the run. Raises `SourceError` when the file has neither history nor trajectory."""
+        """Yield the records of the run. Raises `SourceError` when the file has neither history nor trajectory."""
         log = DocumentLog(path, stats, problems)
         document = load_document(path, log)
         if not isinstance(document, dict):
@@ -75,7 +75,7 @@ class SweAgentReader(DocumentReader):
             suffix = f"-{number}" if len(attempts) > 1 else ""
             key = document_key(problem, digest=record_digest(opening(messages.value["history"]))) + suffix
             yield SessionOpened(key, "swe-agent", "" if model in _NO_MODELS else model)
-            run_reader = _Run(stats)
+            run_reader = _SweAgentRun(stats)
             yield from run_reader.read(messages)
             yield from _close(attempt, stats, run_reader.calls)
             largest = max(largest, _largest_output(attempt, stats.max_tool_output_chars))
@@ -86,7 +86,7 @@ _LISTS: Final = ("history", "trajectory")
 
 
 def _config(run: JsonObject) -> JsonObject:
-    """The settings the run was replayed with: an object, or one written as text."""
+    """Return the settings of the run, which are an object or its JSON text."""
     config = run.value.get("replay_config")
     if isinstance(config, str):
         try:
@@ -98,7 +98,7 @@ def _config(run: JsonObject) -> JsonObject:
 
 
 def _messages(attempt: JsonObject) -> JsonObject:
-    """The attempt with its history, made from the steps where it has none."""
+    """Return the attempt with its history, which is made from the steps where it is absent."""
     if isinstance(attempt.value.get("history"), list):
         return attempt
     history: list[Any] = []
@@ -119,7 +119,7 @@ def _messages(attempt: JsonObject) -> JsonObject:
 
 
 def _largest_output(attempt: JsonObject, in_history: int) -> int:
-    """Length of the largest tool output: an observation, without the prompt the history has after it."""
+    """Return the length of the largest observation, without the prompt that follows it in the history."""
     steps = attempt.value.get("trajectory")
     if not isinstance(steps, list) or not steps:
         return in_history
@@ -138,7 +138,7 @@ def _close(attempt: JsonObject, stats: FileStats, calls: int) -> Iterator[Record
         dollars = totals.amount(name)
         if dollars is not None:
             key = f"{name}_microusd"
-            stats.usage[key] = stats.usage.get(key, 0) + round(dollars * 1_000_000)
+            stats.add_usage(**{key: round(dollars * 1_000_000)})
     counted = totals.count("api_calls")
     if counted is not None and counted != calls:
         info.log.unusual(totals.at("api_calls"), f"{counted} calls were counted, {calls} replies are recorded")
@@ -147,7 +147,7 @@ def _close(attempt: JsonObject, stats: FileStats, calls: int) -> Iterator[Record
         yield SessionClosed(ending(status, finished=FINISHED))
 
 
-class _Run:
+class _SweAgentRun:
     """Reads the history of one attempt."""
 
     def __init__(self, stats: FileStats) -> None:
@@ -156,7 +156,7 @@ class _Run:
         self.calls = 0
 
     def read(self, attempt: JsonObject) -> Iterator[Record]:
-        """The records of all messages."""
+        """Yield the records of all messages."""
         for message in attempt.items("history"):
             role = self._chat.role(message)
             if role is None:
@@ -190,16 +190,16 @@ class _Run:
             return
         yield from self._chat.thinking(message, None)
         text, thought = text_of(message), message.text("thought") or ""
-        said = thought if text.startswith(thought) else text
-        if said:
-            yield ContentAdded("assistant_response", said)
+        response = thought if text.startswith(thought) else text
+        if response:
+            yield ContentAdded("assistant_response", response)
         self._stats.tool_calls += 1
-        words = action.split(maxsplit=1)
-        yield self._chat.step(words[0][:MAXIMUM_NAME_CHARS] if words else "", text[len(said) :], None)
+        command = action.split(maxsplit=1)
+        yield self._chat.step(command[0][:MAXIMUM_NAME_CHARS] if command else "", text[len(response) :], None)
 
 
 def _call_id(message: JsonObject) -> str | None:
-    """The call a tool message answers; the first where it names several."""
+    """Return the id of the call that a tool message answers; the first of several."""
     ids = message.value.get("tool_call_ids")
     if isinstance(ids, list) and ids and isinstance(ids[0], str):
         return ids[0][:MAXIMUM_NAME_CHARS]

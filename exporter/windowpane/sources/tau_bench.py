@@ -1,10 +1,12 @@
-"""tau2-bench: simulations of an agent and a user who is a model as well.
+"""The recordings of tau-bench and tau2-bench: many conversations in one document.
 
-Only the agent's window is observed. The user's calls, their usage and the results of the user's own tools belong
-to another window: they are counted in the statistics under `user_` names and never enter. The orchestrator sends
-a user's message either to the agent or, when it calls tools, to the environment, so the text of a message with
-tool calls does not reach the agent either. The agent's opening line is fixed text, not a model call; it stands in
-the window from the start and its turn has no usage. The policy is part of the agent's system prompt.
+tau-bench results hold one bare message list per task, without times or usage. tau2-bench simulates an agent and a
+user who is a model as well, and only the agent's window is observed. The user's calls, their usage and the
+results of the user's tools belong to another window: they are counted in the statistics under `user_` names and
+never enter. The orchestrator sends a user's message either to the agent or, when it calls tools, to the
+environment, so the text of a message with tool calls does not reach the agent either. The agent's opening line is
+fixed text, not a model call; it is in the window from the start and its turn has no usage. The policy is part of
+the agent's system prompt.
 """
 
 from __future__ import annotations
@@ -34,19 +36,19 @@ from windowpane.sources.records import ContentAdded, ModelCalled, Record, Sessio
 
 
 class TauBenchReader(DocumentReader):
-    """tau-bench: a list of results, each with the trajectory of one trial of one task."""
+    """Reads tau-bench: a list of results, each with the trajectory of one trial of one task."""
 
     format: ClassVar[str] = "tau_bench"
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """A list of objects with a task and a trajectory."""
+        """Return whether the file is a list of objects with a task and a trajectory."""
         del path
         paths = shape_of(head)
         return "[].task_id" in paths and ("[].traj" in paths or {"[].reward", "[].info"} <= paths)
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """One session a result. Raises `SourceError` when the file is no list."""
+        """Yield one session per result. Raises `SourceError` when the file is not a list."""
         log = DocumentLog(path, stats, problems)
         document = load_document(path, log)
         if not isinstance(document, list):
@@ -70,7 +72,7 @@ class TauBenchReader(DocumentReader):
 
 
 def unique_key(key: str, seen: dict[str, int], item: JsonObject) -> str:
-    """*key*, numbered from its second use on in a document, which is noted."""
+    """Return *key*, numbered from its second use in a document, which is reported."""
     seen[key] = seen.get(key, 0) + 1
     if seen[key] == 1:
         return key
@@ -84,19 +86,19 @@ _SIMULATION_PATHS: Final = frozenset({"[].termination_reason", "[].agent_cost", 
 
 
 class Tau2Reader(DocumentReader):
-    """A run, an object with `info` and `simulations`, or a bare list of simulations as in submissions."""
+    """Reads tau2-bench: an object with `info` and `simulations`, or a bare list of simulations (submissions)."""
 
     format: ClassVar[str] = "tau2_bench"
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
-        """A run's description, or a list of simulations."""
+        """Return whether the file has a run's description, or is a list of simulations."""
         del path
         paths = shape_of(head)
         return bool(paths & _RUN_PATHS) or ("[].task_id" in paths and bool(paths & _SIMULATION_PATHS))
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
-        """One session a simulation. Raises `SourceError` when the file holds no list of simulations."""
+        """Yield one session per simulation. Raises `SourceError` when the file holds no list of simulations."""
         log = DocumentLog(path, stats, problems)
         run = load_list(path, log, of="simulations")
         simulations = run.value["simulations"]
@@ -109,8 +111,8 @@ class Tau2Reader(DocumentReader):
                 continue
             stats.sessions += 1
             trial = simulation.name("trial") or "0"
-            named = document_key(simulation.name("task_id"), trial=trial, digest=dump)
-            key = unique_key(simulation.name("id") or named, seen, simulation)
+            unnamed = document_key(simulation.name("task_id"), trial=trial, digest=dump)
+            key = unique_key(simulation.name("id") or unnamed, seen, simulation)
             at = simulation.time("start_time")
             yield SessionOpened(key, setting.agent, setting.model, at=at)
             yield from setting.contents(at)
@@ -121,7 +123,7 @@ class Tau2Reader(DocumentReader):
 
 
 class _Setting:
-    """What all simulations of a run share: agent, model, policy and tools."""
+    """The agent, model, policy and tools that all simulations of a run share."""
 
     def __init__(self, run: JsonObject) -> None:
         info = run.item("info")
@@ -132,7 +134,7 @@ class _Setting:
         self._tools = [compact(tool.value) for tool in environment.items("tool_defs")]
 
     def contents(self, at: float | None) -> Iterator[ContentAdded]:
-        """What stands in the agent's window before the first message, as far as the run records it."""
+        """Yield the content of the agent's window before the first message, as far as it is recorded."""
         if self._policy:
             yield ContentAdded("system_prompt", self._policy, at=at)
         for tool in self._tools:
@@ -147,7 +149,7 @@ class _Simulation:
         self._chat = Chat(stats, calls_are_content=True)
 
     def read(self, simulation: JsonObject) -> Iterator[Record]:
-        """The records of all messages."""
+        """Yield the records of all messages."""
         for index, message in enumerate(simulation.items("messages")):
             role = self._chat.role(message)
             if role is None:
@@ -191,10 +193,9 @@ class _Simulation:
         usage = usage_of(message)
         if usage is None:
             return None
-        totals = self._stats.usage
-        for name, tokens in (("prompt", usage.input_total), ("completion", usage.output_tokens)):
-            key = f"{side}_{name}_tokens"
-            totals[key] = totals.get(key, 0) + tokens
+        self._stats.add_usage(
+            **{f"{side}_prompt_tokens": usage.input_total, f"{side}_completion_tokens": usage.output_tokens}
+        )
         if side == "agent":
             self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
         return usage
