@@ -75,8 +75,8 @@ def value_of() -> Value:
             if family.metric.name != name:
                 continue
             for point in family.points:
-                found = dict(zip(family.metric.labels, point.labels, strict=True))
-                if labels.items() <= found.items():
+                labels_of_point = dict(zip(family.metric.labels, point.labels, strict=True))
+                if labels.items() <= labels_of_point.items():
                     return point.value
         return None
 

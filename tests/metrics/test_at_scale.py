@@ -139,8 +139,8 @@ def test_counters_equal_the_trackers_trend_report(value_of) -> None:
         tracker.add("assistant_response", f"reply {index}", 200)
         last = tracker.end_turn(None, cost_dollars=0.25)
         if index % 3 == 2:
-            left = EvictedBlock(block.id, "tool_result", block.tokens, "drop", "old")
-            tracker.evict(BlocksEvicted("hybrid", (left,), block.tokens, block.tokens))
+            remaining = EvictedBlock(block.id, "tool_result", block.tokens, "drop", "old")
+            tracker.evict(BlocksEvicted("hybrid", (remaining,), block.tokens, block.tokens))
         if index == 10:
             tracker.compress(ContentCompressed("compaction", "threshold", "accepted", 900, 100))
     before = state.collect(now=1_000.0)

@@ -47,24 +47,24 @@ def test_measured_fields_and_gauges_correspond() -> None:
 def test_source_events_and_fields_of_metrics_exist(metric: Metric) -> None:
     """Every event and field that the catalog names as a source exists."""
     payload = PAYLOADS[metric.source]
-    known = {field.name for field in fields(payload)}
+    existing = {field.name for field in fields(payload)}
     if payload is ContentCompressed:
-        known.add("ratio")
+        existing.add("ratio")
 
-    assert set(metric.fields) <= known
+    assert set(metric.fields) <= existing
 
 
 def test_every_counted_event_is_the_source_of_a_metric() -> None:
     """No event increases a counter that the catalog does not attribute to it or to a related event."""
-    named = {metric.source.partition(".")[0] for metric in SESSION_METRICS}
+    sources = {metric.source.partition(".")[0] for metric in SESSION_METRICS}
 
-    assert {payload.type.partition(".")[0] for payload in EventReducer(SeriesTable()).by_event} <= named
+    assert {payload.type.partition(".")[0] for payload in EventReducer(SeriesTable()).by_event} <= sources
 
 
 def test_every_session_gauge_is_stored_or_counted() -> None:
     """Each gauge is stored per session or counted over sessions, with its declared aggregate."""
-    kept = {column.metric.name for column in GAUGE_COLUMNS}
-    counted = {metric.name for metric in gauges() if metric.name not in kept}
+    stored = {column.metric.name for column in GAUGE_COLUMNS}
+    counted = {metric.name for metric in gauges() if metric.name not in stored}
 
     assert counted == {"context_window_sessions", "context_window_alerts_firing"}
     assert all(metric.aggregate for metric in gauges())
@@ -88,14 +88,14 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
 @pytest.mark.parametrize("metric", ALL_METRICS, ids=lambda metric: metric.name)
 def test_prometheus_names_follow_from_opentelemetry_names(metric: Metric) -> None:
     """OpenTelemetry's compatibility rules, applied to instrument and unit, give the catalog's name."""
-    words = [word for word in re.split(r"[._]", metric.otel_name) if word]
+    parts = [word for word in re.split(r"[._]", metric.otel_name) if word]
     unit = {"1": "ratio" if metric.kind == "gauge" else "", "s": "seconds"}.get(metric.unit, "")
     if unit:
-        words = [word for word in words if word != unit] + [unit]
+        parts = [word for word in parts if word != unit] + [unit]
     if metric.kind == "counter":
-        words.append("total")
+        parts.append("total")
 
-    assert "_".join(words) == metric.name
+    assert "_".join(parts) == metric.name
 
 
 def test_names_are_unique() -> None:

@@ -215,7 +215,7 @@ def test_a_measurement_without_a_limit_removes_the_utilization(make_event, measu
         ("cache_hit_ratio", "cache_hit_ratio", (1.0, 0.0, None), 0.25),
     ],
 )
-def test_sessions_aggregate_as_the_catalog_says(
+def test_sessions_aggregate_as_declared(
     *, make_event, measured, value_of, field: str, name: str, values: tuple[float | None, ...], expected: float
 ) -> None:
     """Max, min, sum, largest magnitude with its sign, and mean by used tokens; unknown does not take part."""
@@ -252,7 +252,7 @@ def test_the_estimate_error_stays_until_the_next_final_measurement(make_event, m
 
 
 def test_alerts_fire_until_resolved(make_event, measured, value_of) -> None:
-    """The gauge counts sessions in which an alert fires and goes back to 0, while transitions add up."""
+    """The gauge counts sessions in which an alert fires and returns to 0, while transitions add up."""
     state = MetricState()
     for session in ("s1", "s2"):
         state.apply(make_event(measured(), session=session))
@@ -384,13 +384,13 @@ def test_top_sessions_are_the_fullest_live_ones(
     for index, utilization in enumerate((0.2, 0.9, None, 0.7)):
         state.apply(make_event(measured(utilization=utilization), session=f"s{index}"))
     silent = state.collect(now=NOW)
-    shown = state.collect(now=NOW, top_sessions=2)
+    exported = state.collect(now=NOW, top_sessions=2)
     state.apply(make_event(SessionEnded("done"), session="s1"))
     after = state.collect(now=NOW, top_sessions=1)
 
     name = "context_window_session_utilization_ratio"
     assert value_of(silent, name) is None
-    assert [value_of(shown, name, session=f"s{index}") for index in range(4)] == [None, 0.9, None, 0.7]
+    assert [value_of(exported, name, session=f"s{index}") for index in range(4)] == [None, 0.9, None, 0.7]
     assert value_of(after, name, session="s1") is None
     assert value_of(after, name, session="s3") == 0.7
 
@@ -408,11 +408,11 @@ def test_a_session_label_is_the_id_or_a_printable_short_form() -> None:
 
 def test_a_notification_for_another_process_adds_no_series(make_event, measured, value_of) -> None:
     """Delivering an alert of another process does not create series for its agent."""
-    told = NotificationDelivered("utilization", 3, "json", "firing", 1)
+    delivered = NotificationDelivered("utilization", 3, "json", "firing", 1)
     state = MetricState()
     state.apply(make_event(measured(), session="own", agent="ours"))
-    state.apply(make_event(told, session="theirs", agent="theirs"))
-    state.apply(make_event(told, session="own", agent="ours"))
+    state.apply(make_event(delivered, session="theirs", agent="theirs"))
+    state.apply(make_event(delivered, session="own", agent="ours"))
     families = state.collect(now=1_000.0)
 
     assert value_of(families, "context_window_turns_total", agent="ours") == 0

@@ -238,7 +238,7 @@ def gauges(families: list[Family]) -> dict[tuple[str, ...], float]:
         "utilization_ratio", "limit_tokens", "turns_until_red", "compression_ratio", "estimate_error_ratio",
         "cache_hit_ratio", "sessions", "alerts_firing",
     }  # fmt: skip
-    found: dict[tuple[str, ...], float] = {}
+    values: dict[tuple[str, ...], float] = {}
     for family in families:
         name = family.metric.name.removeprefix("context_window_")
         if family.metric.kind != "gauge" or name not in wanted:
@@ -246,8 +246,8 @@ def gauges(families: list[Family]) -> dict[tuple[str, ...], float]:
         for point in family.points:
             labels = point.labels[:-1] if name == "turns_until_red" else point.labels
             if name != "alerts_firing" or point.value:
-                found[name, *labels] = point.value
-    return found
+                values[name, *labels] = point.value
+    return values
 
 
 @given(steps)

@@ -79,15 +79,15 @@ def lines(table: str) -> list[list[str]]:
 
 def written_out() -> dict[str, tuple[str, tuple[str, ...], str | None]]:
     """Kind, labels and aggregate by full name."""
-    found: dict[str, tuple[str, tuple[str, ...], str | None]] = {}
+    declared: dict[str, tuple[str, tuple[str, ...], str | None]] = {}
     for name, aggregate, *labels in lines(GAUGES):
-        found[f"context_window_{name}"] = ("gauge", ("agent", "model", *_split(labels)), aggregate)
+        declared[f"context_window_{name}"] = ("gauge", ("agent", "model", *_split(labels)), aggregate)
     for kind, table in (("counter", COUNTERS), ("histogram", HISTOGRAMS)):
         for name, *labels in lines(table):
-            found[f"context_window_{name}"] = (kind, ("agent", "model", *_split(labels)), None)
+            declared[f"context_window_{name}"] = (kind, ("agent", "model", *_split(labels)), None)
     for name, kind, *labels in lines(OWN):
-        found[name] = (kind, tuple(_split(labels)), None)
-    return found
+        declared[name] = (kind, tuple(_split(labels)), None)
+    return declared
 
 
 def _split(labels: list[str]) -> list[str]:
@@ -127,7 +127,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
     assert helps == {name: BY_NAME[name].help for name in written_out()}
     for name, (kind, labels, _) in written_out().items():
         sample = rf"^{name}{'_bucket' if kind == 'histogram' else ''}(?:\{{(.*)\}})? \S+$"
-        found = re.findall(sample, text, re.MULTILINE)
-        assert found, name
+        samples = re.findall(sample, text, re.MULTILINE)
+        assert samples, name
         wanted = {*labels, *(("le",) if kind == "histogram" else ())}
-        assert all(set(re.findall(r'(\w+)="', one)) == wanted for one in found), name
+        assert all(set(re.findall(r'(\w+)="', one)) == wanted for one in samples), name

@@ -51,7 +51,7 @@ RECORDED_KNOWN = {
 """Models named in the recorded sessions that the catalog of genai-prices 0.2.3 knows."""
 
 RECORDED_UNKNOWN = {"<synthetic>", "fable", "gpt-5.3-codex-spark", "haiku", "sonnet"}
-"""Names in the recorded sessions that say no model, or one the catalog does not hold."""
+"""Names in the recorded sessions that name no model, or one that the catalog does not contain."""
 
 
 def catalog(limits: Mapping[str, int] | None = None) -> PackagedCatalog:
@@ -150,11 +150,11 @@ def test_the_version_check_accepts_the_catalogs_names() -> None:
 def test_a_users_limit_overrides_the_catalog() -> None:
     """It also makes an unknown model known, with the source `given`."""
     subject = catalog({"gpt-4o": 32_000, "Acme-7B": 8_192})
-    known, own = subject.lookup("GPT-4o"), subject.lookup("acme-7b")
+    info, own = subject.lookup("GPT-4o"), subject.lookup("acme-7b")
 
-    assert known is not None
+    assert info is not None
     assert own is not None
-    assert (known.name, known.limit_tokens, known.provider) == ("gpt-4o", 32_000, "openai")
+    assert (info.name, info.limit_tokens, info.provider) == ("gpt-4o", 32_000, "openai")
     assert (own.name, own.limit_tokens, own.provider) == ("Acme-7B", 8_192, "")
     assert subject.limit_source("gpt-4o") == "given"
     assert subject.limit_source("gpt-4o-mini") == "catalogue"

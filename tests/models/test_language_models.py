@@ -71,7 +71,7 @@ def provider(reply: dict[str, Any], *, status: int = 200) -> Iterator[Provider]:
         server.close()
 
 
-async def ask_and_close(client: Any, model: Any) -> str:
+async def call_and_close(client: Any, model: Any) -> str:
     async with client:
         return str(await model("be brief", "the text"))
 
@@ -99,7 +99,7 @@ class TestOpenAI:
             model = openai_model(client, model="gpt-5-mini")
 
             assert is_async(model)
-            assert asyncio.run(ask_and_close(client, model)) == "a summary"
+            assert asyncio.run(call_and_close(client, model)) == "a summary"
 
     def test_errors_of_the_client_are_raised(self) -> None:
         """The caller decides how to handle a failed call."""
@@ -136,12 +136,12 @@ class TestAnthropic:
             model = anthropic_model(client, model="claude-test", max_tokens=10)
 
             assert inspect.iscoroutinefunction(model)
-            assert asyncio.run(ask_and_close(client, model)) == "a summary"
+            assert asyncio.run(call_and_close(client, model)) == "a summary"
             assert server.received[0]["max_tokens"] == 10
 
 
 class Recorder:
-    """Stands for any client whose `create` has the right shape, and keeps its arguments."""
+    """Replaces any client with a `create` of the right shape, and records its arguments."""
 
     def __init__(self, reply: Any) -> None:
         self.arguments: dict[str, Any] = {}

@@ -20,15 +20,15 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 
 
 class Receiver:
-    """Understands metrics and logs; *status* is what it answers with, *gate* holds every answer back."""
+    """Understands metrics and logs; *status* is its response; until *released* is set it does not respond."""
 
     def __init__(self) -> None:
         self.requests: list[ExportMetricsServiceRequest] = []
         self.log_requests: list[ExportLogsServiceRequest] = []
         self.headers: list[dict[str, str]] = []
         self.status = 200
-        self.gate = threading.Event()
-        self.gate.set()
+        self.released = threading.Event()
+        self.released.set()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -38,7 +38,7 @@ class Receiver:
         self._thread.start()
 
     def close(self) -> None:
-        self.gate.set()
+        self.released.set()
         self.server.shutdown()
         self.server.server_close()
         self._thread.join(timeout=5)
@@ -78,7 +78,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
-                receiver.gate.wait(20)
+                receiver.released.wait(20)
                 if receiver.status == 200:
                     receiver._take(self.path, body)
                     receiver.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -87,7 +87,7 @@ class Receiver:
                     self.send_header("Content-Type", "application/x-protobuf")
                     self.send_header("Content-Length", "0")
                     self.end_headers()
-                except OSError:  # the sender has given up
+                except OSError:  # the sender has disconnected
                     self.close_connection = True
 
             def log_message(self, *args: object) -> None:
@@ -115,7 +115,7 @@ def received(metrics: list[Any]) -> dict[Series, object]:
     return values
 
 
-def said(record: Any) -> dict[str, Any]:
+def record_attributes(record: Any) -> dict[str, Any]:
     """A log record's attributes as plain values."""
     return {item.key: getattr(item.value, item.value.WhichOneof("value")) for item in record.attributes}
 
@@ -123,7 +123,7 @@ def said(record: Any) -> dict[str, Any]:
 def expected(
     source: FamilySource, provider_of: Callable[[str], str] = lambda _model: "_OTHER"
 ) -> dict[Series, object]:
-    """What Prometheus is given, under OpenTelemetry's names."""
+    """Return the series of Prometheus under OpenTelemetry's names."""
     values: dict[Series, object] = {}
     for metric, points, histograms in source.collect():
         if metric.opt_in:

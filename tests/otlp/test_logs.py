@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
-from otlp_receiver import Receiver, said
+from otlp_receiver import Receiver, record_attributes
 
 from windowpane.config.schema import OtlpConfig
 from windowpane.core.events import (
@@ -63,15 +63,15 @@ def fired(severity: Any) -> Event:
 
 
 class Slow(LogRecordExporter):
-    """Holds every batch until it is let go, and remembers the sizes."""
+    """Blocks every batch until it is released, and records the sizes."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.entered, self.gate = threading.Event(), threading.Event()
+        self.entered, self.released = threading.Event(), threading.Event()
 
     def export(self, batch: Any) -> LogRecordExportResult:
         self.entered.set()
-        self.gate.wait(20)
+        self.released.wait(20)
         self.sizes.append(len(batch))
         return LogRecordExportResult.SUCCESS
 
@@ -79,7 +79,7 @@ class Slow(LogRecordExporter):
         return True
 
     def shutdown(self) -> None:
-        self.gate.set()
+        self.released.set()
 
 
 def test_an_alert_record_has_name_severity_time_span_and_numbers(receiver: Receiver) -> None:
@@ -95,7 +95,7 @@ def test_an_alert_record_has_name_severity_time_span_and_numbers(receiver: Recei
     assert (record.time_unix_nano, record.observed_time_unix_nano) == (1_000_500_000_000, 2_000_000_000_000)
     assert (record.trace_id.hex(), record.span_id.hex()) == (identity["trace_id"], identity["span_id"])
     assert record.body.string_value == "Window in red: 95% used"
-    attributes = said(record)
+    attributes = record_attributes(record)
     assert attributes.pop("context_window.event.id")
     assert attributes == {
         "gen_ai.conversation.id": "s1", "gen_ai.agent.name": "reviewer", "gen_ai.request.model": "gpt-5",
@@ -119,25 +119,25 @@ def test_severities_of_alerts_failures_and_frequent_events() -> None:
 def test_usage_has_the_names_of_the_conventions() -> None:
     """The provider's usage is under `gen_ai.usage`, its input total including the cache."""
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
-    found = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
+    attributes = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
 
-    assert {name: value for name, value in found.items() if name.startswith("gen_ai.usage")} == {
+    assert {name: value for name, value in attributes.items() if name.startswith("gen_ai.usage")} == {
         "gen_ai.usage.input_tokens": 137,
         "gen_ai.usage.output_tokens": 20,
         "gen_ai.usage.cache_read.input_tokens": 30,
         "gen_ai.usage.cache_creation.input_tokens": 7,
         "gen_ai.usage.reasoning.output_tokens": 5,
     }
-    assert found["context_window.cost_dollars"] == 0.5
+    assert attributes["context_window.cost_dollars"] == 0.5
 
 
 def test_every_gen_ai_attribute_is_defined_by_the_conventions() -> None:
     """No record has an attribute under `gen_ai.` that the installed conventions do not define."""
-    known = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
+    defined = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
     usage = Usage(100, 20, cache_read_tokens=30, cache_write_tokens=7, reasoning_tokens=5)
-    found = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
+    attributes = event_attributes(Event(context(), 0, 1.0, TurnEnded(usage, "usage", 0.5)))
 
-    assert {name for name in found if name.startswith("gen_ai.")} <= known
+    assert {name for name in attributes if name.startswith("gen_ai.")} <= defined
 
 
 def test_records_never_contain_content(receiver: Receiver) -> None:
@@ -145,10 +145,10 @@ def test_records_never_contain_content(receiver: Receiver) -> None:
     block = Block(
         "b1", "tool_result", 9, 1, "g", 1, SECRET, 30, "exact", text=SECRET, tool_name=SECRET, handle=SECRET
     )
-    left = EvictedBlock("b1", "tool_result", 9, "drop", SECRET, tool_name=SECRET, handle=SECRET)
+    evicted = EvictedBlock("b1", "tool_result", 9, "drop", SECRET, tool_name=SECRET, handle=SECRET)
     payloads: list[Any] = [
         BlockAdded(block),
-        BlocksEvicted("hybrid", (left,), 9, 9),
+        BlocksEvicted("hybrid", (evicted,), 9, 9),
         ContentCompressed("compaction", SECRET, "accepted", 9, 1, method=SECRET, reason=SECRET),
         FidelityEvaluated("probe", 0.5, 1.0, facts=(FactOutcome("path", "lost", SECRET, SECRET),), reason=SECRET),
         NoteWritten(SECRET, 3, SECRET),
@@ -164,7 +164,7 @@ def test_records_never_contain_content(receiver: Receiver) -> None:
 
 
 FLAT = sorted(set(PAYLOADS) - {"block.added", "turn.ended"})
-"""Payloads whose figures are their own fields."""
+"""Payloads whose numbers are their fields."""
 
 
 def test_words_outside_our_vocabulary_are_not_sent() -> None:
@@ -173,10 +173,10 @@ def test_words_outside_our_vocabulary_are_not_sent() -> None:
         "b1", "tool_result", 10, 3, "b0", 1, "digest-of-it", 40, "exact", None, "call-77", "payroll_lookup",
         handle="wp://b1",
     )  # fmt: skip
-    found = event_attributes(Event(context(), 0, 1.0, BlockAdded(block)))
+    attributes = event_attributes(Event(context(), 0, 1.0, BlockAdded(block)))
 
-    assert found["context_window.content_type"] == "tool_result"
-    assert not {"digest-of-it", "call-77", "payroll_lookup", "wp://b1", "b0", "b1"} & set(found.values())
+    assert attributes["context_window.content_type"] == "tool_result"
+    assert not {"digest-of-it", "call-77", "payroll_lookup", "wp://b1", "b0", "b1"} & set(attributes.values())
 
 
 @given(st.sampled_from(FLAT), st.text(max_size=400), st.floats())
@@ -186,11 +186,11 @@ def test_any_payload_makes_a_small_record(kind: str, text: str, number: float) -
     given_values: dict[str, Any] = {
         field.name: number if "float" in str(field.type) else text for field in fields(cls) if field.init
     }
-    found = event_attributes(Event(context(session_id=text, agent=text), 0, 1.0, cls(**given_values)))
+    attributes = event_attributes(Event(context(session_id=text, agent=text), 0, 1.0, cls(**given_values)))
 
-    assert len(found) <= 64
-    assert all(len(value) <= 200 for value in found.values() if isinstance(value, str))
-    assert all(not math.isnan(value) for value in found.values() if isinstance(value, float))
+    assert len(attributes) <= 64
+    assert all(len(value) <= 200 for value in attributes.values() if isinstance(value, str))
+    assert all(not math.isnan(value) for value in attributes.values() if isinstance(value, float))
 
 
 def test_many_events_are_sent_in_batches(receiver: Receiver) -> None:
@@ -216,11 +216,11 @@ def test_a_slow_receiver_fills_a_bounded_queue_without_blocking() -> None:
     )
     logs.write(turns(BATCH_EVENTS))
     assert slow.entered.wait(10)
-    began = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(100):
         logs.write(turns(100))
-    took = time.perf_counter() - began
-    slow.gate.set()
+    took = time.perf_counter() - started
+    slow.released.set()
     logs.close(10)
 
     assert sum(slow.sizes) == BATCH_EVENTS + 1_000
@@ -254,15 +254,15 @@ def test_rejected_batches_are_counted(receiver: Receiver) -> None:
 def test_closing_ends_in_time_with_a_hanging_receiver(receiver: Receiver) -> None:
     """A receiver that never responds does not hold up the process; unsent events are counted."""
     drops: list[tuple[str, int]] = []
-    receiver.gate.clear()
+    receiver.released.clear()
     exporter = logs_exporter(receiver.logs_url, timeout_seconds=1.0)
     logs = EventLogs(
         exporter, resource=RESOURCE, count_drops=lambda *drop: drops.append(drop), linger_seconds=0.01
     )
     logs.write(turns(BATCH_EVENTS * 3))
-    began = time.monotonic()
+    started = time.monotonic()
     logs.close(0.5)
-    took = time.monotonic() - began
+    took = time.monotonic() - started
     logs.write(turns(1))
 
     assert took < 5
@@ -326,8 +326,8 @@ def test_names_with_lone_surrogates_are_sent(receiver: Receiver, caplog: pytest.
     logs.write([fired("critical")._replace(context=odd)])
     logs.close()
     (record,) = receiver.records()
-    told = said(record)
+    attributes = record_attributes(record)
 
-    assert (told["gen_ai.conversation.id"], told["gen_ai.agent.name"]) == ("s ?", "a?")
-    assert told["gen_ai.request.model"] == "m?"
+    assert (attributes["gen_ai.conversation.id"], attributes["gen_ai.agent.name"]) == ("s ?", "a?")
+    assert attributes["gen_ai.request.model"] == "m?"
     assert caplog.records == []

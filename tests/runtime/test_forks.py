@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from otlp_receiver import Receiver, said
+from otlp_receiver import Receiver, record_attributes
 from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
@@ -138,7 +138,7 @@ def test_every_worker_pushes_separately(start_outputs: Callable[..., Runtime], r
                         counted[attributes["service.instance.id"]] = sum(
                             point.as_int or point.as_double for point in metric.sum.data_points
                         )
-    ids = [said(record)["context_window.event.id"] for record in receiver.records()]
+    ids = [record_attributes(record)["context_window.event.id"] for record in receiver.records()]
 
     assert codes == [0] * WORKERS
     assert sorted(counted.values()) == [1, 2, 3, 4, 10]
@@ -243,7 +243,10 @@ def test_a_short_job_is_stored_and_pushed(
 
     assert values["context_window_turns_total"] == 2
     assert pushed == [1, 1]
-    assert {said(record)["gen_ai.conversation.id"] for record in receiver.records()} == {"one", "two"}
+    assert {record_attributes(record)["gen_ai.conversation.id"] for record in receiver.records()} == {
+        "one",
+        "two",
+    }
 
 
 def test_a_short_job_stores_its_events_and_ends_in_time_without_a_receiver(

@@ -58,7 +58,7 @@ class Recorder:
 
 
 class Broken:
-    """A sink that fails as long as it is told to."""
+    """A sink that fails while `failing` is set."""
 
     def __init__(self) -> None:
         self.failing = True
@@ -174,8 +174,8 @@ def test_one_bad_event_drops_one_event(build: Callable[..., Pipeline]) -> None:
     stored = [event.n for event in picky.events if isinstance(event.data, TurnStarted)]
     assert stored == [n for n in range(42) if n not in picky.refused]
     assert drops.counts == {("store", "error"): 3}
-    told = [event.data for event in picky.events if isinstance(event.data, TelemetryDropped)]
-    assert told == [TelemetryDropped(7, 8, "sink_failed"), TelemetryDropped(31, 31, "sink_failed")]
+    report = [event.data for event in picky.events if isinstance(event.data, TelemetryDropped)]
+    assert report == [TelemetryDropped(7, 8, "sink_failed"), TelemetryDropped(31, 31, "sink_failed")]
 
 
 def test_a_report_that_cannot_be_written_is_discarded(build: Callable[..., Pipeline]) -> None:
@@ -444,8 +444,8 @@ def test_a_closed_pipeline_is_garbage_collected() -> None:
     pipeline = Pipeline({"store": Recorder()})
     pipeline.put(events(0, 0))
     pipeline.close(10)
-    gone = weakref.ref(pipeline)
+    weak = weakref.ref(pipeline)
     del pipeline
     gc.collect()
 
-    assert gone() is None
+    assert weak() is None

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from otlp_receiver import Receiver, expected, received, said
+from otlp_receiver import Receiver, expected, received, record_attributes
 from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, SessionEnded
@@ -69,7 +69,7 @@ def by_turn(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 
 def play(running: Runtime, sessions_dir: Path) -> Counter[str]:
-    """Emit every recording; only some sessions end, so that gauges are left. Returns what was emitted."""
+    """Emit every recording; only some sessions end, so that gauges remain. Returns the emitted events."""
     emitted: Counter[str] = Counter()
     number = 0
     for name in RECORDINGS:
@@ -130,7 +130,7 @@ def test_every_record_names_its_conversation(
     running = start_outputs(otlp_endpoint=receiver.url)
     play(running, sessions_dir)
     stop()
-    records = [said(record) for record in receiver.records()]
+    records = [record_attributes(record) for record in receiver.records()]
     ids = [record["context_window.event.id"] for record in records]
 
     assert len(set(ids)) == len(ids)
@@ -174,7 +174,7 @@ def test_serve_pushes_the_metrics_it_serves(  # noqa: PLR0917  # fixtures
     pushed = received(receiver.metrics())
 
     assert before == 0
-    assert {said(record)["gen_ai.conversation.id"] for record in receiver.records()} == {"late"}
+    assert {record_attributes(record)["gen_ai.conversation.id"] for record in receiver.records()} == {"late"}
     turns = sum(value for (name, _), value in pushed.items() if name == "context_window.turns")  # type: ignore[misc]
     assert turns == sum(float(line.split()[-1]) for line in live if line.startswith("context_window_turns_total"))
 

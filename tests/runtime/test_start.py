@@ -315,10 +315,10 @@ def test_capture_stores_redacted_texts(start_outputs: Start) -> None:
     assert running.flush(20)
 
     assert running.store is not None
-    kept = running.store.content(block.digest)
-    assert kept is not None
-    assert secret not in kept
-    assert "redacted" in kept
+    stored = running.store.content(block.digest)
+    assert stored is not None
+    assert secret not in stored
+    assert "redacted" in stored
 
 
 def test_a_forked_child_has_separate_outputs(start_outputs: Start) -> None:
@@ -340,7 +340,7 @@ def test_a_forked_child_has_separate_outputs(start_outputs: Start) -> None:
                 running.url
             )
             answer["own_port"] = running.url != parent_url
-        except Exception as error:  # noqa: BLE001  # told to the parent
+        except Exception as error:  # noqa: BLE001  # reported to the parent
             answer["error"] = repr(error)
         os.write(writer, json.dumps(answer).encode())
         os._exit(0)

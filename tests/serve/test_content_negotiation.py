@@ -127,12 +127,12 @@ def test_the_endpoint_negotiates_the_format(server: MetricsServer) -> None:
     broken = fetched("application/openmetrics-text;version=x.y")
 
     assert (plain[0], modern[0], broken) == (PLAIN.content_type, OPEN_METRICS.content_type, plain)
-    told = {
+    samples = {
         (sample.name, *sorted(sample.labels.items()), sample.value)
         for family in parse_text(plain[1])
         for sample in family.samples
     }
-    assert told == {
+    assert samples == {
         (sample.name, *sorted(sample.labels.items()), sample.value)
         for family in parse_openmetrics(modern[1])
         for sample in family.samples

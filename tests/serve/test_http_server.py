@@ -93,7 +93,7 @@ def test_it_listens_on_loopback_by_default(server: MetricsServer) -> None:
 
 
 def test_a_free_port_replaces_a_busy_one(registry: CollectorRegistry, caplog: pytest.LogCaptureFixture) -> None:
-    """The second endpoint takes another port and says so, unless told to insist."""
+    """The second endpoint takes another port and logs it, unless it must use this one."""
     with start_http_server(Routes(registry), port=0) as first:
         with start_http_server(Routes(registry), port=first.port) as second:
             assert second.port != first.port

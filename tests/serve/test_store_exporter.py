@@ -213,7 +213,7 @@ class TestDamage:
 
 
 def dropped(server: StoreExporter) -> float:
-    """Events that the served metrics say they lack."""
+    """Return the number of dropped events in the served metrics."""
     registry = server.routes().registry
     return (
         registry.get_sample_value("windowpane_dropped_events_total", {"sink": "metrics", "reason": "error"}) or 0

@@ -17,7 +17,7 @@ def test_the_cache_is_bounded_and_never_wrong(keys: list[bytes], size: int) -> N
 
         assert cache.get(key) == key[0]
         assert len(cache) <= max(2, size)
-        assert all(found in (None, other[0]) for other in keys for found in [cache.get(other)])
+        assert all(count in (None, other[0]) for other in keys for count in [cache.get(other)])
 
 
 def test_used_entries_outlive_unused_ones() -> None:

@@ -35,12 +35,12 @@ class GatedLoad:
     """A loader that waits for permission, so that a test decides when loading ends."""
 
     def __init__(self) -> None:
-        self.gate = threading.Event()
+        self.permission = threading.Event()
         self.calls = 0
 
     def __call__(self, spec: EncodingSpec) -> tiktoken.Encoding:
         self.calls += 1
-        assert self.gate.wait(30)
+        assert self.permission.wait(30)
         return load_encoding(spec)
 
 
@@ -132,7 +132,7 @@ def test_counting_never_waits_for_the_vocabulary() -> None:
     assert counter.source == "estimate"
     assert counter.count(PROSE) > 0
 
-    load.gate.set()
+    load.permission.set()
 
     assert counter.ready(timeout_seconds=30) is True
     assert counter.source == "exact"
@@ -142,7 +142,7 @@ def test_counting_never_waits_for_the_vocabulary() -> None:
 def test_threads_that_start_together_load_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that starts while another loads waits for it and gets exact counts."""
     load = GatedLoad()
-    load.gate.set()
+    load.permission.set()
     vocabulary = Vocabulary(O200K, load=load)
     another = threading.Thread(target=lambda: exact.append(vocabulary.wait()))
     exact: list[bool] = []

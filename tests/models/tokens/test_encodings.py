@@ -22,17 +22,17 @@ def test_a_vocabulary_is_complete(spec: EncodingSpec, tokens: int) -> None:
 @pytest.mark.parametrize("spec", [O200K, CL100K])
 def test_the_specification_equals_tiktokens(spec: EncodingSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     """The split pattern and the expected hash equal those of the installed tiktoken."""
-    asked: list[str] = []
+    requested_hashes: list[str] = []
 
     def record(_address: str, *, expected_hash: str) -> dict[bytes, int]:
-        asked.append(expected_hash)
+        requested_hashes.append(expected_hash)
         return {}
 
     monkeypatch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", record)
     theirs = getattr(tiktoken_ext.openai_public, spec.name)()
 
     assert theirs["pat_str"] == spec.pattern
-    assert asked == [spec.sha256]
+    assert requested_hashes == [spec.sha256]
 
 
 def missing(name: str) -> bytes:
@@ -48,7 +48,7 @@ def truncated(name: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("read", "says"),
+    ("read", "problem"),
     [
         (missing, "cannot be read"),
         (truncated, "cannot be read"),
@@ -56,7 +56,7 @@ def truncated(name: str) -> bytes:
         (lambda _: b"not gzip", "cannot be read"),
     ],
 )
-def test_damaged_data_is_rejected_with_its_name(read: object, says: str) -> None:
+def test_damaged_data_is_rejected_with_its_name(read: object, problem: str) -> None:
     """A missing, cut, altered or foreign file raises with the encoding and the problem."""
-    with pytest.raises(VocabularyError, match=f"cl100k_base: {says}"):
+    with pytest.raises(VocabularyError, match=f"cl100k_base: {problem}"):
         load_ranks(CL100K, read=read)  # type: ignore[arg-type]

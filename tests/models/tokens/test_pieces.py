@@ -45,7 +45,7 @@ def test_cuts_at_line_starts_do_not_change_the_count(spec: EncodingSpec, monkeyp
     ids=["blanks", "letters", "newlines", "symbols", "han"],
 )
 def test_a_run_of_a_million_characters_is_counted(text: str) -> None:
-    """Where tiktoken alone panics or takes minutes, the text is counted in bounded pieces."""
+    """Text on which tiktoken alone panics or takes minutes is counted in bounded pieces."""
     vocabulary = Vocabulary(O200K)
     vocabulary.require()
     count = vocabulary.count(text)
