@@ -1,4 +1,4 @@
-"""Builders and validators shared by the tests of the manager."""
+"""Builders and validators that the tests of the manager share."""
 
 from __future__ import annotations
 
