@@ -34,7 +34,7 @@ class ScriptedProvider:
         self._turn = 0
 
     def create(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The next reply, with the usage a provider would report."""
+        """Return the next reply, with the usage a provider would report."""
         self._turn += 1
         message: dict[str, Any] = {"role": "assistant", "content": None}
         if self._turn <= self._files:
@@ -54,7 +54,7 @@ class ScriptedProvider:
 
 
 def read_file(path: str) -> str:
-    """A tool whose output is large, as tools' outputs are."""
+    """Return a large output, as tools do."""
     lines = [f"def function_{n}():  # {path}, line {n}\n    return {n}" for n in range(60)]
     return f"{len(lines)} functions in {path}\n" + "\n".join(lines)
 

@@ -12,7 +12,7 @@ from windowpane import AnyLanguageModel, openai_model, string_match
 
 
 def offline(system: str, user: str) -> str:
-    """Matches strings instead of understanding them: it shows that the suite works, and measures no recall."""
+    """Judge by matching strings: shows that the suite works, without measuring recall."""
     return string_match(system, user)
 
 
@@ -20,7 +20,7 @@ offline.name = "string-match (no model)"  # type: ignore[attr-defined]  # what t
 
 
 def openai(system: str, user: str) -> object:
-    """A model as the judge; take another one than the compressor, which would be asked about its own work."""
+    """Judge by a model; use another one than the compressor, which would judge its own summaries."""
     return _model()(system, user)
 
 

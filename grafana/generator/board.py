@@ -147,13 +147,13 @@ def _links() -> list[builders.DashboardLink]:
 
 
 def data_link(title: str, url: str) -> models.DashboardLink:
-    """A link from a value; unlike a dashboard's it has no place in a menu."""
+    """Return a link from a value; unlike a dashboard's it is not part of a menu."""
     built = link(title, url).build()
     built.placement = None
     return built
 
 
 def link(title: str, url: str) -> builders.DashboardLink:
-    """A link to another page, in a new tab."""
+    """Return a link to another page, in a new tab."""
     built = builders.DashboardLink(title).type(models.DashboardLinkType.LINK).url(url).icon("external link")
     return built.target_blank(True).tooltip(title)

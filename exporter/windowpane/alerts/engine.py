@@ -66,7 +66,7 @@ class _Alert:
         threshold: float | None,
         pressure: PressureMeasured | None,
     ) -> list[AlertPayload]:
-        """The condition holds in *turn*: stay pending, fire, or continue to fire."""
+        """Record that the condition holds in *turn*: stay pending, fire, or continue to fire."""
         self.value, self.threshold = _finite(value), _finite(threshold)
         if self.crossing_turn is None:
             if turn <= self.last_crossing_turn:
@@ -80,7 +80,7 @@ class _Alert:
         return [AlertFired(rule.name, rule.severity, self.crossing_turn, self.value, self.threshold, text)]
 
     def resolve(self, rule: Rule, value: float | None) -> list[AlertPayload]:
-        """The condition no longer holds: discard a pending alert, resolve a firing one."""
+        """Record that the condition no longer holds: discard a pending alert, resolve a firing one."""
         crossing_turn, fired = self.crossing_turn, self.fired_turn
         self.crossing_turn, self.fired_turn, self.turns_held = None, None, 0
         if crossing_turn is None or fired is None:

@@ -18,7 +18,7 @@ from windowpane.alerts.prometheus import (
 
 @click.group("rules")
 def command() -> None:
-    """Recording and alerting rules for Prometheus."""
+    """Export recording and alerting rules for Prometheus."""
 
 
 @command.command("export")

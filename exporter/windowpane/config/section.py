@@ -29,7 +29,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _empty(cls, given: object) -> object:
-        """A section in which every line is commented out has its defaults."""
+        """Use the defaults for a section in which every line is commented out."""
         return {} if given is None else given
 
 

@@ -33,30 +33,30 @@ PACE_SECONDS: Final = 2.0
 UPKEEP_SECONDS: Final = 600.0
 KEPT_DAYS: Final = 1.0
 KEPT_BYTES: Final = 500_000_000
-"""A demo that runs for weeks keeps a store of this size."""
+"""Maximum size of the store of a demo that runs for weeks."""
 
 
 class Worker(NamedTuple):
-    """One agent: what it plays, in how large a window."""
+    """One agent: its recording and the size of its window."""
 
     agent: str
     recorded: DemoRecording
     limit_tokens: int | None
-    """None: observed as it was recorded."""
+    """None to observe the session as it was recorded."""
 
 
 def workers() -> list[Worker]:
-    """The long recording managed in three sizes, and one of each format observed."""
+    """Return agents that manage the long recording in three sizes, and one observer of each format."""
     chosen: dict[str, DemoRecording] = {}
     for recorded in recorded_sessions(now=time.time()):
         chosen.setdefault(recorded.name, recorded)
-    found = [Worker(f"worker-{size // 1_024}k", chosen[LONG_SESSION], size) for size in (8_192, 32_768, 131_072)]
-    found += [Worker(one.source, one, None) for one in chosen.values()]
-    return found
+    agents = [Worker(f"worker-{size // 1_024}k", chosen[LONG_SESSION], size) for size in (8_192, 32_768, 131_072)]
+    agents += [Worker(recorded.source, recorded, None) for recorded in chosen.values()]
+    return agents
 
 
 def turns(worker: Worker, runtime: Runtime, number: int) -> Iterator[list[Event]]:
-    """One session of *worker*, a list of events a turn, with the present as their time."""
+    """Yield one session of *worker* as one list of events per turn, with the current time."""
     session_id = f"{worker.agent}-{time.time_ns() // 1_000_000}-{number}"
     played = _observed if worker.limit_tokens is None else _managed
     turn: list[Event] = []
@@ -83,7 +83,7 @@ def _managed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Even
 
 
 def _observed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Event]:
-    """What was recorded, under a session id of its own, so that playing it again is another session."""
+    """Yield the recorded events under a new session id, so that each repetition is another session."""
     recorded = worker.recorded
     playback = playback_settings(runtime.digest, agent=worker.agent)
     before: EventContext | None = None
@@ -97,7 +97,7 @@ def _observed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Eve
 
 
 def work(worker: Worker, runtime: Runtime, stop: threading.Event, *, pace_seconds: float, sessions: int) -> None:
-    """Play session after session until told to stop, or *sessions* of them where that is above zero."""
+    """Play sessions until *stop* is set, or *sessions* of them where that is above zero."""
     for number in count():
         if sessions and number >= sessions:
             return
@@ -108,7 +108,7 @@ def work(worker: Worker, runtime: Runtime, stop: threading.Event, *, pace_second
 
 
 def keep_small(runtime: Runtime) -> int:
-    """Let go of old sessions; how many went."""
+    """Delete old sessions; return their number."""
     store = runtime.store
     if store is None:
         return 0
@@ -120,9 +120,11 @@ def keep_small(runtime: Runtime) -> int:
 @click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
 @click.option("--store", type=click.Path(path_type=Path, dir_okay=False), help="Where events are stored.")
 @click.option(
-    "--pace", type=click.FloatRange(min=0), default=PACE_SECONDS, show_default=True, help="Seconds a turn."
+    "--pace", type=click.FloatRange(min=0), default=PACE_SECONDS, show_default=True, help="Seconds per turn."
 )
-@click.option("--sessions", type=click.IntRange(min=0), default=0, help="Sessions each agent plays; 0 is no end.")
+@click.option(
+    "--sessions", type=click.IntRange(min=0), default=0, help="Sessions each agent plays; 0 for no limit."
+)
 @click.option("--session-label", type=click.IntRange(0, 1_000), default=20, show_default=True)
 @click.option("--public-url", help="Address of the dashboard, for links in messages.")
 def main(

@@ -1,4 +1,4 @@
-"""Plays the packaged recordings into a store: as they were, and again through the manager in small windows."""
+"""Import of the packaged recordings into a store: as recorded, and managed in small windows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TURN_SECONDS: Final = 20.0
 """Pace of recordings that have no times."""
 APART_SECONDS: Final = 40.0
-"""How long before one another the sessions end."""
+"""Time between the ends of two sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class DemoRecording:
     name: str
     """The packaged file."""
     source: str
-    """Its format."""
+    """Format of the recording."""
     key: str
     records: Sequence[Record]
 
 
 def recorded_sessions(*, now: float) -> Iterator[DemoRecording]:
-    """Every packaged session; the first ends at *now*, each further one a little earlier."""
+    """Yield every packaged session; the first ends at *now*, each further one a little earlier."""
     number = 0
     for name, source, records in _packaged():
         for key in session_keys(records):
@@ -56,7 +56,7 @@ def recorded_sessions(*, now: float) -> Iterator[DemoRecording]:
 
 
 def move_to(records: Sequence[Record], end: float) -> list[Record]:
-    """The records with times that end at *end*, in seconds since the epoch."""
+    """Return the records with times that end at *end*, in seconds since the epoch."""
     times = [time for record in records if (time := _time_of(record)) is not None]
     if times:
         by = end - max(times)
@@ -109,7 +109,7 @@ def _of_session(records: Sequence[Record], key: str) -> list[Record]:
 
 
 def rerun_events(recorded: DemoRecording, *, limit_tokens: int, digest: Digester) -> Iterator[Event]:
-    """The events of *recorded* managed in a window of *limit_tokens*; it is left running, as the others are."""
+    """Yield the events of *recorded* managed in a window of *limit_tokens*, without the end of the session."""
     size = f"{limit_tokens // 1_024}k"
     rerun = RerunOptions(
         session_id=f"{recorded.source}-managed-{size}",
@@ -124,7 +124,7 @@ def rerun_events(recorded: DemoRecording, *, limit_tokens: int, digest: Digester
 
 
 def _model_of(recorded: DemoRecording) -> str:
-    """The model most of the recording's calls went to; the one it opens with where none is named."""
+    """Return the model of most calls; the one at the start of the session where no call names one."""
     models = [record.model for record in recorded.records if isinstance(record, ModelCalled) and record.model]
     models = models or [record.model for record in recorded.records if isinstance(record, SessionOpened)]
     return max(set(models), key=models.count, default="")
@@ -132,17 +132,17 @@ def _model_of(recorded: DemoRecording) -> str:
 
 LONG_SESSION: Final = "pi_large_session.jsonl"
 UNNAMED_MODEL: Final = "gpt-4o"
-"""Of the recordings that name no model in themselves; the airline conversations name it in their title."""
+"""Model of recordings without one; the airline conversations name it only in their title."""
 RERUN_LIMITS: Final = (8_192, 32_768)
-"""Windows the long session is managed in, tokens."""
+"""Window sizes in which the long session is managed, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSession:
-    """One session that was played into the store."""
+    """One session that was imported into the store."""
 
     name: str
-    """What it is, for a person."""
+    """Description for a person."""
     session_id: str
     events: int
 
@@ -150,18 +150,18 @@ class LoadedSession:
 def load(
     store: SqliteStore, *, now: float, progress: Callable[[str], None], config: Config | None = None
 ) -> list[LoadedSession]:
-    """Play every packaged session into *store*; *progress* is told of each before it is played.
+    """Import every packaged session into *store*; *progress* receives the name of each before its import.
 
-    *config* says how the sessions are judged; None is the defaults.
+    *config* sets the alert rules; None takes the defaults.
     """
-    judged = AlertingStore(store, rules=None if config is None else config.alert_rules())
+    alerting_store = AlertingStore(store, rules=None if config is None else config.alert_rules())
     digest = store.digester()
     playback = playback_settings(digest, model=UNNAMED_MODEL, config=config)
     loaded = []
 
     def play(name: str, events: Callable[[], Iterable[Event]]) -> None:
         progress(name)
-        outcome = judged.import_session(events)
+        outcome = alerting_store.import_session(events)
         loaded.append(LoadedSession(name, outcome.session_id, outcome.appended))
 
     for recorded in recorded_sessions(now=now):
