@@ -128,8 +128,8 @@ def _compact(session: SessionTracker, results: list[str], at: float) -> None:
         (summary,), at,
     )  # fmt: skip
     facts = tuple(
-        FactOutcome(kind, outcome, digest(f"{kind}{place}"), f"{kind} {place}")
-        for place, (kind, outcome) in enumerate(
+        FactOutcome(kind, outcome, digest(f"{kind}{index}"), f"{kind} {index}")
+        for index, (kind, outcome) in enumerate(
             [("identifier", "kept")] * 6 + [("decision", "lost")] * 3 + [("path", "recoverable")] * 2
             + [("number", "contradicted")]
         )
@@ -145,38 +145,40 @@ def _compact(session: SessionTracker, results: list[str], at: float) -> None:
 
 def _evict(session: SessionTracker, block_ids: list[str], at: float) -> None:
     held = {block.id: block for block in session.window}
-    stand_ins, gone = [], []
+    replacements, evicted = [], []
     for block_id in block_ids:
         if block_id not in held:
             continue
         old = held[block_id]
         stand_in = session.make_replacement("placeholder", f"[read {block_id} left]", 20, replaces=block_id)
-        stand_ins.append(stand_in)
-        gone.append(
+        replacements.append(stand_in)
+        evicted.append(
             EvictedBlock(
                 block_id, old.content_type, old.tokens, "mask", "older than 8 turns, never referenced", 0.12,
                 {"recency": 0.02, "priority": 0.1}, stand_in.id, 20, f"h-{block_id}", old.turn, old.tool_name,
             )
         )  # fmt: skip
-    removed = sum(block.tokens for block in gone)
-    kept = [block for block in held.values() if block.content_type == "tool_result" and block.id not in block_ids]
+    removed = sum(block.tokens for block in evicted)
+    candidates = [
+        block for block in held.values() if block.content_type == "tool_result" and block.id not in block_ids
+    ]
     session.evict(
         BlocksEvicted(
-            "hybrid", tuple(gone), removed, removed - 20 * len(gone), 12_000,
-            candidates=tuple(Candidate(block.id, "tool_result", block.tokens, 0.64) for block in kept),
+            "hybrid", tuple(evicted), removed, removed - 20 * len(evicted), 12_000,
+            candidates=tuple(Candidate(block.id, "tool_result", block.tokens, 0.64) for block in candidates),
         ),
-        stand_ins, at,
+        replacements, at,
     )  # fmt: skip
 
 
 def _drop(session: SessionTracker, at: float) -> None:
-    gone = tuple(
+    evicted = tuple(
         EvictedBlock(block.id, block.content_type, block.tokens, "drop", "over the target", 0.2)
         for block in session.window
         if not block.pinned
     )
-    removed = sum(block.tokens for block in gone)
-    session.evict(BlocksEvicted("hybrid", gone, removed, removed, 12_000), (), at)
+    removed = sum(block.tokens for block in evicted)
+    session.evict(BlocksEvicted("hybrid", evicted, removed, removed, 12_000), (), at)
 
 
 def _fetch_again(session: SessionTracker, at: float) -> None:
@@ -263,7 +265,7 @@ def small_store(empty_store: SqliteStore) -> SqliteStore:
 
 
 def fill(store: SqliteStore) -> None:
-    """Put in what `small_store` says."""
+    """Append the sessions of `small_store`."""
     now = time.time()
     store.append(rich_events(start=now - 800))
     store.append(plain_events("unknown-limit", start=now - 4_000, turns=6, limit_tokens=None, end=True))
@@ -309,11 +311,11 @@ def open_page() -> Callable[..., AppTest]:
 
 
 @pytest.fixture(scope="session")
-def said() -> Callable[[AppTest], str]:
-    """All words of a page."""
+def page_text() -> Callable[[AppTest], str]:
+    """Return all text of a page."""
 
-    def words(app: AppTest) -> str:
+    def text(app: AppTest) -> str:
         kinds = (app.subheader, app.caption, app.text, app.markdown, app.error, app.warning, app.code)
         return "\n".join(str(element.value) for kind in kinds for element in kind)
 
-    return words
+    return text

@@ -56,21 +56,21 @@ def browser(require_server: Callable[[str], Path]) -> Iterator[Browser]:
     No longer than a module: Playwright keeps an event loop running, in which other tests could run no loop of
     their own.
     """
-    program = require_server("chromium")
+    script = require_server("chromium")
     playwright = pytest.importorskip("playwright.sync_api")
     playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=str(program), args=["--no-sandbox"])
+        opened = driver.chromium.launch(executable_path=str(script), args=["--no-sandbox"])
         yield opened
         opened.close()
 
 
 @dataclass
 class Talk:
-    """What a page asks of the server, and whether the answer to the last of it has come."""
+    """The requests of a page, and whether the last one is answered."""
 
-    asked: bool = True
-    """Whether something was asked to which nothing has been drawn yet; a page asks as soon as it opens."""
+    requested: bool = True
+    """True while a request is not answered; a page sends one as soon as it opens."""
     drawing: bool = False
 
     def listen(self, socket: WebSocket) -> None:
@@ -82,7 +82,7 @@ class Talk:
         from streamlit.proto.BackMsg_pb2 import BackMsg
 
         if isinstance(frame, bytes) and BackMsg.FromString(frame).WhichOneof("type") == "rerun_script":
-            self.asked, self.drawing = True, False
+            self.requested, self.drawing = True, False
 
     def _received(self, frame: bytes | str) -> None:
         from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -91,7 +91,7 @@ class Talk:
         if message.WhichOneof("type") == "new_session":
             self.drawing = True
         elif message.WhichOneof("type") == "script_finished" and self.drawing:
-            self.asked = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            self.requested = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Site:
     url: str
     page: Page
     outside: list[str]
-    """Requests that would have left the machine."""
+    """Requests to other machines."""
     talk: Talk = field(default_factory=Talk)
 
     def __post_init__(self) -> None:
@@ -110,16 +110,16 @@ class Site:
 
     def open(self, path: str = "", **query: str) -> Page:
         """Open a page and wait until it is drawn."""
-        self.talk.asked = True
+        self.talk.requested = True
         self.page.goto(f"{self.url}/{path}" + (f"?{urlencode(query)}" if query else ""))
         self.settle()
         return self.page
 
     def settle(self) -> None:
-        """Wait until the page is drawn, and see that nothing went wrong.
+        """Wait until the page is drawn, and assert that nothing failed.
 
-        The page has then been answered all that it has asked. A control that waits a moment before it asks, such
-        as a slider or a table, needs a look at what it changes before.
+        All requests of the page are answered then. After a widget that waits before it sends, such as a slider or
+        a table, wait for its effect first.
         """
         self.page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         self.waits(self._drawn, "the page has its answer and is drawn")
@@ -127,25 +127,25 @@ class Site:
 
     def _drawn(self) -> bool:
         settled, unfinished = self.page.locator(SETTLED), self.page.locator(UNFINISHED)
-        return not self.talk.asked and settled.count() == 1 and unfinished.count() == 0
+        return not self.talk.requested and settled.count() == 1 and unfinished.count() == 0
 
     def _state(self) -> str:
-        """What is still to come, for who looks into a failure."""
+        """Describe the unfinished parts, for a failure message."""
         script = self.page.locator("[data-testid=stApp]").get_attribute("data-test-script-state")
-        left = [
+        pending = [
             one.evaluate("part => part.outerHTML.slice(0, 200)") for one in self.page.locator(UNFINISHED).all()
         ]
-        return f"script {script}, {self.talk}, unfinished {left}"
+        return f"script {script}, {self.talk}, unfinished {pending}"
 
     def waits(self, condition: Callable[[], bool], what: str) -> None:
-        """Look until it is so."""
+        """Poll until *condition* is true."""
         deadline = time.monotonic() + PATIENCE / 1_000
         while not condition():
             assert time.monotonic() < deadline, f"not so: {what}; {self._state()}"
             self.page.wait_for_timeout(50)
 
-    def assert_says(self, text: str | re.Pattern[str]) -> None:
-        """Wait until the page says this."""
+    def assert_shows(self, text: str | re.Pattern[str]) -> None:
+        """Wait until the page shows this text."""
         from playwright.sync_api import expect
 
         main = self.page.locator("[data-testid=stMain]")
@@ -155,15 +155,15 @@ class Site:
         """Wait until the address is this, with `**` for anything."""
         self.page.wait_for_url(address)
 
-    def words(self) -> str:
-        """All that the page says now; only of use once it is settled."""
+    def text(self) -> str:
+        """Return the text of the settled page."""
         self.settle()
         return self.page.locator("[data-testid=stMain]").inner_text()
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Callable[[Path], str]]:
-    """The address of the dashboard on a store; it stays up for the next test until another store is asked for."""
+    """The address of the dashboard on a store; it runs until another store is requested."""
     addresses: dict[Path, str] = {}
     with ExitStack() as running:
 

@@ -33,16 +33,16 @@ RUN = """async checks => (await axe.run(document, {resultTypes: ["violations"], 
 
 
 def findings(here: Any, pages: dict[str, str], scheme: str = "light") -> dict[str, list[dict[str, Any]]]:
-    """What is serious or critical on each page; pages without any are left out."""
+    """Serious and critical violations by page; pages without any are omitted."""
     script = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    found = {}
+    result = {}
     for name, address in pages.items():
         page = here.open(address)
         page.evaluate(script)
-        found[name] = [
+        result[name] = [
             one for one in page.evaluate(RUN, CHECKS[scheme]) if one["impact"] in ("serious", "critical")
         ]
-    return {name: serious for name, serious in found.items() if serious}
+    return {name: serious for name, serious in result.items() if serious}
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +69,15 @@ def test_no_page_has_a_serious_finding(site: Callable[..., Any], replayed: Path,
 def test_no_empty_page_has_a_serious_finding(
     site: Callable[..., Any], empty_store: SqliteStore, scheme: str
 ) -> None:
-    """What to do where there is nothing yet can be read by everybody too."""
+    """The pages of an empty store have no violations either."""
     assert findings(site(Path(empty_store.path), scheme=scheme), PAGES, scheme) == {}
 
 
 def test_a_failing_store_has_no_serious_finding(site: Callable[..., Any], tmp_path: Path) -> None:
-    """Nor has the page that says what failed."""
+    """Neither has the page of a failed store."""
     path = tmp_path / "corrupt.db"
     path.write_bytes(b"this is not a database" * 500)
     here = site(path)
 
     assert findings(here, {"fleet": ""}) == {}
-    here.assert_says("windowpane doctor")
+    here.assert_shows("windowpane doctor")

@@ -1,4 +1,4 @@
-"""The address holds the whole view: it can be sent to somebody, and Back and Forward walk through it."""
+"""The address holds the whole view: it can be shared, and Back and Forward restore it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_filter_that_back_changes_is_never_there_twice(here: Any) -> None:
 
 
 def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
-    """The list is as it was left."""
+    """The list has its last filters."""
     page = here.open(zone="green")
     page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position=FIRST_ROW)
     page.wait_for_url("**/session?session=*")
@@ -89,7 +89,7 @@ def test_back_from_a_session_returns_to_the_filtered_fleet(here: Any) -> None:
 
     page.wait_for_url("**/?zone=green")
     expect(chosen(here, "Zone")).to_have_value("green")
-    here.assert_says("most pressure first")
+    here.assert_shows("most pressure first")
 
 
 def test_back_returns_to_the_turn_before(here: Any) -> None:
@@ -110,7 +110,7 @@ def test_back_returns_to_the_turn_before(here: Any) -> None:
 
 
 def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
-    """Turn, compression, height of the picture and which events are listed are all in the address."""
+    """Turn, compression, height of the chart and listed events are all in the address."""
     page = here.open(
         "session", session="pi-managed-8k", turn="40", compression="2", scale="content", events="noteworthy"
     )

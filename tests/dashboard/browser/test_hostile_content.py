@@ -1,4 +1,4 @@
-"""Hostile names and texts on every page: shown, folded, and inert."""
+"""Hostile names and texts on every page: shown, cut, and without effect."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ NAME: Final = f"{MARKUP[:160]} {TURNED} {'n' * 200}"
 OTHER: Final = f"other {NAME}"
 
 
-def hostile(event: Event, digest: Callable[[str], str], place: int) -> Event:
+def hostile(event: Event, digest: Callable[[str], str], index: int) -> Event:
     """The same event with hostile words wherever an agent's words can be."""
     data = event.data
     match data:
         case BlockAdded():
-            text = TEXTS[place % len(TEXTS)]
+            text = TEXTS[index % len(TEXTS)]
             tool = data.block.tool_name and MARKUP
             data = replace(data, block=replace(data.block, text=text, digest=digest(text), tool_name=tool))
         case BlocksEvicted():
-            gone = tuple(replace(one, reason=MARKUP + TURNED, tool_name=MARKUP) for one in data.blocks)
-            data = replace(data, policy=MARKUP, blocks=gone)
+            blocks_of = tuple(replace(one, reason=MARKUP + TURNED, tool_name=MARKUP) for one in data.blocks)
+            data = replace(data, policy=MARKUP, blocks=blocks_of)
         case ContentCompressed():
             data = replace(data, method=MARKUP, reason=TURNED)
         case FidelityEvaluated():
@@ -78,10 +78,10 @@ def hostile_store(tmp_path: Path, builders: Any) -> Path:
     store = SqliteStore(path, capture=True, redact=lambda text: text)
     for name in (NAME, OTHER):
         events = builders.rich(start=time.time() - 800, session_id=name, agent=NAME)
-        told = NotificationFailed("utilization", 12, MARKUP, "firing", 5, MARKUP + TURNED)
+        failure = NotificationFailed("utilization", 12, MARKUP, "firing", 5, MARKUP + TURNED)
         fired = next(event for event in events if isinstance(event.data, AlertFired))
-        events.append(fired._replace(n=events[-1].n + 1, data=told))
-        store.append([hostile(event, digest, place) for place, event in enumerate(events)])
+        events.append(fired._replace(n=events[-1].n + 1, data=failure))
+        store.append([hostile(event, digest, index) for index, event in enumerate(events)])
     run = ReplayRunRow(
         NAME, MARKUP, "managed", MARKUP, MARKUP, 8_192, {"turns": 2, "tokens_sent": 5, "overflows": 1},
         f"# {MARKUP}\n# {TURNED}\n", (3_000, 9_000),
@@ -97,7 +97,7 @@ def here(site: Callable[..., Any], hostile_store: Path) -> Any:
     return site(hostile_store)
 
 
-def assert_inert(here: Any, what: str) -> None:
+def assert_harmless(here: Any, what: str) -> None:
     """Nothing ran, nothing was fetched, nothing became markup, nothing turned around or burst the page."""
     page = here.page
     main = page.locator("[data-testid=stMain]")
@@ -105,10 +105,10 @@ def assert_inert(here: Any, what: str) -> None:
     for made in ("script", "img[src*='127.0.0.1:9']", "a[href*='127.0.0.1:9']", "a[href^='javascript']", "b"):
         assert main.locator(made).count() == 0, f"{what}: {made}"
     assert main.locator("strong", has_text=re.compile("^bold$")).count() == 0, what
-    words = here.words()
-    assert not set(words) & set("\u202e\u2066\x1b\x07"), what
-    assert "cannot be read" not in words, what
-    assert len(words) < 150_000, f"{what}: {len(words)} characters"
+    text = here.text()
+    assert not set(text) & set("\u202e\u2066\x1b\x07"), what
+    assert "cannot be read" not in text, what
+    assert len(text) < 150_000, f"{what}: {len(text)} characters"
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), what
     assert here.outside == [], what
 
@@ -128,26 +128,26 @@ def assert_inert(here: Any, what: str) -> None:
         ("audit", {"session": NAME, "types": "blocks.evicted,content.compressed", "text": "bold"}),
     ],
 )
-def test_hostile_words_are_inert(here: Any, path: str, query: dict[str, str]) -> None:
+def test_hostile_text_has_no_effect(here: Any, path: str, query: dict[str, str]) -> None:
     """Markup, scripts, direction marks, a ten-megabyte line and a million-character word, on every page."""
     page = here.open(path, **query)
-    assert_inert(here, path)
+    assert_harmless(here, path)
     closed = page.locator("details:not([open]) summary")
-    for left in range(closed.count(), 0, -1):
+    for position in range(closed.count(), 0, -1):
         closed.first.click()
-        expect(closed).to_have_count(left - 1)
+        expect(closed).to_have_count(position - 1)
         here.settle()
     for box in page.locator("[data-testid=stDataFrame] .dvn-scroller").all()[:1]:
         box.click(position={"x": 17, "y": 52})
         here.settle()
 
-    assert_inert(here, f"{path}, opened")
+    assert_harmless(here, f"{path}, opened")
 
 
 def test_the_lost_texts_are_shown_folded(here: Any) -> None:
-    """Both sides of the compression are there, cut in the middle with how much is left out."""
+    """Both sides of the compression are there, cut in the middle with the number of omitted characters."""
     page = here.open("session", session=NAME, turn="15")
 
     page.get_by_text("characters …").first.wait_for()
     expect(page.get_by_role("region", name="Text before")).to_be_visible()
-    here.assert_says("document.title='owned'")
+    here.assert_shows("document.title='owned'")

@@ -1,4 +1,4 @@
-"""Everything can be done with the keyboard, and what it is on can be seen."""
+"""Everything can be done with the keyboard, and the focus is visible."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store:
 
     for _ in range(len(controls) + 40):
         page.keyboard.press("Tab")
-        place, ring = page.evaluate(FOCUSED)
-        ringed[place] = ringed.get(place, True) and ring
+        index, ring = page.evaluate(FOCUSED)
+        ringed[index] = ringed.get(index, True) and ring
 
     assert controls
-    assert [name for place, name in enumerate(controls) if str(place) not in ringed] == []
-    assert [name for place, name in enumerate(controls) if not ringed[str(place)]] == []
+    assert [name for index, name in enumerate(controls) if str(index) not in ringed] == []
+    assert [name for index, name in enumerate(controls) if not ringed[str(index)]] == []
 
 
 def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], seen_store: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], seen_store: Pat
 
 
 def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], seen_store: Path) -> None:
-    """N and P walk along the marks of the event lane."""
+    """N and P step through the marks of the event track."""
     here = site(seen_store)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()

@@ -1,4 +1,4 @@
-"""A page follows the store while somebody looks at it, and leaves them where they are."""
+"""An open page follows the store without changing the view."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
 def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
 ) -> None:
-    """What is new and matches appears by itself; the filter and its address stay."""
+    """New matching rows appear by themselves; the filter and its address stay."""
     here = site(Path(small_store.path))
     page = here.open(agent="writer")
     page.get_by_text("2 sessions, most pressure first").wait_for()
@@ -40,10 +40,10 @@ def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
 def test_a_session_grows_and_the_reader_stays(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
 ) -> None:
-    """Turn, scale and scroll position survive new turns; the figures above are the new ones."""
+    """Turn, scale and scroll position survive new turns; the metrics above are updated."""
     now = time.time()
     events = builders.plain("growing", start=now - 100, turns=60, limit_tokens=90_000, end=False)
-    cut = next(place for place, event in enumerate(events) if event.context.turn == 40)
+    cut = next(position for position, event in enumerate(events) if event.context.turn == 40)
     small_store.append(events[:cut])
     here = site(Path(small_store.path))
     page = here.open("session", session="growing", turn="9", scale="content")
@@ -62,12 +62,12 @@ def test_a_session_grows_and_the_reader_stays(
     expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
 
 
-def test_at_the_last_turn_the_page_goes_on_following(
+def test_the_last_turn_follows_the_session(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
 ) -> None:
     """Without a turn in the address the newest is shown, again and again."""
     events = builders.plain("growing", start=time.time() - 100, turns=60, limit_tokens=90_000, end=False)
-    cut = next(place for place, event in enumerate(events) if event.context.turn == 40)
+    cut = next(position for position, event in enumerate(events) if event.context.turn == 40)
     small_store.append(events[:cut])
     here = site(Path(small_store.path))
     page = here.open("session", session="growing")

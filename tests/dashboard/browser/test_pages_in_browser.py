@@ -31,12 +31,12 @@ def test_every_page_opens_on_real_recordings(
 
     page = here.open()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
-    here.assert_says(f"{len(sessions)} sessions")
+    here.assert_shows(f"{len(sessions)} sessions")
     for row in sessions:
         page = here.open("session", session=row.session_id)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
         for part in ("Velocity", "In the window", "Removed by now", "noteworthy, whole session"):
-            here.assert_says(part)
+            here.assert_shows(part)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page = here.open("audit")
     page.get_by_role("button", name="Verify chain").click()
@@ -48,7 +48,7 @@ def test_every_page_opens_on_real_recordings(
 def test_a_deep_link_opens_the_turn_and_a_click_changes_it(
     site: Callable[..., Any], small_store: SqliteStore, tmp_path: Path
 ) -> None:
-    """The address names a turn; a click into the picture and an event mark each select theirs."""
+    """The address selects a turn; a click on the chart and on an event mark each select theirs."""
     here = site(small_store.path)
     page = here.open("session", session="refactor-api", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
@@ -93,9 +93,9 @@ def test_a_mark_is_chosen_again_with_one_click(site: Callable[..., Any], small_s
     here.assert_at("**turn=16")
 
 
-def _box(place: Locator) -> FloatRect:
-    place.scroll_into_view_if_needed()
-    box = place.bounding_box()
+def _box(position: Locator) -> FloatRect:
+    position.scroll_into_view_if_needed()
+    box = position.bounding_box()
     assert box is not None
     return box
 
@@ -111,7 +111,7 @@ def _until_heading(page: Page, name: str, act: Callable[[], None]) -> None:
     pytest.fail(f"{name} did not appear")
 
 
-def test_an_empty_store_says_what_to_do_in_the_browser(
+def test_an_empty_store_shows_what_to_do_in_the_browser(
     site: Callable[..., Any], empty_store: SqliteStore
 ) -> None:
     """No table and no error, but the commands."""
@@ -120,4 +120,4 @@ def test_an_empty_store_says_what_to_do_in_the_browser(
     for path in ("", "session", "compare", "replay", "alerts", "audit"):
         page = here.open(path)
         page.get_by_text("windowpane import").wait_for()
-        here.assert_says("windowpane demo")
+        here.assert_shows("windowpane demo")

@@ -1,4 +1,4 @@
-"""What a person comes to the dashboard for: each task in at most five actions, on real recordings."""
+"""The tasks of a user: each takes at most five actions, on real recordings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 MOST_ACTIONS = 5
 SMALL, LARGE = "pi-managed-8k", "pi-managed-32k"
 FLEET, FIRINGS = "Sessions, the one under most pressure first", "Alerts, the latest first"
-LEFT = "Blocks removed from the window, latest first"
+REMOVED = "Blocks removed from the window, latest first"
 COMPACTED = "839b35f7-4dbd-4d93-9772-3c272cc87caa"
 LONGEST = "d703a1a9-1b7b-4fb1-b512-c9738b1fe617"
 ROW_PIXELS, FIRST_ROW_PIXELS = 33, 52
@@ -27,7 +27,7 @@ ROW_PIXELS, FIRST_ROW_PIXELS = 33, 52
 
 @dataclass
 class Person:
-    """Somebody in front of the page, whose actions are counted."""
+    """A user of the page, whose actions are counted."""
 
     site: Any
     actions: list[str] = field(default_factory=list)
@@ -44,18 +44,18 @@ class Person:
         self._acts(f"open {path}")
         self.site.open(path, **query)
 
-    def clicks(self, place: Any, **options: Any) -> None:
-        self._acts(f"click {place}")
-        place.click(**options)
+    def clicks(self, index: Any, **options: Any) -> None:
+        self._acts(f"click {index}")
+        index.click(**options)
 
-    def types(self, place: Any, text: str) -> None:
+    def types(self, index: Any, text: str) -> None:
         """Type into a field and press Enter."""
         self._acts(f"type {text}")
-        place.fill(text)
-        place.press("Enter")
+        index.fill(text)
+        index.press("Enter")
 
     def picks(self, label: str, text: str) -> None:
-        """Choose from a list by typing what it begins with."""
+        """Choose from a list by typing the start of an option."""
         self.types(self.page.get_by_role("combobox", name=label), text)
 
     def chooses(self, label: str, number: int) -> None:
@@ -100,29 +100,29 @@ class Person:
         self.site.settle()
         table = self.table(name)
         table.locator("canvas table td").first.wait_for(state="attached")
-        found = table.evaluate(
+        result = table.evaluate(
             "grid => [...grid.querySelectorAll('canvas table tr')]"
             ".map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent))"
         )
-        return [row for row in found if row]
+        return [row for row in result if row]
 
     def opens_row(self, name: str, holds: Callable[[list[str]], bool]) -> list[str]:
         """Select the first row for which *holds* is true; returns its cells."""
         self.site.waits(lambda: any(map(holds, self.rows(name))), f"a row of that kind in {name}")
         rows = self.rows(name)
-        place = next(at for at, row in enumerate(rows) if holds(row))
+        index = next(at for at, row in enumerate(rows) if holds(row))
         scroller = self.table(name).locator(".dvn-scroller").first
-        self.clicks(scroller, position={"x": 17, "y": FIRST_ROW_PIXELS + ROW_PIXELS * place})
-        return rows[place]
+        self.clicks(scroller, position={"x": 17, "y": FIRST_ROW_PIXELS + ROW_PIXELS * index})
+        return rows[index]
 
     def opens_session(self, session_id: str) -> None:
-        """From the fleet page, the way everybody comes."""
+        """Open the session from the fleet page."""
         self.opens()
         self.opens_row(FLEET, lambda row: f"session?session={session_id}" in row)
         self.page.wait_for_url(f"**/session?session={session_id}")
         self.site.settle()
 
-    def goes_to_turn(self, turn: int) -> None:
+    def selects_turn(self, turn: int) -> None:
         """Type the turn."""
         self.types(self.page.get_by_role("spinbutton", name="Go to turn"), str(turn))
         self.page.get_by_role("heading", name=f"Turn {turn}:").wait_for()
@@ -148,7 +148,7 @@ def maker(site: Callable[..., Any], seen_store: Path) -> Person:
 
 
 def test_find_the_session_that_overflowed(person: Person) -> None:
-    """The fleet tells the worst zone each session was in; its row opens it, and the answer names the turn."""
+    """The fleet shows the worst zone of each session; its row opens it, and the headline names the turn."""
     person.opens()
 
     row = person.opens_row(FLEET, lambda row: "✕ overflow" in row)
@@ -160,7 +160,7 @@ def test_find_the_session_that_overflowed(person: Person) -> None:
 
 
 def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
-    """The alert's name leaves only the sessions that overflowed, and leads to the turn."""
+    """Filtering by the alert lists only sessions that overflowed, with a link to the turn."""
     person.opens("alerts")
     person.picks("Alert", "Window overflowed")
     person.page.wait_for_url("**alert=overflow*")
@@ -178,16 +178,16 @@ def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
 
 
 @pytest.mark.parametrize(("who", "session"), [("reader", COMPACTED), ("person", SMALL)])
-def test_what_left_at_turn_40_and_why(request: pytest.FixtureRequest, who: str, session: str) -> None:
-    """Of an imported and of a managed session: the turn is typed; what had left, why, and what stands for it."""
+def test_find_what_was_removed_at_turn_40(request: pytest.FixtureRequest, who: str, session: str) -> None:
+    """In an imported and a managed session: type the turn, read the removed blocks, reasons and replacements."""
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)
-    person.goes_to_turn(40)
+    person.selects_turn(40)
     person.site.waits(
-        lambda: all(int(row[0]) <= 40 for row in person.rows(LEFT)), "the table follows the heading"
+        lambda: all(int(row[0]) <= 40 for row in person.rows(REMOVED)), "the table follows the heading"
     )
 
-    rows = person.rows(LEFT)
+    rows = person.rows(REMOVED)
 
     turns = [int(row[0]) for row in rows]
     assert turns == sorted(turns, reverse=True)
@@ -216,7 +216,7 @@ def test_what_the_second_compaction_lost(person: Person) -> None:
 def test_the_eviction_that_made_the_agent_read_a_file_twice(
     request: pytest.FixtureRequest, who: str, session: str, tool: str
 ) -> None:
-    """What came back is listed with its cause; choosing a result that was evicted opens the turn it left in."""
+    """Regrets are listed with their cause; selecting an evicted result opens the turn of its removal."""
     person: Person = request.getfixturevalue(who)
     person.opens_session(session)
 
@@ -225,10 +225,10 @@ def test_the_eviction_that_made_the_agent_read_a_file_twice(
         lambda row: row[0] == f"tool result of {tool}" and row[2].startswith("evicted: "),
     )
 
-    left, again = row[1], row[3]
-    assert int(left) < int(again)
-    person.page.get_by_role("heading", name=f"Turn {left}:").wait_for()
-    person.page.wait_for_url(f"**turn={left}")
+    removed, again = row[1], row[3]
+    assert int(removed) < int(again)
+    person.page.get_by_role("heading", name=f"Turn {removed}:").wait_for()
+    person.page.wait_for_url(f"**turn={removed}")
 
 
 def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The alerts page: what fired, how it ended, who was told; a test message to a real endpoint."""
+"""The alerts page: firings with their end and delivery; a test message to a real endpoint."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,9 +14,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered, NotificationFailed
+from windowpane.core.events import (
+    AlertFired,
+    AlertResolved,
+    Event,
+    NotificationDelivered,
+    NotificationFailed,
+)
 from windowpane.store.interface import EventFilter
-from windowpane.store.records import AlertRow
+from windowpane.store.records import AlertRow, SessionRow
 from windowpane.store.sqlite import SqliteStore
 from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.queries.alerts import (
@@ -36,9 +43,9 @@ from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
 def with_more(events: list[Event], at: float) -> list[Event]:
-    """The rich session with a second alert that goes on, and messages of which one did not arrive.
+    """The rich session with a second, unresolved alert, and messages of which one failed.
 
-    Messages come late, with the context of what they tell.
+    Messages come late, with the context of their firing.
     """
     fired = next(event for event in events if isinstance(event.data, AlertFired))
     resolved = next(event for event in events if isinstance(event.data, AlertResolved))
@@ -48,7 +55,7 @@ def with_more(events: list[Event], at: float) -> list[Event]:
         (resolved, NotificationDelivered("utilization", 12, "log", "resolved")),
         (fired, NotificationFailed("utilization", 12, "json", "firing", 4, "HTTP 503")),
     )
-    more = [about._replace(n=9_000 + place, at=at, data=data) for place, (about, data) in enumerate(added)]
+    more = [about._replace(n=9_000 + index, at=at, data=data) for index, (about, data) in enumerate(added)]
     return [*events, *more]
 
 
@@ -65,10 +72,8 @@ def by_name(store: SqliteStore, name: str) -> AlertRow:
     return next(row for row in store.alerts() if row.alert == name)
 
 
-def test_an_older_recording_that_is_imported_later_is_listed_below(
-    alert_store: SqliteStore, builders: Any
-) -> None:
-    """Firings stand in the order of their times, not of their import."""
+def test_firings_are_ordered_by_time(alert_store: SqliteStore, builders: Any) -> None:
+    """A recording that is imported later does not come first."""
     alert_store.append(builders.rich(start=1_700_000_000.0, session_id="last-year"))
 
     listed = read_firings(alert_store, AlertFilters()).rows
@@ -77,8 +82,8 @@ def test_an_older_recording_that_is_imported_later_is_listed_below(
     assert [row.fired_at for row in listed] == sorted((row.fired_at or 0 for row in listed), reverse=True)
 
 
-def test_firings_say_how_they_ended_and_who_was_told(alert_store: SqliteStore) -> None:
-    """One row a firing, with its end, its length and its deliveries in words."""
+def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> None:
+    """There is one row per firing, with its end, its duration and its deliveries."""
     now = time.time()
     listed = read_firings(alert_store, AlertFilters())
 
@@ -93,8 +98,8 @@ def test_firings_say_how_they_ended_and_who_was_told(alert_store: SqliteStore) -
     assert "1 message did not arrive" in alerts_headline(listed, now)
 
 
-def test_what_never_resolved_ends_with_its_session(alert_store: SqliteStore) -> None:
-    """Once the session is no longer live nothing is said to fire now."""
+def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) -> None:
+    """Nothing fires now in a session that is not live any more."""
     listed = read_firings(alert_store, AlertFilters())
     later = time.time() + 86_400
     row = by_name(alert_store, "red_soon")
@@ -118,15 +123,15 @@ def test_what_never_resolved_ends_with_its_session(alert_store: SqliteStore) -> 
         (AlertFilters(session="quiet"), set()),
     ],
 )
-def test_filters_narrow(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
-    """Each filter leaves what it names; one failed message outweighs an arrived one."""
-    found = {row.alert for row in read_firings(alert_store, filters).rows}
+def test_filters_narrow_the_list(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
+    """Each filter selects its firings; one failed message outweighs a delivered one."""
+    result = {row.alert for row in read_firings(alert_store, filters).rows}
 
-    assert {name for name in found if name in ("utilization", "red_soon")} == alerts
+    assert {name for name in result if name in ("utilization", "red_soon")} == alerts
 
 
-def test_each_message_is_listed_with_its_fate(alert_store: SqliteStore) -> None:
-    """Firing and resolution apart, with the reason of a failure."""
+def test_each_message_is_listed_with_its_delivery(alert_store: SqliteStore) -> None:
+    """Firing and resolution are listed apart, with the reason of a failure."""
     row = by_name(alert_store, "utilization")
 
     sent = deliveries(alert_store, row)
@@ -143,49 +148,49 @@ def test_each_message_is_listed_with_its_fate(alert_store: SqliteStore) -> None:
     assert resolution(alert_store, by_name(alert_store, "red_soon")) is None
 
 
-def test_messages_are_found_behind_any_number_of_others(empty_store: SqliteStore, builders: Any) -> None:
-    """Thousands of messages about other firings of the session neither hide those of one nor are read for it."""
+def test_messages_are_found_among_thousands_of_others(empty_store: SqliteStore, builders: Any) -> None:
+    """Messages about other firings of the session neither hide those of one nor are read for it."""
     events = builders.rich(start=time.time() - 800)
     other = NotificationDelivered("red_soon", 2, "log", "firing")
     early = next(event for event in events if event.context.turn == 3)
-    others = [early._replace(n=20_000 + place, data=other) for place in range(2_100)]
+    others = [early._replace(n=20_000 + index, data=other) for index in range(2_100)]
     empty_store.append([*events, *others])
     empty_store.append(with_more(events, time.time())[len(events) :])
-    asked: list[EventFilter] = []
+    requested: list[EventFilter] = []
 
     class Counting:
         def events_or_damage(self, query: EventFilter) -> Any:
-            asked.append(query)
+            requested.append(query)
             return empty_store.events_or_damage(query)
 
     row = by_name(empty_store, "utilization")
     sent = deliveries(Counting(), row)  # type: ignore[arg-type]  # nothing else is read
 
     assert len(sent) == 3
-    assert sum(len(empty_store.events_or_damage(query)) for query in asked) == 3
+    assert sum(len(empty_store.events_or_damage(query)) for query in requested) == 3
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 @pytest.mark.parametrize("along", ["time", "turn"])
-def test_the_lanes_hold_every_firing(alert_store: SqliteStore, palette: Any, along: Any) -> None:
-    """A mark a firing, coloured by severity, ringed where chosen; an arrow where it goes on."""
-    lanes = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
+def test_the_chart_has_every_firing(alert_store: SqliteStore, palette: Any, along: Any) -> None:
+    """A firing has a mark in the color of its severity, ringed where selected, with an arrow if unresolved."""
+    bars = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
 
-    figure = alert_chart(lanes, palette, along=along, chosen=0)
+    figure = alert_chart(bars, palette, along=along, chosen=0)
 
     marks = [trace for trace in figure.data if trace.customdata is not None]
-    assert sorted(place for trace in marks for place in trace.customdata) == list(range(len(lanes)))
+    assert sorted(index for trace in marks for index in trace.customdata) == list(range(len(bars)))
     critical = next(trace for trace in marks if "critical" in trace.name)
     assert critical.marker.color == palette.severities["critical"]
     assert any(trace.marker.symbol == "triangle-right" for trace in figure.data)
     assert sum(size == 15 for trace in marks for size in trace.marker.size) == 1
 
 
-def test_lanes_along_time_show_the_readers_clock(alert_store: SqliteStore) -> None:
-    """Marks stand where the reader's clock stood, the axis names the zone, and pointing at one tells UTC."""
-    lanes = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
+def test_the_time_axis_shows_the_readers_clock(alert_store: SqliteStore) -> None:
+    """Marks are at local times, the axis names the zone, and hover texts have UTC."""
+    bars = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
     drawn = {
-        zone: alert_chart(lanes, LIGHT, along="time", zone=ZoneInfo(zone), reader_zone_label=zone)
+        zone: alert_chart(bars, LIGHT, along="time", zone=ZoneInfo(zone), reader_zone_label=zone)
         for zone in ("UTC", "Asia/Kolkata")
     }
 
@@ -197,47 +202,47 @@ def test_lanes_along_time_show_the_readers_clock(alert_store: SqliteStore) -> No
 
 def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:
     """A missing time, or years between firings, chooses turns; within days it is time."""
-    lanes = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
+    bars = alert_bars(read_firings(alert_store, AlertFilters()), time.time())
 
-    assert natural_axis(lanes) == "time"
-    assert natural_axis(lanes.assign(start=None)) == "turn"
-    assert natural_axis(lanes.assign(start=lanes["start"] - [0, *[9e7] * (len(lanes) - 1)])) == "turn"
-    assert natural_axis(lanes.iloc[:0]) == "turn"
+    assert natural_axis(bars) == "time"
+    assert natural_axis(bars.assign(start=None)) == "turn"
+    assert natural_axis(bars.assign(start=bars["start"] - [0, *[9e7] * (len(bars) - 1)])) == "turn"
+    assert natural_axis(bars.iloc[:0]) == "turn"
 
 
 def test_the_page_explains_the_worst_firing(
-    alert_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+    alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """Answer, table, and beside it the runbook of the firing that matters most."""
+    """The page has a headline, a table, and beside it the runbook of the worst firing."""
     app = open_page("alerts")
 
     assert not app.exception
     assert "firing now" in app.subheader[0].value
-    words = said(app)
-    assert "critical: Window in red" in words.replace("\\", "")
-    assert "not delivered to json after 4 attempts" in words.replace("\\", "")
-    assert "What it means." in words
+    text = page_text(app)
+    assert "critical: Window in red" in text.replace("\\", "")
+    assert "not delivered to json after 4 attempts" in text.replace("\\", "")
+    assert "What it means." in text
 
 
 def test_an_address_opens_one_firing(
-    alert_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+    alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """Filters and the chosen firing come from the address."""
+    """Filters and the selected firing come from the address."""
     app = open_page("alerts", state="firing", pick=firing_key(by_name(alert_store, "red_soon")))
 
     assert not app.exception
     assert next(box for box in app.selectbox if box.label == "State").value == "firing"
-    assert "warning: Red soon" in said(app).replace("\\", "")
+    assert "warning: Red soon" in page_text(app).replace("\\", "")
 
 
-def test_filters_that_match_nothing_say_so(
-    alert_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+def test_filters_without_a_match_are_reported(
+    alert_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
     """The page stays usable, with the form for a test message."""
     app = open_page("alerts", session="quiet")
 
     assert not app.exception
-    assert "No alert matches these filters" in said(app)
+    assert "No alert matches these filters" in page_text(app)
 
 
 @pytest.fixture
@@ -268,13 +273,13 @@ def send(app: Any, address: str) -> Any:
     return next(button for button in app.button if button.label == "Send").click().run()
 
 
-def test_a_test_message_is_sent_and_its_fate_shown(
+def test_a_test_message_is_sent_and_its_delivery_shown(
     alert_store: SqliteStore,
     open_page: Callable[..., Any],
-    said: Callable[..., str],
+    page_text: Callable[..., str],
     endpoint: tuple[str, list[dict[str, Any]]],
 ) -> None:
-    """Taken, refused and impossible addresses each say what happened; the address is not repeated."""
+    """Accepted, refused and invalid addresses each give a result; the address is not repeated."""
     url, got = endpoint
     app = send(open_page("alerts"), f"{url}/hook")
     assert not app.exception
@@ -283,8 +288,32 @@ def test_a_test_message_is_sent_and_its_fate_shown(
 
     app = send(app, f"{url}/refuse")
     assert "Not delivered" in app.error[0].value
-    assert url not in said(app)
+    assert url not in page_text(app)
 
     app = send(app, "nonsense://")
     assert "Not sent" in app.warning[0].value
     assert not app.exception
+
+
+SESSION = SessionRow(
+    session_id="s", revision=1, agent="a", model="m", source="live", parent_session_id=None, started_at=0.0,
+    last_at=1_000.0, ended=False, incomplete=False, turns=40, exchanges=1, events=10, windows=1,
+    limit_tokens=100_000, limit_source="given", used_tokens=50_000, peak_used_tokens=93_000, utilization=0.5,
+    peak_utilization=0.93, zone="yellow", worst_zone="red", velocity=100.0, turns_until_red=9.0, cost_dollars=1.0,
+    input_tokens=100, output_tokens=1, cache_read_tokens=40, evicted_blocks=0, evicted_tokens=0, compressions=0,
+    regrets=0, overflows=0, fidelity=None, firing=0, worst_severity=None, last_event="turn.ended",
+)  # fmt: skip
+
+
+class TestAlerts:
+    ROW = AlertRow("s", "a", "utilization", "critical", 8, 10, 100.0, None, None, 0.95, 0.9, "full")
+
+    def test_the_duration_of_a_firing_ends_with_its_session(self) -> None:
+        """Turns and seconds run to the resolution, else to now in a live session, else to the last event."""
+        session = replace(SESSION, turns=40, last_at=400.0)
+        resolved = outcome_of(replace(self.ROW, resolved_turn=13, resolved_at=160.0), session, 500.0)
+        live, ended = outcome_of(self.ROW, session, 500.0), outcome_of(self.ROW, session, 99_999.0)
+
+        assert (resolved.turns, resolved.seconds, resolved.now) == (3, 60.0, False)
+        assert (live.turns, live.seconds, live.now) == (30, 400.0, True)
+        assert (ended.turns, ended.seconds, ended.now) == (30, 300.0, False)

@@ -1,4 +1,4 @@
-"""A page's document says where the server is: nothing is looked for where it is not."""
+"""A page's document names the server, so no other address is requested."""
 
 from __future__ import annotations
 

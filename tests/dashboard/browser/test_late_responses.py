@@ -1,4 +1,4 @@
-"""A busy server: what the browser asks before it has seen an answer must not undo what somebody did."""
+"""A busy server: requests sent before a response arrives must not undo what the user did."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Line:
     """The connection between page and server, whose answers can be held back."""
 
     looked: bool = False
-    """Whether the page has looked for new events by itself."""
+    """Return whether the page has polled for new events."""
     holding: bool = False
     held: list[Any] = field(default_factory=list)
     answered: int = 0
-    """How much of what the page asked is answered by what is held back."""
+    """Return the number of requests that the held messages answer."""
     browser: Any = None
 
     def connect(self, socket: Any) -> None:
@@ -64,7 +64,7 @@ class Line:
         self.holding, self.looked, self.answered = True, False, 0
 
     def release(self) -> None:
-        """Let through what was held, in order."""
+        """Release the held messages, in order."""
         self.holding = False
         for message in self.held:
             self.browser.send(message)
@@ -79,9 +79,9 @@ def line() -> Line:
 @pytest.fixture
 def over_line(site: Callable[..., Any], small_store: SqliteStore, line: Line) -> Iterator[Any]:
     """A store seen over the line."""
-    shown = site(Path(small_store.path))
-    shown.page.route_web_socket("**/_stcore/stream*", line.connect)
-    yield shown
+    visible = site(Path(small_store.path))
+    visible.page.route_web_socket("**/_stcore/stream*", line.connect)
+    yield visible
     line.release()
 
 
@@ -126,10 +126,10 @@ MOVES = (
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_a_look_that_left_before_the_answer_undoes_nothing(
+def test_a_poll_sent_before_the_response_undoes_nothing(
     here: Any, line: Line, small_store: SqliteStore, builders: Any, move: Move
 ) -> None:
-    """It finds new events and holds the old address and values; the page goes to the turn and stays there."""
+    """It finds new events and has the old address and values; the page keeps the selected turn."""
     page = here.page
     line.hold()
 
@@ -173,13 +173,13 @@ def test_two_filters_before_an_answer_stay(over_line: Any, line: Line) -> None:
     line.release()
 
     page.wait_for_url("**?agent=writer&model=m-1")
-    over_line.assert_says("2 sessions, most pressure first")
+    over_line.assert_shows("2 sessions, most pressure first")
     expect(page.get_by_role("combobox", name="Agent")).to_have_value("writer")
     expect(page.get_by_role("combobox", name="Model")).to_have_value("m-1")
 
 
-def test_a_filter_before_the_answer_to_back_leaves_it(over_line: Any, line: Line) -> None:
-    """What Back has taken off stays off, and the filter is on."""
+def test_a_filter_before_the_response_to_back_does_not_undo_it(over_line: Any, line: Line) -> None:
+    """The filter that Back removed stays removed, and the new one applies."""
     page = over_line.open()
     choose(page, "Agent", "writer")
     page.wait_for_url("**?agent=writer")
@@ -193,6 +193,6 @@ def test_a_filter_before_the_answer_to_back_leaves_it(over_line: Any, line: Line
     line.release()
 
     page.wait_for_url("**?model=gpt-5")
-    over_line.assert_says("1 session, most pressure first")
+    over_line.assert_shows("1 session, most pressure first")
     expect(page.get_by_role("combobox", name="Agent")).to_have_value("")
     expect(page.get_by_role("combobox", name="Model")).to_have_value("gpt-5")

@@ -1,4 +1,4 @@
-"""The replay page: stored comparisons, simulating beside the page, the winning configuration."""
+"""The replay page: stored comparisons, simulations in a separate process, the best configuration."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from windowpane.config.loading import load_config
@@ -29,9 +30,9 @@ from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
 def run(setup: str, session: str = "s1", *, kind: str = "managed", **measures: float) -> ReplayRunRow:
-    known = {"turns": 3, "tokens_sent": 1_000, "cost_tokens": 800.0, "cached_tokens": 250, "overflows": 0}
+    defaults = {"turns": 3, "tokens_sent": 1_000, "cost_tokens": 800.0, "cached_tokens": 250, "overflows": 0}
     return ReplayRunRow(
-        session, setup, kind, setup, "", 8_192, {**known, **measures}, f"eviction:\n  policy: {setup}\n",
+        session, setup, kind, setup, "", 8_192, {**defaults, **measures}, f"eviction:\n  policy: {setup}\n",
         (3_000, 9_000, 4_000),
     )  # fmt: skip
 
@@ -51,11 +52,11 @@ def stored(name: str = "two policies") -> StoredReplay:
 
 
 def choice(app: Any, label: str) -> Any:
-    return next(found for found in app.selectbox if found.label == label)
+    return next(result for result in app.selectbox if result.label == label)
 
 
 def test_results_add_up_over_sessions() -> None:
-    """Sums of what was sent and removed, means of ratios, one row a setup."""
+    """Sent and removed tokens are sums, ratios are means, one row per setup."""
     frame = results_frame(results_by_setup(RUNS)).set_index("under")
 
     assert frame.loc["hybrid", "cost tokens"] == 1_200
@@ -64,8 +65,8 @@ def test_results_add_up_over_sessions() -> None:
     assert frame.loc["fifo", "overflows"] == 2
 
 
-def test_the_best_of_a_column_is_known_and_a_tie_of_all_is_none() -> None:
-    """Less is better for overflows and cost, more for fidelity; columns without a difference mark nothing."""
+def test_the_best_values_of_a_column_are_marked() -> None:
+    """Less is better for overflows and cost, more for fidelity; columns without a difference have no mark."""
     frame = results_frame(results_by_setup(RUNS))
 
     best = best_cells(frame)
@@ -76,8 +77,8 @@ def test_the_best_of_a_column_is_known_and_a_tie_of_all_is_none() -> None:
     assert "tokens sent" not in best
 
 
-def test_the_timelines_are_there_as_a_table() -> None:
-    """A row for each kept call, a column for each setup; a shorter run ends earlier."""
+def test_timelines_are_available_as_a_table() -> None:
+    """There is a row for each stored call and a column for each setup; a shorter run ends earlier."""
     short = ReplayRunRow("s1", "short", "managed", "x", "", 8_192, {"turns": 2}, "", (1_000, 2_000))
 
     frame = timelines_frame([run("hybrid"), short])
@@ -88,7 +89,7 @@ def test_the_timelines_are_there_as_a_table() -> None:
     assert timelines_frame([]).empty
 
 
-def test_figures_that_look_the_same_are_equally_good() -> None:
+def test_values_that_look_the_same_are_equally_good() -> None:
     """A difference that the table does not show is not marked."""
     runs = (run("a", fidelity=0.801, cost_tokens=1_390_000.0), run("b", fidelity=0.799, cost_tokens=1_410_000.0))
 
@@ -101,7 +102,7 @@ def test_figures_that_look_the_same_are_equally_good() -> None:
 def test_the_configuration_is_accepted_when_it_is_saved(
     small_store: SqliteStore, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """What the page shows to be copied is read back as the same policy, window and thresholds."""
+    """The configuration that the page shows is read back as the same policy, window and thresholds."""
     job = start_simulation(
         SimulationRequest(str(small_store.path), ("refactor-api",), ("fifo",), (), ("8k",), "0.5/0.7/0.9")
     )
@@ -121,7 +122,7 @@ def test_the_configuration_is_accepted_when_it_is_saved(
 
 
 def test_the_address_chooses_session_and_setup(
-    small_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+    small_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
     """A shared address shows the same timelines and configuration."""
     small_store.save_replay(stored())
@@ -130,7 +131,7 @@ def test_the_address_chooses_session_and_setup(
 
     assert choice(app, "Session").value == "s2"
     assert choice(app, "Setup").value == "fifo"
-    assert "policy: fifo" in said(app)
+    assert "policy: fifo" in page_text(app)
 
 
 def test_the_winner_overflows_least_and_is_no_baseline() -> None:
@@ -155,7 +156,7 @@ def test_panes_share_their_axes(palette: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "page_text"),
     [
         ({"sessions": ()}, "at least one session"),
         ({"windows": ("huge",)}, "is not a size"),
@@ -164,18 +165,18 @@ def test_panes_share_their_axes(palette: Any) -> None:
         ({"windows": ()}, "a size such as 32k"),
     ],
 )
-def test_a_request_that_cannot_be_is_refused_before_it_runs(wrong: dict[str, Any], said: str) -> None:
+def test_a_request_that_cannot_be_is_refused_before_it_runs(wrong: dict[str, Any], page_text: str) -> None:
     """The form's values are checked where they were entered."""
     given = {
         "store": "x.db", "sessions": ("s1",), "policies": ("fifo",), "presets": (), "windows": ("8k",),
     }  # fmt: skip
 
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=page_text):
         SimulationRequest(**{**given, **wrong}).setups()
 
 
 def test_a_request_survives_the_way_to_its_process() -> None:
-    """What was asked for arrives as it was."""
+    """A request is equal after serialization."""
     request = SimulationRequest(
         "a b.db", ("s'1", "ü"), ("fifo",), (), ("8k", "32k"), "0.7", baselines=True, name="n"
     )
@@ -184,7 +185,7 @@ def test_a_request_survives_the_way_to_its_process() -> None:
 
 
 def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteStore) -> None:
-    """Its progress is told, its result is in the store, sessions and events are untouched."""
+    """Its progress is reported, its result is stored, sessions and events are unchanged."""
     before = small_store.size().events
     request = SimulationRequest(
         str(small_store.path), ("refactor-api",), ("fifo", "lru"), (), ("8k",), baselines=True
@@ -195,14 +196,14 @@ def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteS
 
     assert job.error == ""
     assert job.done == job.total == 1
-    found = small_store.replay(job.replay)
-    assert found is not None
-    assert {one.kind for one in found.runs} == {"managed", "truncate", "keep_last"}
+    result = small_store.replay(job.replay)
+    assert result is not None
+    assert {one.kind for one in result.runs} == {"managed", "truncate", "keep_last"}
     assert small_store.size().events == before
 
 
-def test_a_simulation_that_cannot_start_says_why(small_store: SqliteStore) -> None:
-    """A session that is not there gives a reason, not a traceback."""
+def test_a_simulation_that_cannot_start_reports_the_reason(small_store: SqliteStore) -> None:
+    """A missing session gives a reason, not a traceback."""
     job = start_simulation(SimulationRequest(str(small_store.path), ("nobody",), ("fifo",), (), ("8k",)))
     job.wait(60)
 
@@ -210,8 +211,8 @@ def test_a_simulation_that_cannot_start_says_why(small_store: SqliteStore) -> No
     assert "nobody" in job.error
 
 
-def test_what_a_library_prints_does_not_hold_a_simulation_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that are not the worker's own are passed over, and its end is told."""
+def test_output_of_libraries_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that are not the worker's are skipped, and the result is reported."""
     printed = (
         "import sys; sys.stdin.read(); print('Downloading …'); print('[1]'); print('{\"done\": 1}'); "
         'print(\'{"session": "s", "done": 1, "total": 2}\'); print(\'{"replay": "abc"}\')'
@@ -225,7 +226,7 @@ def test_what_a_library_prints_does_not_hold_a_simulation_up(monkeypatch: pytest
 
 
 def test_a_simulation_can_be_stopped(small_store: SqliteStore) -> None:
-    """Nothing of it is stored."""
+    """A stopped simulation stores nothing."""
     job = start_simulation(
         SimulationRequest(str(small_store.path), ("refactor-api",), ("all",), (), ("8k", "16k", "32k"))
     )
@@ -237,10 +238,10 @@ def test_a_simulation_can_be_stopped(small_store: SqliteStore) -> None:
     assert not small_store.replays()
 
 
-def test_the_page_compares_what_is_stored(
-    small_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+def test_the_page_compares_stored_setups(
+    small_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """Answer, table, and the configuration of the winner to be copied."""
+    """The page has a headline, a table, and the configuration of the best setup to copy."""
     small_store.save_replay(stored())
 
     app = open_page("replay")
@@ -248,16 +249,16 @@ def test_the_page_compares_what_is_stored(
     assert not app.exception
     assert "hybrid comes out best" in app.subheader[0].value
     assert list(app.dataframe[0].value["under"]) == ["hybrid", "fifo", "truncation"]
-    assert "policy: hybrid" in said(app)
-    assert "s3: no content" in said(app)
+    assert "policy: hybrid" in page_text(app)
+    assert "s3: no content" in page_text(app)
     choice(app, "Setup").select("fifo").run()
-    assert "policy: fifo" in said(app)
+    assert "policy: fifo" in page_text(app)
 
 
 def test_without_a_replay_the_form_is_open(
-    small_store: SqliteStore, open_page: Callable[..., Any], said: Callable[..., str]
+    small_store: SqliteStore, open_page: Callable[..., Any], page_text: Callable[..., str]
 ) -> None:
-    """The page says how to begin; what cannot be simulated is refused in the form."""
+    """The page explains how to start; invalid requests are refused in the form."""
     app = open_page("replay")
     assert not app.exception
     assert "No replay is stored yet" in app.subheader[0].value
@@ -266,13 +267,13 @@ def test_without_a_replay_the_form_is_open(
 
     assert not app.exception
     assert "Not simulated" in app.warning[0].value
-    assert "at least one session" in said(app)
+    assert "at least one session" in page_text(app)
 
 
 def test_simulating_from_the_page_opens_the_result(
     small_store: SqliteStore, open_page: Callable[..., Any], wait_until: Callable[..., None]
 ) -> None:
-    """Choose a session, press the button, and the result is there under its own address."""
+    """After choosing a session and pressing the button, the result opens under its own address."""
     app = open_page("replay")
     app.multiselect(key="replay_sessions").select("refactor-api")
     next(button for button in app.button if button.label == "Simulate").click().run()
@@ -284,8 +285,8 @@ def test_simulating_from_the_page_opens_the_result(
     assert app.query_params["id"] in (small_store.replays()[0].id, [small_store.replays()[0].id])
 
 
-def test_a_stale_address_shows_the_latest(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
-    """A replay that is gone is said to be, and another is shown."""
+def test_an_unknown_replay_shows_the_latest(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
+    """A missing replay is reported, and the latest is shown."""
     small_store.save_replay(stored("[link](http://127.0.0.1:9/x)"))
 
     app = open_page("replay", id="gone")
@@ -293,3 +294,52 @@ def test_a_stale_address_shows_the_latest(small_store: SqliteStore, open_page: C
     assert not app.exception
     assert "not in the store" in app.warning[0].value
     assert "comes out best" in app.subheader[0].value
+
+
+def replayed(setup: str, session: str = "s1", **measures: float | None) -> ReplayRunRow:
+    defaults = {
+        "tokens_sent": 1_000,
+        "cost_tokens": 800.0,
+        "cached_tokens": 250,
+        "overflows": 0,
+        "cost_dollars": 1.0,
+    }
+    return ReplayRunRow(session, setup, "managed", setup, "", 8_192, {**defaults, **measures}, "", (1, 2))
+
+
+class TestReplays:
+    def test_fidelity_decides_between_equal_setups(self) -> None:
+        """Overflows and cost come first; where both are equal, the better fidelity wins."""
+        best = best_setup(results_by_setup([replayed("worse", fidelity=0.5), replayed("better", fidelity=0.9)]))
+
+        assert best is not None
+        assert best.setup == "better"
+
+    def test_a_setup_without_all_sessions_does_not_win(self) -> None:
+        """Fewer sessions cost less, which is not an advantage."""
+        runs = [replayed("whole"), replayed("whole", "s2"), replayed("half", cost_tokens=1.0)]
+        best = best_setup(results_by_setup(runs))
+
+        assert best is not None
+        assert best.setup == "whole"
+
+    def test_dollars_need_a_price_for_every_session(self) -> None:
+        """The sum of some prices is not the cost of all sessions."""
+        frame = results_frame(
+            results_by_setup([
+                replayed("a"), replayed("a", "s2", cost_dollars=None), replayed("b"), replayed("b", "s2"),
+            ])
+        ).set_index("under")  # fmt: skip
+
+        assert pd.isna(frame.loc["a", "dollars"])
+        assert frame.loc["b", "dollars"] == 2.0
+
+    def test_the_direction_of_the_best_depends_on_the_column(self) -> None:
+        """Less cost is better, more fidelity is better."""
+        best = best_cells(
+            results_frame(
+                results_by_setup([replayed("a", fidelity=0.9), replayed("b", cost_tokens=200.0, fidelity=0.2)])
+            )
+        )
+
+        assert (best["cost tokens"], best["fidelity"]) == ({1}, {0})

@@ -1,4 +1,4 @@
-"""What is looked at first is there first: the picture, then what stands below it, in its place."""
+"""The chart of the session is drawn first, then the sections below it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ window.seen = [];
 const note = (name, found) => found && !window.seen.includes(name) && window.seen.push(name);
 new MutationObserver(() => {
   const chart = document.querySelector(".st-key-window_chart .main-svg");
-  note("picture", chart);
+  note("chart", chart);
   note("turn", [...document.querySelectorAll("h3")].some((heading) => heading.textContent.startsWith("Turn 9:")));
-  if (chart && window.top_of_picture === undefined) window.top_of_picture = chart.getBoundingClientRect().top;
+  if (chart && window.top_of_chart === undefined) window.top_of_chart = chart.getBoundingClientRect().top;
 }).observe(document, { subtree: true, childList: true });
 """
 TOP = "document.querySelector('.st-key-window_chart .main-svg').getBoundingClientRect().top"
 
 
-def test_the_picture_comes_before_what_is_below(site: Callable[..., Any], seen_store: Path) -> None:
-    """The turn follows by itself once the picture is painted, unscrolled, and the picture stays in place."""
+def test_the_chart_is_drawn_before_the_sections_below(site: Callable[..., Any], seen_store: Path) -> None:
+    """They follow when the chart is painted, without scrolling, and the chart does not move."""
     here = site(seen_store)
     here.page.add_init_script(SEEN)
 
@@ -36,12 +36,12 @@ def test_the_picture_comes_before_what_is_below(site: Callable[..., Any], seen_s
     page.get_by_role("heading", name="Turn 9:").wait_for(timeout=PATIENCE)
     page.get_by_role("heading", name="Events", exact=True).wait_for(timeout=PATIENCE)
 
-    assert page.evaluate("window.seen") == ["picture", "turn"]
-    assert page.evaluate(f"window.top_of_picture - {TOP}") == pytest.approx(0, abs=1)
+    assert page.evaluate("window.seen") == ["chart", "turn"]
+    assert page.evaluate(f"window.top_of_chart - {TOP}") == pytest.approx(0, abs=1)
 
 
-def test_a_picture_that_does_not_come_keeps_nothing_back(site: Callable[..., Any], seen_store: Path) -> None:
-    """Where the browser cannot load what draws the picture, the rest of the page is there all the same."""
+def test_a_missing_chart_does_not_delay_the_page(site: Callable[..., Any], seen_store: Path) -> None:
+    """The other sections are drawn even if the browser cannot load Plotly."""
     here = site(seen_store)
     here.page.route("**/PlotlyChart*", lambda route: route.abort())
 
@@ -52,20 +52,20 @@ def test_a_picture_that_does_not_come_keeps_nothing_back(site: Callable[..., Any
     assert here.page.locator(".st-key-window_chart .main-svg").count() == 0
 
 
-def test_what_was_asked_and_lost_is_asked_again(site: Callable[..., Any], seen_store: Path) -> None:
-    """The page comes whole, also where the first request for what stands below the picture leads to nothing."""
+def test_a_lost_request_is_repeated(site: Callable[..., Any], seen_store: Path) -> None:
+    """The page is complete even if the first request for the sections below the chart is lost."""
     here, lost = site(seen_store), []
 
     def connect(socket: Any) -> None:
         server = socket.connect_to_server()
 
-        def asks(message: Any) -> None:
+        def on_message(message: Any) -> None:
             if not lost and BackMsg.FromString(message).rerun_script.fragment_id:
                 lost.append(message)
             else:
                 server.send(message)
 
-        socket.on_message(asks)
+        socket.on_message(on_message)
         server.on_message(socket.send)
 
     here.page.route_web_socket("**/_stcore/stream*", connect)

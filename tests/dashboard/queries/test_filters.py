@@ -16,14 +16,14 @@ from windowpane_dashboard.queries.filters import (
     SessionAddress,
 )
 
-WORDS = st.none() | st.text(min_size=1, max_size=40).map(str.strip).filter(bool)
+TEXTS = st.none() | st.text(min_size=1, max_size=40).map(str.strip).filter(bool)
 TURNS = st.none() | st.integers(0, 10**6)
 
 
 @given(
     st.builds(
-        FleetFilters, agent=WORDS, model=WORDS, source=WORDS, zone=st.none() | st.sampled_from(ZONES),
-        severity=st.none() | st.sampled_from(SEVERITIES), text=WORDS,
+        FleetFilters, agent=TEXTS, model=TEXTS, source=TEXTS, zone=st.none() | st.sampled_from(ZONES),
+        severity=st.none() | st.sampled_from(SEVERITIES), text=TEXTS,
     )
 )  # fmt: skip
 def test_fleet_filters_survive_the_address(filters: FleetFilters) -> None:
@@ -33,11 +33,11 @@ def test_fleet_filters_survive_the_address(filters: FleetFilters) -> None:
 
 @given(
     st.builds(
-        AuditFilters, session=WORDS,
+        AuditFilters, session=TEXTS,
         types=st.lists(st.sampled_from(sorted(PAYLOADS)), unique=True).map(
             lambda names: tuple(name for name in PAYLOADS if name in names)
         ),
-        turn_from=TURNS, turn_to=TURNS, text=WORDS, after=st.integers(0, 10**9),
+        turn_from=TURNS, turn_to=TURNS, text=TEXTS, after=st.integers(0, 10**9),
     )
 )  # fmt: skip
 def test_audit_filters_survive_the_address(filters: AuditFilters) -> None:
@@ -45,35 +45,35 @@ def test_audit_filters_survive_the_address(filters: AuditFilters) -> None:
     assert AuditFilters.from_query(filters.to_query()) == filters
 
 
-@given(session=WORDS, turn=TURNS)
-def test_a_place_survives_being_quoted_in_a_link(session: str | None, turn: int | None) -> None:
+@given(session=TEXTS, turn=TURNS)
+def test_a_session_address_survives_being_quoted_in_a_link(session: str | None, turn: int | None) -> None:
     """The link of the fleet table leads to the same session and turn, whatever the id contains."""
-    place = SessionAddress(session, turn)
-    query = dict(parse_qsl(place.url().removeprefix("session?"), errors="surrogatepass"))
+    address = SessionAddress(session, turn)
+    query = dict(parse_qsl(address.url().removeprefix("session?"), errors="surrogatepass"))
 
-    assert SessionAddress.from_query(query) == place
+    assert SessionAddress.from_query(query) == address
 
 
 @given(
     st.builds(
-        SessionAddress, session=WORDS, turn=TURNS, compression=TURNS,
+        SessionAddress, session=TEXTS, turn=TURNS, compression=TURNS,
         scale=st.sampled_from([None, "limit", "content"]), events=st.sampled_from([None, "noteworthy"]),
     )
 )  # fmt: skip
-def test_a_way_of_looking_at_a_session_survives_the_address(place: SessionAddress) -> None:
+def test_a_session_view_survives_the_address(address: SessionAddress) -> None:
     """Turn, compression, scale and events come back from their own query parameters."""
-    assert SessionAddress.from_query(place.to_query()) == place
+    assert SessionAddress.from_query(address.to_query()) == address
 
 
-@given(st.builds(ReplayAddress, id=WORDS, session=WORDS, setup=WORDS))
-def test_a_replay_survives_the_address(place: ReplayAddress) -> None:
+@given(st.builds(ReplayAddress, id=TEXTS, session=TEXTS, setup=TEXTS))
+def test_a_replay_survives_the_address(address: ReplayAddress) -> None:
     """Replay, session and setup come back from their own query parameters."""
-    assert ReplayAddress.from_query(place.to_query()) == place
+    assert ReplayAddress.from_query(address.to_query()) == address
 
 
 @given(st.dictionaries(st.sampled_from(["zone", "severity", "turn", "types", "after", "turn_from"]), st.text()))
-def test_nonsense_in_an_address_is_ignored(query: dict[str, str]) -> None:
-    """A hand-written address never fails, and unknown words filter nothing."""
+def test_invalid_parameters_are_ignored(query: dict[str, str]) -> None:
+    """A hand-written address never fails, and unknown values filter nothing."""
     fleet, audit = FleetFilters.from_query(query), AuditFilters.from_query(query)
 
     assert fleet.zone in (None, *ZONES)

@@ -57,7 +57,7 @@ def numbers(body: bytes, form: str) -> list[int]:
 def test_a_download_holds_exactly_what_matches(
     small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, filters: AuditFilters, form: str
 ) -> None:
-    """Every matching event once, in order, however many batches that takes, from whichever page it is asked."""
+    """Every matching event is there once, in order, across batches, whichever rows the page shows."""
     monkeypatch.setattr(export, "BATCH", 7)
     wanted = [one.seq for one in small_store.events(filters.to_store(limit=100_000))]
     later = AuditFilters(**{**{name: getattr(filters, name) for name in filters.__slots__}, "after": 50})
@@ -68,8 +68,8 @@ def test_a_download_holds_exactly_what_matches(
     assert response.headers["content-disposition"].endswith(f'.{form}"')
 
 
-def test_json_lines_and_parquet_are_those_of_the_command(small_store: SqliteStore, tmp_path: Path) -> None:
-    """What the page gives and what `windowpane audit export` gives is the same record, byte for byte."""
+def test_json_lines_and_parquet_equal_the_command_line_export(small_store: SqliteStore, tmp_path: Path) -> None:
+    """The download and `windowpane audit export` give the same bytes."""
     parquet = pytest.importorskip("pyarrow.parquet")
     for form in ("jsonl", "parquet"):
         small_store.export(tmp_path / form, form=form)
@@ -81,7 +81,7 @@ def test_json_lines_and_parquet_are_those_of_the_command(small_store: SqliteStor
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_no_cell_is_a_formula(empty_store: SqliteStore, builders: Any, start: str) -> None:
-    """A spreadsheet takes none of an agent's words for something to run, and reads them back whole."""
+    """A spreadsheet runs no text of an agent, and reads it back whole."""
     name = f'{start}cmd|" /C calc"!A0, "quoted"'
     empty_store.append(builders.plain(name, start=1_700_000_000.0, turns=1, limit_tokens=None, end=True))
 
@@ -94,7 +94,7 @@ def test_no_cell_is_a_formula(empty_store: SqliteStore, builders: Any, start: st
 
 @pytest.mark.parametrize("form", EXPORT_FORMATS)
 def test_a_damaged_event_does_not_cut_a_download_short(small_store: SqliteStore, form: str) -> None:
-    """What cannot be read is one row that says so; whatever follows is there."""
+    """A damaged event is one row that states the damage; the following rows are there."""
     wanted = [one.seq for one in small_store.events(EventFilter(limit=100_000))]
     with closing(sqlite3.connect(small_store.path)) as connection:
         connection.execute("UPDATE events SET body = X'FF00' WHERE seq = ?", (wanted[3],))
@@ -106,7 +106,7 @@ def test_a_damaged_event_does_not_cut_a_download_short(small_store: SqliteStore,
     assert form != "csv" or b"cannot be read" in content
 
 
-def test_moments_and_hashes_are_whole(small_store: SqliteStore) -> None:
+def test_times_and_hashes_are_complete(small_store: SqliteStore) -> None:
     """The CSV has UTC to the microsecond, the plain name of the event and the whole hash."""
     stored = small_store.events(EventFilter(limit=1))[0]
 
@@ -121,8 +121,8 @@ def test_moments_and_hashes_are_whole(small_store: SqliteStore) -> None:
     "change",
     [{"session": "other"}, {"signature": ""}, {"signature": "0" * 64}, {"form": "xml"}, {"turn_to": "9"}],
 )
-def test_only_the_pages_own_addresses_are_served(small_store: SqliteStore, change: dict[str, str]) -> None:
-    """Without the signature of this process, or with anything changed, nothing is told."""
+def test_only_signed_addresses_are_served(small_store: SqliteStore, change: dict[str, str]) -> None:
+    """Without the signature of this process, or with anything changed, nothing is sent."""
     client = TestClient(Starlette(routes=list(downloads.ROUTES)))
     _, _, query = downloads.address(AuditFilters(session="short"), "jsonl").partition("?")
 
@@ -132,8 +132,8 @@ def test_only_the_pages_own_addresses_are_served(small_store: SqliteStore, chang
     assert "short" not in response.text
 
 
-def test_a_store_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer names the trouble instead of an empty file."""
+def test_a_missing_store_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The response names the error instead of an empty file."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "gone.db"))
     client = TestClient(Starlette(routes=list(downloads.ROUTES)))
 
@@ -144,7 +144,7 @@ def test_a_store_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("form", EXPORT_FORMATS)
-def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> None:
+def test_memory_does_not_grow_with_the_download(form: str, builders: Any) -> None:
     """Thirty times as many events are written from the same memory."""
     events: list[Event] = builders.plain("s", start=1.0, turns=60, limit_tokens=None, end=True)
 
@@ -170,7 +170,7 @@ def test_memory_does_not_grow_with_what_matches(form: str, builders: Any) -> Non
     assert peak(60) < 2 * peak(2) + 200_000
 
 
-def test_a_moment_that_is_unknown_is_left_empty(builders: Any) -> None:
+def test_an_unknown_time_is_an_empty_cell(builders: Any) -> None:
     """Recordings without times have empty cells."""
     from windowpane.core.codec import encode
 

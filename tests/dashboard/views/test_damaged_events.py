@@ -1,4 +1,4 @@
-"""A damaged event in a session: every page shows all others, and says which event it is and what is wrong."""
+"""A damaged event in a session: every page shows all others, and reports the damaged one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PROBLEM = "This event cannot be read: not a JSON object"
 
 def damaged(store: SqliteStore, *types: str, body: bytes = b"\xff\x00") -> StoredEvent:
     """Overwrite all events of these types; returns what the first of them was."""
-    found = store.events(EventFilter(session_id="refactor-api", types=types))
+    result = store.events(EventFilter(session_id="refactor-api", types=types))
     with closing(sqlite3.connect(store.path)) as connection:
-        connection.executemany("UPDATE events SET body = ? WHERE seq = ?", [(body, one.seq) for one in found])
+        connection.executemany("UPDATE events SET body = ? WHERE seq = ?", [(body, one.seq) for one in result])
         connection.commit()
-    return found[0]
+    return result[0]
 
 
 def of_turn(store: SqliteStore, turn: int) -> int:
@@ -33,8 +33,8 @@ def of_turn(store: SqliteStore, turn: int) -> int:
 @pytest.mark.parametrize(
     "body", [b"\xff\x00", b'{"type": "\xff"}', b'{"schema": 1,'], ids=["bytes", "text", "cut"]
 )
-def test_the_audit_page_shows_the_others(small_store: SqliteStore, open_page: OpenPage, body: bytes) -> None:
-    """The damaged event has its row, its number is named, and what it is about is still known."""
+def test_the_audit_page_shows_intact_events(small_store: SqliteStore, open_page: OpenPage, body: bytes) -> None:
+    """The damaged event has a row with its number, turn and type."""
     was = damaged(small_store, "blocks.evicted", body=body)
     turn = was.event.context.turn
 
@@ -51,8 +51,8 @@ def test_the_audit_page_shows_the_others(small_store: SqliteStore, open_page: Op
     assert f"seq {was.seq}." in app.warning[0].value
 
 
-def test_a_page_of_rows_with_damaged_ones_goes_on(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """The next page begins after the last row, damaged or not, and no row is left out."""
+def test_damaged_rows_do_not_stop_paging(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """The next page starts after the last row, damaged or not, and no row is omitted."""
     with closing(sqlite3.connect(small_store.path)) as connection:
         connection.execute("UPDATE events SET body = x'00' WHERE seq BETWEEN 90 AND 100")
         connection.commit()
@@ -66,10 +66,8 @@ def test_a_page_of_rows_with_damaged_ones_goes_on(small_store: SqliteStore, open
     assert app.dataframe[0].value["seq"].iloc[0] == first[-1] + 1
 
 
-def test_the_audit_page_finds_by_words_beside_a_damaged_event(
-    small_store: SqliteStore, open_page: OpenPage
-) -> None:
-    """A search goes over it."""
+def test_the_search_skips_damaged_events(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Other events are found."""
     damaged(small_store, "block.added")
 
     app = open_page("audit", session="refactor-api", text="hybrid")
@@ -78,10 +76,10 @@ def test_the_audit_page_finds_by_words_beside_a_damaged_event(
     assert len(app.dataframe[0].value) == 1
 
 
-def test_the_session_page_shows_the_others(
-    small_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+def test_the_session_page_shows_intact_events(
+    small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """Picture, window, compression and events are there; the event is named at its turn."""
+    """Chart, window, compression and events are there; the damaged event is listed at its turn."""
     was = damaged(small_store, "blocks.evicted")
     damaged(small_store, "fidelity.evaluated", "content.regretted", "block.added", "session.started")
     turn = was.event.context.turn
@@ -90,29 +88,29 @@ def test_the_session_page_shows_the_others(
 
     assert not app.exception
     assert not app.error
-    assert f"Turn {turn}: " in said(app)
-    assert "The fate of its facts was not evaluated" in said(app)
+    assert f"Turn {turn}: " in page_text(app)
+    assert "The fate of its facts was not evaluated" in page_text(app)
     happened = next(table.value for table in app.dataframe if "event" in table.value).set_index("seq")
     assert happened.loc[was.seq, "what"].startswith(PROBLEM)
     assert len(happened) == of_turn(small_store, turn)
 
 
-def test_a_damaged_compression_leaves_the_rest_of_the_page(
-    small_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+def test_a_damaged_compression_does_not_break_the_page(
+    small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """There is nothing to compare, and everything else stands."""
+    """There is nothing to compare, and all other sections are there."""
     damaged(small_store, "content.compressed")
 
     app = open_page("session", session="refactor-api", turn="15")
 
     assert not app.exception
     assert not app.error
-    assert "Turn 15" in said(app)
+    assert "Turn 15" in page_text(app)
 
 
 @pytest.mark.parametrize("page", ["fleet", "alerts", "compare"])
 def test_the_other_pages_open(page: str, small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Alerts that fired, their ends and their deliveries are known from beside the events."""
+    """Alerts, their ends and their deliveries do not depend on the damaged events."""
     damaged(small_store, "alert.fired", "alert.resolved", "session.started", "turn.ended", "blocks.evicted")
 
     app = open_page(page)

@@ -1,4 +1,4 @@
-"""A failure that nothing foresaw: the page says so in its own words, and the traceback is in the output."""
+"""An unexpected error: the page shows a message, and the traceback is in the output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ launch.run(Path(sys.argv[1]), int(sys.argv[2]))
 def here(
     site: Callable[..., Any], seen_store: Path, run_server: Callable[..., Any], free_port: Callable[[], int]
 ) -> Any:
-    """A dashboard whose fleet table cannot be drawn, nor turn 12, and in which nobody can go to turn 11."""
+    """A dashboard whose fleet table cannot be drawn, nor turn 12, and in which turn 11 cannot be selected."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     run_server(
@@ -52,48 +52,48 @@ def here(
     return site(seen_store, url=url)
 
 
-def assert_said(here: Any, tmp_path: Path, failures: int) -> None:
-    """The page tells of it once, without the error's own words; they are in the output, with the traceback."""
+def assert_reported(here: Any, tmp_path: Path, failures: int) -> None:
+    """The page shows one message without the error's text, which is in the output with the traceback."""
     expect(here.page.locator(".st-key-unforeseen")).to_have_count(1)
     expect(here.page.locator("[data-testid=stException]")).to_have_count(0)
-    here.assert_says("Something failed here that should not")
-    here.assert_says("the lines about ValueError")
+    here.assert_shows("Something failed here that should not")
+    here.assert_shows("the lines about ValueError")
     assert "words of an agent" not in here.page.content()
     log = (tmp_path / "server-0.log").read_text(encoding="utf-8")
     assert log.count("ValueError: words of an agent") == failures
     assert log.count("Traceback (most recent call last)") == failures
 
 
-def test_a_page_that_fails_says_so(here: Any, tmp_path: Path) -> None:
-    """What was drawn before it stays, and another page opens."""
+def test_a_failed_page_is_reported(here: Any, tmp_path: Path) -> None:
+    """Earlier parts stay, and another page opens."""
     page = here.page
 
     page.goto(here.url)
 
-    assert_said(here, tmp_path, 1)
-    here.assert_says("1 live session, none needs you.")
+    assert_reported(here, tmp_path, 1)
+    here.assert_shows("1 live session, none needs you.")
     here.open("audit")
-    here.assert_says("seq 1 to 100 shown")
+    here.assert_shows("seq 1 to 100 shown")
 
 
-def test_a_part_that_fails_says_so_in_its_place(here: Any, tmp_path: Path) -> None:
-    """One turn cannot be drawn: the picture stays, and the next turn opens."""
+def test_a_failed_section_is_reported_in_its_position(here: Any, tmp_path: Path) -> None:
+    """One turn cannot be drawn: the chart stays, and the next turn opens."""
     page = here.open("session", session="refactor-api", turn="10")
     number = page.get_by_role("spinbutton", name="Go to turn")
     number.fill("12")
     number.press("Enter")
 
-    assert_said(here, tmp_path, 1)
+    assert_reported(here, tmp_path, 1)
     expect(page.locator(".st-key-window_chart .js-plotly-plot")).to_be_visible()
     page.get_by_role("slider").first.press("ArrowRight")
     page.get_by_role("heading", name="Turn 13:").wait_for()
     here.settle()
 
 
-def test_an_action_that_fails_says_so(here: Any, tmp_path: Path) -> None:
-    """Somebody goes to a turn and the page cannot follow."""
+def test_a_failed_action_is_reported(here: Any, tmp_path: Path) -> None:
+    """A selected turn that the page cannot show is reported."""
     page = here.open("session", session="refactor-api", turn="10")
 
     page.get_by_role("slider").first.press("ArrowRight")
 
-    assert_said(here, tmp_path, 1)
+    assert_reported(here, tmp_path, 1)

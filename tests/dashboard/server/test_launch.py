@@ -24,8 +24,8 @@ from windowpane_dashboard.server.launch import (
 )
 
 
-def test_a_busy_port_is_named_with_a_way_out() -> None:
-    """The message says which port and how to choose another."""
+def test_a_busy_port_is_reported_with_an_alternative() -> None:
+    """The message names the port and how to choose another."""
     with socket.socket() as taken:
         taken.bind((DEFAULT_ADDRESS, 0))
         taken.listen()
@@ -36,14 +36,14 @@ def test_a_busy_port_is_named_with_a_way_out() -> None:
 
 
 def test_a_free_port_is_accepted(free_port: Callable[[], int]) -> None:
-    """Looking does not keep the port."""
+    """Checking does not keep the port."""
     port = free_port()
     check_port(port, DEFAULT_ADDRESS)
     check_port(port, DEFAULT_ADDRESS)
 
 
-def test_the_server_asks_nothing_and_tells_nobody() -> None:
-    """Loopback, headless, no usage statistics, no question for an address, constants never printed."""
+def test_the_server_is_local_and_sends_nothing() -> None:
+    """Loopback, headless, no usage statistics, no e-mail prompt, no magic output."""
     config = server_config(8501, DEFAULT_ADDRESS)
 
     assert config["server.address"] == "127.0.0.1"
@@ -56,7 +56,7 @@ def test_the_server_asks_nothing_and_tells_nobody() -> None:
 
 
 def test_streamlit_knows_every_setting() -> None:
-    """A misspelt option would only be reported at the start of the server."""
+    """A misspelled option would only be reported at the start of the server."""
     from streamlit import config
 
     assert {name for name in server_config(1, "::1") if name not in config.get_config_options()} == set()
@@ -64,17 +64,17 @@ def test_streamlit_knows_every_setting() -> None:
 
 
 def test_each_page_has_a_document_that_names_the_server() -> None:
-    """Every address of the navigation is answered by a document that says where the server is, first of all."""
-    named = set(re.findall(r'url_path="([^"]+)"', APP.read_text(encoding="utf-8")))
+    """Every address of the navigation is answered by a document that names the server first."""
+    pages = set(re.findall(r'url_path="([^"]+)"', APP.read_text(encoding="utf-8")))
 
-    assert named == set(front.PAGES)
-    assert {f"/{name}" for name in named} <= {route.path for route in routes()}
+    assert pages == set(front.PAGES)
+    assert {f"/{name}" for name in pages} <= {route.path for route in routes()}
     assert front.document().count("BACKEND_BASE_URL") == 1
     assert front.document().index("BACKEND_BASE_URL") < front.document().index('type="module"')
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts the dashboard in the background is told what it said before it ended."""
+def test_a_server_that_cannot_start_reports_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the last output of the process."""
     (tmp_path / "streamlit.py").write_text("raise SystemExit('no server today')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
 
@@ -82,14 +82,16 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest
         pytest.fail("nothing answers")
 
 
-def test_the_server_is_warm_before_the_first_page() -> None:
-    """The libraries are loaded, and what they keep is no longer looked through for garbage."""
+def test_libraries_are_loaded_before_the_first_page() -> None:
+    """They are also excluded from garbage collection."""
     script = (
         "import gc, sys; from windowpane_dashboard.server.launch import WARM, warm_up; warm_up(); "
         "print(set(WARM) <= set(sys.modules), gc.get_freeze_count() > 100_000)"
     )
 
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    page_text = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
 
-    assert said.stdout.split() == ["True", "True"]
-    assert said.stderr == ""
+    assert page_text.stdout.split() == ["True", "True"]
+    assert page_text.stderr == ""

@@ -19,20 +19,20 @@ OpenPage = Callable[..., AppTest]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_an_empty_store_says_what_to_do(
-    page: str, empty_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+def test_an_empty_store_shows_what_to_do(
+    page: str, empty_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
     """The page names the commands that fill the store."""
     app = open_page(page)
 
     assert not app.exception
-    assert "windowpane import" in said(app)
-    assert "windowpane demo" in said(app)
+    assert "windowpane import" in page_text(app)
+    assert "windowpane demo" in page_text(app)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_small_store_opens(page: str, small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Every page answers first, without a complaint."""
+    """Every page starts with a headline, without a warning."""
     app = open_page(page)
 
     assert not app.exception
@@ -42,25 +42,25 @@ def test_a_small_store_opens(page: str, small_store: SqliteStore, open_page: Ope
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_missing_store_says_what_to_do(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, said: Callable[..., str]
+def test_a_missing_store_shows_what_to_do(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """Where there is no file yet, none is made, and the page says how to get one."""
+    """No file is created, and the page explains how to get one."""
     path = tmp_path / "none.db"
     monkeypatch.setenv("WINDOWPANE_STORE", str(path))
 
     app = open_page(page)
 
     assert not app.exception
-    assert "does not exist yet" in said(app)
+    assert "does not exist yet" in page_text(app)
     assert not path.exists()
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_corrupt_store_says_what_failed_and_what_still_works(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, said: Callable[..., str]
+def test_a_corrupt_store_is_reported(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """No traceback: what failed, what is not affected, what to run."""
+    """The page shows what failed, what is not affected and what to run, not a traceback."""
     path = tmp_path / "corrupt.db"
     path.write_bytes(b"this is not a database" * 500)
     monkeypatch.setenv("WINDOWPANE_STORE", str(path))
@@ -69,16 +69,16 @@ def test_a_corrupt_store_says_what_failed_and_what_still_works(
 
     assert not app.exception
     assert app.error
-    assert "windowpane doctor" in said(app)
+    assert "windowpane doctor" in page_text(app)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_read_that_fails_is_contained(
+def test_a_failed_read_is_reported(
     page: str,
     small_store: SqliteStore,
     monkeypatch: pytest.MonkeyPatch,
     open_page: OpenPage,
-    said: Callable[..., str],
+    page_text: Callable[..., str],
 ) -> None:
     """A store that breaks while the page is drawn gives a message, not a traceback."""
 
@@ -92,10 +92,10 @@ def test_a_read_that_fails_is_contained(
 
     assert not app.exception
     assert app.error
-    assert "disk I/O error" in said(app)
+    assert "disk I/O error" in page_text(app)
 
 
-def test_the_fleet_answers_first_and_lists_by_pressure(small_store: SqliteStore, open_page: OpenPage) -> None:
+def test_the_fleet_page_has_a_headline_and_lists_sessions(small_store: SqliteStore, open_page: OpenPage) -> None:
     """One sentence, then every session."""
     app = open_page("fleet")
 
@@ -113,21 +113,21 @@ def test_fleet_filters_come_from_the_address(small_store: SqliteStore, open_page
     assert next(box for box in app.selectbox if box.label == "Agent").value == "writer"
 
 
-def test_the_fleet_says_nothing_of_an_unknown_cache(
-    empty_store: SqliteStore, open_page: OpenPage, builders: Any, said: Callable[..., str]
+def test_an_unknown_cache_share_is_omitted(
+    empty_store: SqliteStore, open_page: OpenPage, builders: Any, page_text: Callable[..., str]
 ) -> None:
-    """Sessions without usage have no share of cached input; commands in the last line are set as commands."""
+    """Sessions without usage have no share of cached input; commands in the last line are code."""
     events = builders.plain("quiet", start=time.time() - 900, turns=2, limit_tokens=9_000, end=True)
     unused = [event for event in events if event.type != "turn.ended"]
     empty_store.append(unused)
 
-    words = said(open_page("fleet"))
+    text = page_text(open_page("fleet"))
 
-    assert "from the cache" not in words
-    assert ", by `windowpane serve` and `windowpane prune`;" in words
+    assert "from the cache" not in text
+    assert ", by `windowpane serve` and `windowpane prune`;" in text
 
 
-def test_a_fleet_filter_goes_into_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
+def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
     """Typing narrows the list and changes the address."""
     app = open_page("fleet")
 
@@ -137,10 +137,10 @@ def test_a_fleet_filter_goes_into_the_address(small_store: SqliteStore, open_pag
     assert app.query_params["text"] in ("refactor", ["refactor"])
 
 
-def test_the_session_page_explains_the_session(
-    small_store: SqliteStore, open_page: OpenPage, said: Callable[..., str]
+def test_the_session_page_has_all_sections(
+    small_store: SqliteStore, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:
-    """Answer, figures, picture, window, departures, compression and events of the rich session."""
+    """Headline, metrics, chart, window, removed blocks, compression and events of the rich session are there."""
     app = open_page("session", session="refactor-api")
 
     assert not app.exception
@@ -149,13 +149,13 @@ def test_the_session_page_explains_the_session(
     assert labels[:9] == [
         "Utilization", "Zone", "Velocity", "Red in", "Burn", "Regret", "Fidelity", "Cost", "Cache",
     ]  # fmt: skip
-    words = said(app)
+    text = page_text(app)
     for part in ("Turn 23", "Compressions", "Cost and cache", "Events", "content capture is off"):
-        assert part in words
+        assert part in text
 
 
 def test_a_deep_link_opens_the_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """Everything below the picture is about the turn of the address."""
+    """Everything below the chart is about the turn of the address."""
     app = open_page("session", session="refactor-api", turn="17")
 
     assert not app.exception
@@ -176,8 +176,8 @@ def test_moving_the_turn_moves_everything_below(small_store: SqliteStore, open_p
     assert not app.exception
 
 
-def test_an_unknown_limit_is_said_and_tokens_are_shown(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """No zone and no forecast, but the tokens."""
+def test_an_unknown_limit_still_shows_tokens(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Zone and forecast are unknown."""
     app = open_page("session", session="unknown-limit")
 
     assert not app.exception
@@ -186,8 +186,8 @@ def test_an_unknown_limit_is_said_and_tokens_are_shown(small_store: SqliteStore,
     assert any("Turn 6: 1,460 tokens" in heading.value for heading in app.subheader)
 
 
-def test_an_unknown_session_is_said(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """A stale address gives a way on."""
+def test_an_unknown_session_is_reported(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """A stale address gives a link to all sessions."""
     app = open_page("session", session="nobody")
 
     assert not app.exception
@@ -206,7 +206,7 @@ def test_a_session_of_one_turn_has_no_slider(small_store: SqliteStore, open_page
 def test_markup_in_names_stays_text(
     page: str, empty_store: SqliteStore, open_page: OpenPage, builders: Any
 ) -> None:
-    """Nothing of a hostile name reaches Streamlit's Markdown unescaped."""
+    """No hostile name reaches Streamlit's Markdown unescaped."""
     empty_store.append(builders.hostile(start=time.time() - 800))
     hostile = f"id {builders.hostile_name}"
 
@@ -244,7 +244,7 @@ def test_the_audit_page_searches_and_verifies(small_store: SqliteStore, open_pag
 
 
 def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_page: OpenPage) -> None:
-    """After tampering the page says broken, and where."""
+    """After tampering the page reports a broken chain and its position."""
     with sqlite3.connect(small_store.path) as connection:
         for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')
@@ -261,7 +261,7 @@ def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_pa
 def test_audit_rows_are_paged(
     large_store_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
 ) -> None:
-    """Going on shows the next rows, going back the first ones."""
+    """Later shows the next rows, Earlier the first ones."""
     monkeypatch.setenv("WINDOWPANE_STORE", str(large_store_path))
     app = open_page("audit")
     first = list(app.dataframe[0].value["seq"])
@@ -278,7 +278,7 @@ def test_audit_rows_are_paged(
 def test_an_unchanged_session_is_read_once(
     small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, builders: Any
 ) -> None:
-    """Drawing the page again takes the timeline from the cache, whatever other sessions do, until it changes."""
+    """Drawing the page again takes the timeline from the cache until this session changes, whatever others do."""
     calls: list[str] = []
     plain = SqliteStore.turns
 

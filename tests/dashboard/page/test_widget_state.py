@@ -1,4 +1,4 @@
-"""What the browser sends before it has seen a move undoes nothing, whatever it was that moved."""
+"""Values that the browser sends before it has seen a change undo nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OpenPage = Callable[..., AppTest]
 
 
 def turn_of(app: AppTest) -> int:
-    """The turn that everything below the picture is about."""
-    heading = next(found.value for found in app.subheader if found.value.startswith("Turn "))
+    """Return the selected turn from the heading below the chart."""
+    heading = next(result.value for result in app.subheader if result.value.startswith("Turn "))
     return int(heading.removeprefix("Turn ").partition(":")[0])
 
 
@@ -26,7 +26,7 @@ def address_of(app: AppTest) -> dict[str, str]:
 
 
 def select(app: AppTest, label: str) -> Any:
-    return next(found for found in app.selectbox if found.label == label)
+    return next(result for result in app.selectbox if result.label == label)
 
 
 @dataclass
@@ -58,8 +58,8 @@ def app(small_store: SqliteStore, open_page: OpenPage) -> AppTest:
     return open_page("session", session="refactor-api", turn="9")
 
 
-def test_the_slider_that_was_late_stays_where_the_field_went(app: AppTest) -> None:
-    """The turn is typed, and the next message still has the slider's old place."""
+def test_a_late_slider_does_not_undo_the_number_field(app: AppTest) -> None:
+    """The turn is typed, and the next message still has the slider's old value."""
     late = Late(app)
     app.number_input[0].set_value(12)
     late.keep()
@@ -70,7 +70,7 @@ def test_the_slider_that_was_late_stays_where_the_field_went(app: AppTest) -> No
     assert_stays(app, 12)
 
 
-def test_the_field_that_was_late_stays_where_the_slider_went(app: AppTest) -> None:
+def test_a_late_number_field_does_not_undo_the_slider(app: AppTest) -> None:
     """The slider is moved, and the next message still has the field's old number."""
     late = Late(app)
     app.slider[0].set_value(12)
@@ -82,7 +82,7 @@ def test_the_field_that_was_late_stays_where_the_slider_went(app: AppTest) -> No
     assert_stays(app, 12)
 
 
-def test_both_stay_where_an_event_was_chosen(app: AppTest) -> None:
+def test_a_late_message_does_not_undo_an_event_button(app: AppTest) -> None:
     """The button beside the slider moves both; a message without the click comes after it."""
     late = Late(app)
     late.keep()
@@ -94,7 +94,7 @@ def test_both_stay_where_an_event_was_chosen(app: AppTest) -> None:
 
 
 def test_a_control_can_be_moved_again_and_again(app: AppTest) -> None:
-    """Ignoring what is late does not make a control deaf, whichever was moved last."""
+    """A widget keeps reacting after late values were ignored, whichever was moved last."""
     for turn in (12, 9, 12):
         app.number_input[0].set_value(turn).run()
         assert_stays(app, turn)
@@ -102,8 +102,8 @@ def test_a_control_can_be_moved_again_and_again(app: AppTest) -> None:
         assert_stays(app, turn - 1)
 
 
-def test_back_is_not_undone(app: AppTest) -> None:
-    """Another address comes, and then values from before it."""
+def test_late_values_do_not_undo_back(app: AppTest) -> None:
+    """Another address arrives, and then values from before it."""
     app.slider[0].set_value(12).run()
     late = Late(app)
     late.keep()
@@ -116,7 +116,7 @@ def test_back_is_not_undone(app: AppTest) -> None:
 
 
 def test_the_scale_and_the_listed_events_follow_the_address(app: AppTest) -> None:
-    """Of both choices an older value comes after another address."""
+    """Older values of both arrive after another address."""
     late = Late(app)
     late.keep()
     app.query_params["scale"], app.query_params["events"] = "content", "noteworthy"
@@ -128,7 +128,7 @@ def test_the_scale_and_the_listed_events_follow_the_address(app: AppTest) -> Non
     assert address_of(app)["events"] == "noteworthy"
 
 
-def test_the_session_that_was_left_does_not_come_back(app: AppTest) -> None:
+def test_a_late_selection_does_not_reopen_the_session(app: AppTest) -> None:
     """A link opens another session, and the next message still has the selection of the first."""
     late = Late(app)
     late.keep()
@@ -141,10 +141,10 @@ def test_the_session_that_was_left_does_not_come_back(app: AppTest) -> None:
     assert address_of(app) == {"session": "unknown-limit"}
 
 
-def test_a_chosen_compression_is_let_go_with_its_turn(
+def test_a_selected_compression_is_discarded_with_its_turn(
     empty_store: SqliteStore, open_page: OpenPage, builders: Any
 ) -> None:
-    """Its late value does not choose it again for the other turn; chosen there, it is taken."""
+    """Its late value does not select it again for the other turn; selected there, it is applied."""
     empty_store.append(builders.rich(start=time.time() - 800, compactions=(11, 15)))
     app = open_page("session", session="refactor-api", turn="18")
     choice = select(app, "Compression")
@@ -163,10 +163,12 @@ def test_a_chosen_compression_is_let_go_with_its_turn(
     assert address_of(app)["compression"] == "1"
 
 
-def test_the_field_follows_a_new_last_turn(empty_store: SqliteStore, open_page: OpenPage, builders: Any) -> None:
-    """Without a turn in the address slider, field and tables go on with the session, and can leave it."""
+def test_slider_and_field_follow_a_new_last_turn(
+    empty_store: SqliteStore, open_page: OpenPage, builders: Any
+) -> None:
+    """Without a turn in the address, slider, field and tables follow the session, until a turn is selected."""
     events = builders.plain("growing", start=time.time() - 100, turns=20, limit_tokens=90_000, end=False)
-    cut = next(place for place, event in enumerate(events) if event.context.turn == 16)
+    cut = next(index for index, event in enumerate(events) if event.context.turn == 16)
     empty_store.append(events[:cut])
     app = open_page("session", session="growing")
     assert turn_of(app) == app.number_input[0].value == 15
@@ -203,7 +205,7 @@ FILTERS = (
 
 def control(app: AppTest, label: str) -> Any:
     kinds = (app.selectbox, app.multiselect, app.number_input, app.text_input)
-    return next(found for kind in kinds for found in kind if found.label == label)
+    return next(result for kind in kinds for result in kind if result.label == label)
 
 
 def in_address(*chosen: tuple[str, str, Any]) -> dict[str, str]:
@@ -217,14 +219,14 @@ def filters(request: pytest.FixtureRequest, small_store: SqliteStore) -> Filters
 
 
 def choose(app: AppTest, chosen: tuple[str, str, Any]) -> Late:
-    """What the browser sends when somebody chooses this, whatever it has not seen yet."""
+    """Return the message of a browser in which the user makes this choice, whatever it has not seen yet."""
     late = Late(app)
     control(app, chosen[0]).set_value(chosen[2])
     late.keep()
     return late
 
 
-def test_two_filters_of_one_moment_stay(filters: Filters, open_page: OpenPage) -> None:
+def test_two_filters_chosen_at_once_both_apply(filters: Filters, open_page: OpenPage) -> None:
     """The second is chosen before the browser has seen the address with the first."""
     app = open_page(filters.page)
     first, second = choose(app, filters.one), choose(app, filters.other)
@@ -257,8 +259,8 @@ def test_a_filter_does_not_undo_back(filters: Filters, open_page: OpenPage) -> N
     assert control(app, filters.other[0]).value == filters.other[2]
 
 
-def test_a_filter_is_chosen_again_after_back(filters: Filters, open_page: OpenPage) -> None:
-    """Ignoring what is late does not make it deaf."""
+def test_a_filter_can_be_chosen_again_after_back(filters: Filters, open_page: OpenPage) -> None:
+    """It keeps reacting after late values were ignored."""
     app = open_page(filters.page)
     choose(app, filters.one).send()
     app.query_params.clear()
@@ -271,10 +273,8 @@ def test_a_filter_is_chosen_again_after_back(filters: Filters, open_page: OpenPa
     assert control(app, filters.one[0]).value == filters.one[2]
 
 
-def test_the_next_rows_are_those_of_a_filter_chosen_just_before(
-    small_store: SqliteStore, open_page: OpenPage
-) -> None:
-    """Neither paging nor verifying nor choosing a row goes back to the address from before the filter."""
+def test_paging_keeps_a_filter_chosen_just_before(small_store: SqliteStore, open_page: OpenPage) -> None:
+    """Paging, verifying and selecting a row do not restore the address from before the filter."""
     app = open_page("audit")
     choose(app, ("Session", "session", "refactor-api")).send()
     for label in ("Later", "Verify chain"):

@@ -1,0 +1,222 @@
+"""The chart of the window: components, limit, zones, forecast and event track agree with the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from windowpane.store.records import TurnRow
+from windowpane.store.sqlite import SqliteStore
+from windowpane.text.labels import COMPONENT_LABELS
+from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
+from windowpane_dashboard.charts.window_chart import STACKING, natural_scale, window_chart
+from windowpane_dashboard.charts.zone_bands import _towards, forecast_turns
+from windowpane_dashboard.queries.timeline import Timeline, read_timeline, turns_frame
+from windowpane_dashboard.style.theme import DARK, LIGHT, Palette
+
+
+@pytest.fixture
+def rich(small_store: SqliteStore) -> Timeline:
+    """The session in which everything happens."""
+    return read_timeline(small_store, "refactor-api")
+
+
+@given(
+    hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 3_000), st.integers(1, 4)),
+        elements=st.floats(-1e9, 1e9) | st.just(np.nan),
+        fill=st.floats(0, 10),
+    ),
+    st.integers(12, 400),
+)
+def test_downsampling_keeps_every_extreme(series: np.ndarray, limit: int) -> None:
+    """Every column keeps its extremes, both ends stay, and the order holds."""
+    selected = downsampled_rows(series, limit)
+
+    assert len(selected) <= max(limit, len(series) if len(series) <= limit else 0)
+    assert (np.diff(selected) > 0).all()
+    assert {0, len(series) - 1} <= set(selected.tolist())
+    for column in range(series.shape[1]):
+        whole, reduced = series[:, column], series[selected, column]
+        if not np.isnan(whole).all():
+            assert np.nanmax(reduced) == np.nanmax(whole)
+            assert np.nanmin(reduced) == np.nanmin(whole)
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_components_stack_to_the_used_tokens(rich: Timeline, palette: Palette) -> None:
+    """At every turn the stacked components sum to the used tokens, in the colors of the palette."""
+    figure = window_chart(rich.turns, rich.spans, rich.marks, palette, selected=5)
+    stacked = [trace for trace in figure.data if trace.stackgroup == "window"]
+
+    assert np.allclose(sum(np.asarray(trace.y) for trace in stacked), rich.turns["used"])
+    assert {trace.name for trace in stacked} <= set(COMPONENT_LABELS.values())
+    assert {trace.line.color for trace in stacked} <= set(palette.components.values())
+    assert not any(trace.type == "scattergl" for trace in figure.data)
+
+
+def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
+    """All seven kinds occur, each has a row, and a mark at the turn of the event."""
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    track = [trace for trace in figure.data if trace.yaxis == "y2"]
+
+    assert [trace.text[0] for trace in track] == list("ECSKWRA")
+    for trace in track:
+        turns = rich.marks.loc[rich.marks["letter"] == trace.text[0], "turn"]
+        assert sorted(trace.x) == sorted(turns)
+
+
+def test_limit_zones_and_reserve_are_drawn(rich: Timeline) -> None:
+    """Four bands, the limit and red lines, the hatched reserve, and labels beside them."""
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    heights = {trace.name: trace.y[0] for trace in figure.data if trace.name in ("limit", "red")}
+    limits = rich.spans[-1].limits
+    assert limits is not None
+
+    assert heights == {"limit": 20_000, "red": limits.at(limits.thresholds.red)}
+    bands = [shape for shape in figure.layout.shapes if (shape.name or "").startswith("zone ")]
+    assert [shape.name for shape in bands] == ["zone yellow", "zone orange", "zone red", "zone overflow"]
+    assert any(trace.fillpattern.shape == "/" for trace in figure.data if trace.fill == "toself")
+    assert any("limit 20k" in note.text for note in figure.layout.annotations)
+
+
+def test_an_unknown_limit_has_no_zones(small_store: SqliteStore) -> None:
+    """Tokens are drawn, limit and zones are not."""
+    timeline = read_timeline(small_store, "unknown-limit")
+    figure = window_chart(timeline.turns, timeline.spans, timeline.marks, LIGHT, selected=6)
+
+    assert [shape for shape in figure.layout.shapes if (shape.name or "").startswith("zone")] == []
+    assert not any(trace.name in ("limit", "red", "forecast") for trace in figure.data)
+    assert sum(trace.stackgroup == "window" for trace in figure.data) > 0
+
+
+def test_the_forecast_fan_ends_at_red(rich: Timeline) -> None:
+    """The fan opens at the last turn's size and ends at red."""
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    fan = next(trace for trace in figure.data if trace.name == "forecast, 10–90%")
+    last = rich.turns.iloc[-1]
+
+    assert (fan.x[0], fan.y[0]) == (last["turn"], last["used"])
+    assert max(fan.y) <= last["red_tokens"]
+    assert max(fan.x) > last["turn"]
+
+
+def test_a_long_session_is_drawn_with_few_points() -> None:
+    """Ten thousand turns give at most 2,000 points per trace, and the spike among them is kept."""
+    turns = _synthetic_turns(10_000)
+    turns.loc[4_321, ["used", "tool_results"]] = 99_000.0
+    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
+
+    figure = window_chart(turns, (), marks, LIGHT, selected=1)
+
+    assert max(len(trace.x) for trace in figure.data) <= MAXIMUM_POINTS
+    results = next(trace for trace in figure.data if trace.name == "tool results")
+    assert max(results.y) == 99_000.0
+
+
+def _synthetic_turns(number: int) -> pd.DataFrame:
+    turns = turns_frame([])
+    turns = turns.reindex(range(number))
+    turns["turn"] = np.arange(1, number + 1)
+    turns["used"] = turns["tool_results"] = np.linspace(100, 900, number)
+    return turns.fillna(dict.fromkeys(STACKING, 0.0) | {"added_tokens": 0.0})
+
+
+def test_regular_peaks_are_all_kept() -> None:
+    """Extremes that fall on the same turns leave room for more of them: all 160 peaks are drawn."""
+    turns = _synthetic_turns(10_000)
+    turns["used"] = turns["tool_results"] = 1_000.0 + 1_000 * (np.arange(10_000) % 60)
+    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
+
+    figure = window_chart(turns, (), marks, LIGHT, selected=None)
+
+    results = next(trace for trace in figure.data if trace.name == "tool results")
+    assert (np.asarray(results.y) == 60_000).sum() == 10_000 // 60
+    assert len(results.y) <= MAXIMUM_POINTS
+
+
+def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> None:
+    """A window that is almost empty would be a flat line at the limit's scale."""
+    assert natural_scale(read_timeline(small_store, "short").turns) == "content"
+    assert natural_scale(read_timeline(small_store, "refactor-api").turns) == "limit"
+
+
+@pytest.mark.parametrize(("first", "last", "top"), [(400, 200, 208), (200, 400, 416), (np.nan, 200, 208)])
+def test_a_few_turns_with_a_larger_limit_do_not_set_the_scale(first: float, last: float, top: float) -> None:
+    """There is room for the limit of most turns and for the current one."""
+    turns = _synthetic_turns(100)
+    turns["used"] = turns["tool_results"] = turns["used_before"] = np.linspace(1, 150, 100)
+    turns["limit_tokens"] = [first, *[200.0] * 98, last]
+    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
+
+    figure = window_chart(turns, (), marks, LIGHT, selected=None)
+
+    assert natural_scale(turns) == "limit"
+    assert figure.layout.yaxis.range[1] == pytest.approx(top)
+
+
+TURN = TurnRow(
+    turn=1, window_id=1, at=None, model="m", used_before=900, used_after=700, used_final=800,
+    count_source="usage",
+    components={"tool_results": 500}, limit_tokens=10_000, usable_tokens=9_000, red_tokens=9_000, zone="green",
+    utilization=0.08, velocity=100.0, added_tokens=200, turns_until_red=5.0, turns_until_red_p10=3.0,
+    turns_until_red_p90=8.0, burn_rate=90.0, stale_tokens=80, duplicate_tokens=40, input_tokens=800,
+    output_tokens=50, cache_read_tokens=500, cache_write_tokens=100, cost_dollars=0.10, latency_seconds=1.0,
+    estimate_error=None,
+)  # fmt: skip
+
+
+class TestForecast:
+    @pytest.mark.parametrize(
+        ("changes", "ahead"),
+        [
+            ({}, 8),
+            ({"used_final": 9_000}, 0),
+            ({"used_final": 8_999}, 8),
+            ({"turns_until_red_p90": math.inf}, 25),
+            ({"turns_until_red_p10": math.inf}, 0),
+            ({"turns_until_red_p90": 90.0}, 25),
+            ({"red_tokens": None}, 0),
+        ],
+        ids=["near", "at red", "just below", "perhaps never", "flat", "far", "unknown"],
+    )
+    def test_the_forecast_ends_at_the_late_end_of_its_band(self, changes: dict[str, Any], ahead: int) -> None:
+        """At most a quarter of the visible turns are added, and none from red on."""
+        turns = [replace(TURN, turn=number) for number in range(1, 100)]
+
+        assert forecast_turns(turns_frame([*turns, replace(TURN, turn=100, **changes)])) == ahead
+
+    def test_the_forecast_is_a_straight_line_to_red(self) -> None:
+        """Half of the time is half of the distance; after red it stays there."""
+        far, near = _towards(1_000.0, 9_000.0, 20.0, 10), _towards(1_000.0, 9_000.0, 4.0, 10)
+
+        assert [part.tolist() for part in far] == [[10.0], [5_000.0]]
+        assert [part.tolist() for part in near] == [[4.0, 10.0], [9_000.0, 9_000.0]]
+
+    def test_a_single_peak_is_kept(self) -> None:
+        """One peak among ten thousand flat points is drawn, and so is one trough."""
+        series = np.full((10_000, 1), 5.0)
+        series[7_777], series[1_234] = 9.0, 1.0
+
+        assert {1_234, 7_777} <= set(downsampled_rows(series, 100).tolist())
+
+
+def test_a_line_connects_a_regret_with_its_eviction(small_store: SqliteStore) -> None:
+    """It runs from the turn of the removal to the turn of the regret, between the rows of the track."""
+    drawn = read_timeline(small_store, "refactor-api")
+
+    figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets)
+
+    thread = next(trace for trace in figure.data if trace.name == "needed again")
+    rows = dict(zip(figure.layout.yaxis2.ticktext, figure.layout.yaxis2.tickvals, strict=True))
+    assert list(thread.x[:2]) == [17, 20]
+    assert list(thread.y[:2]) == [rows["E evicted"], rows["R regret"]]

@@ -1,0 +1,139 @@
+"""Compressions: evaluations, facts, and the difference of both texts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from windowpane.core.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
+from windowpane.store.records import StoredEvent
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.queries.compressions import (
+    LINE_LENGTH,
+    LINES,
+    SCANNED,
+    facts_frame,
+    pair_compressions,
+    read_compressions,
+    sides,
+    text_difference,
+)
+from windowpane_dashboard.sections.compression import legend, line_markdown
+
+HOSTILE = [
+    "<script>document.title='owned'</script>",
+    "**bold** [link](http://127.0.0.1:9/x) $x^2$ :fire: :red[x]",
+    "![x](http://127.0.0.1:9/y.png)",
+    "| a | b |",
+    "- [ ] task",
+    "</div><iframe src=x>",
+]
+
+
+def test_lines_are_the_same_removed_or_new() -> None:
+    """Lines that differ only in spaces and list markers are the same."""
+    result = text_difference(
+        ["goal: migrate\nread file_1.py\n"], ["- goal:  migrate", "decided: keep retries"], {}
+    )
+
+    assert [line.state for line in result.before.lines] == ["same", "removed"]
+    assert [line.state for line in result.after.lines] == ["same", "new"]
+    assert result.before.changed == result.after.changed == 1
+
+
+def test_facts_are_marked_in_the_text() -> None:
+    """Each fact has its outcome on both sides; the longest fact wins where one is part of another."""
+    facts = {"file_1.py": "lost", "file_1.py:12": "contradicted", "retries": "kept", "py": "lost"}
+
+    result = text_difference(["see file_1.py:12 and file_1.py"], ["keep retries"], facts)
+
+    before = [(piece.text, piece.outcome) for piece in result.before.lines[0].pieces]
+    assert before == [("see ", None), ("file_1.py:12", "contradicted"), (" and ", None), ("file_1.py", "lost")]
+    assert result.after.lines[0].pieces[-1].outcome == "kept"
+    assert "✓ kept" in legend(result)
+    assert "✕ lost" in legend(result)
+    assert "recoverable" not in legend(result)
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_no_character_of_a_line_is_markup(line: str) -> None:
+    """Markdown, HTML and Streamlit's markup are escaped, in a fact or not."""
+    for facts in ({}, {line: "lost"}):
+        visible = text_difference([line], [], facts).before.lines[0]
+        markdown = line_markdown(visible)
+        for symbol in ("<", "[", "*", "|", "$"):
+            bare = markdown.replace(f"\\{symbol}", "").replace(":red-background[", "")
+            assert symbol not in bare
+
+
+def test_control_and_direction_characters_are_replaced() -> None:
+    """No character turns a line around, rings a bell or ends it."""
+    markdown = line_markdown(text_difference(["a\u202egnp.exe\x07\x1b[31m\u200f"], [], {}).before.lines[0])
+
+    assert not any(character in markdown for character in "\u202e\x07\x1b\u200f")
+    assert markdown.count("\ufffd") == 4
+
+
+def test_long_texts_are_cut() -> None:
+    """A 10 MB line, a word of a million characters and many lines are cut, and the omission is counted."""
+    started = time.perf_counter()
+    result = text_difference(
+        ["x" * 10_000_000], ["w" * 1_000_000] + [f"line {n}" for n in range(5_000)], {"x" * 900: "lost"}
+    )
+
+    assert all(sum(len(p.text) for p in line.pieces) < LINE_LENGTH + 40 for line in result.before.lines)
+    assert f"{SCANNED - LINE_LENGTH:,} characters" in result.before.lines[0].pieces[-1].text or len(
+        result.before.lines[0].pieces
+    )
+    many = text_difference([], [f"line {n}" for n in range(5_000)], {}).after
+    assert len(many.lines) == LINES
+    assert many.omitted == 5_000 - LINES
+    assert time.perf_counter() - started < 30
+
+
+def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -> None:
+    """Both sides have their blocks, and facts come worst first, without a text where it was not captured."""
+    result = read_compressions(small_store, "refactor-api")
+    assert len(result) == 1
+    before, after = sides(small_store, "refactor-api", result[0])
+    fidelity = result[0].fidelity
+    assert fidelity is not None
+
+    facts = facts_frame(small_store, fidelity)
+    assert len(before.blocks) == len(result[0].data.removed)
+    assert [block.content_type for block in after.blocks] == ["summary"]
+    assert not before.captured
+    assert list(facts["outcome"])[:3] == ["lost"] * 3
+    assert facts["text"].isna().all()
+
+
+def stored(*payloads: Payload, turn: int = 5) -> list[StoredEvent]:
+    context = EventContext("s", "a", "m", turn, 1, "live", "stream")
+    return [
+        StoredEvent(10 + index, 1, counted=True, hash="", event=Event(context, index, None, data))
+        for index, data in enumerate(payloads)
+    ]
+
+
+class TestCompressions:
+    DONE = ContentCompressed("compaction", "threshold", "accepted", 900, 100)
+
+    def test_an_evaluation_belongs_to_the_compression_it_names(self) -> None:
+        """Of two compressions in one turn each has its own evaluation."""
+        first, second = stored(self.DONE, self.DONE)
+        evaluation = FidelityEvaluated("probe", 0.4, 1.0, of=first.event.event_id)
+        evaluated = replace(second, seq=30, event=second.event._replace(n=9, data=evaluation))
+
+        result = pair_compressions([first, second, evaluated])
+
+        assert [None if one.fidelity is None else one.fidelity.score for one in result] == [0.4, None]
+
+    def test_the_first_evaluation_of_a_compression_counts(self) -> None:
+        """A later evaluation does not replace it; one without a reference belongs to its turn."""
+        result = pair_compressions(
+            stored(self.DONE, FidelityEvaluated("probe", 0.4, 1.0), FidelityEvaluated("judge", 0.9, 1.0))
+        )
+
+        assert [one.fidelity.score for one in result if one.fidelity] == [0.4]

@@ -1,0 +1,73 @@
+"""The turns of a session as a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from windowpane.store.records import TurnRow
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.queries.timeline import Timeline, marks_frame, read_timeline, regrets_frame, turns_frame
+from windowpane_dashboard.sections.cost import resent_summary
+
+
+def test_an_unmeasured_turn_is_omitted(empty_store: SqliteStore, builders: Any) -> None:
+    """An open last turn without a measurement is not drawn as empty."""
+    empty_store.append(builders.plain("open", start=0.0, turns=3, limit_tokens=9_000, end=False, open_turn=True))
+    turns = read_timeline(empty_store, "open").turns
+
+    assert len(empty_store.turns("open")) == 4
+    assert list(turns["turn"]) == [1, 2, 3]
+    assert list(turns["zone"]) == ["green"] * 3
+    assert turns["used"].gt(0).all()
+
+
+TURN = TurnRow(
+    turn=1, window_id=1, at=None, model="m", used_before=900, used_after=700, used_final=800,
+    count_source="usage",
+    components={"tool_results": 500}, limit_tokens=10_000, usable_tokens=9_000, red_tokens=9_000, zone="green",
+    utilization=0.08, velocity=100.0, added_tokens=200, turns_until_red=5.0, turns_until_red_p10=3.0,
+    turns_until_red_p90=8.0, burn_rate=90.0, stale_tokens=80, duplicate_tokens=40, input_tokens=800,
+    output_tokens=50, cache_read_tokens=500, cache_write_tokens=100, cost_dollars=0.10, latency_seconds=1.0,
+    estimate_error=None,
+)  # fmt: skip
+
+
+def timeline(*turns: TurnRow) -> Timeline:
+    return Timeline(
+        turns_frame(turns), (), marks_frame([]), marks_cut=False, facts=None, regrets=regrets_frame([])
+    )
+
+
+class TestTurns:
+    @pytest.mark.parametrize(
+        ("changes", "used"),
+        [({}, 800), ({"used_final": None}, 700), ({"used_final": None, "used_after": None}, 900)],
+        ids=["final", "reduced", "before"],
+    )
+    def test_the_size_of_a_turn_is_the_last_measured(self, changes: dict[str, Any], used: int) -> None:
+        """The provider's count at the end, else the size after the reduction, else before it."""
+        assert turns_frame([replace(TURN, **changes)])["used"].tolist() == [used]
+
+    def test_fresh_input_excludes_the_cache(self) -> None:
+        """It is all that was sent, less the tokens read from the cache and written to it."""
+        assert turns_frame([TURN])["fresh_tokens"].tolist() == [200]
+
+    def test_the_worst_turn_is_the_first_in_the_worst_zone(self) -> None:
+        """A single red turn is worse than several orange ones."""
+        zones = ("green", "orange", "red", "red", "yellow")
+        turns = [replace(TURN, turn=number, zone=zone) for number, zone in enumerate(zones, 1)]
+
+        assert timeline(*turns).worst_turn == 3
+        assert timeline(*turns[:2]).worst_turn == 2
+
+    def test_resent_tokens_have_their_share_of_the_cost(self) -> None:
+        """A tenth of a call's tokens is a tenth of its price; a call without a price adds none."""
+        turns = turns_frame([TURN, replace(TURN, turn=2, used_final=1_000, cost_dollars=None)])
+
+        assert resent_summary(turns) == (
+            "Of 1,800 tokens that all calls sent, 160 (9%) were stale and 80 (4%) duplicates, "
+            "about $0.01 of the cost by its share of the tokens."
+        )

@@ -1,0 +1,156 @@
+"""The compare page: the same axes for two sessions, their differences, one address for both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from windowpane.store.records import SessionRow, TurnRow
+from windowpane.store.sqlite import SqliteStore
+from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
+from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
+from windowpane_dashboard.queries.timeline import Timeline, marks_frame, read_timeline, regrets_frame, turns_frame
+from windowpane_dashboard.style.theme import LIGHT
+
+
+def side(store: SqliteStore, session_id: str) -> ComparedSession:
+    row = store.session(session_id)
+    assert row is not None
+    return ComparedSession(row, read_timeline(store, session_id), tuple(store.alerts(session_id=session_id)))
+
+
+def test_differences_name_the_better_side(small_store: SqliteStore) -> None:
+    """Each measure has both values, the difference, and the better side where one is better."""
+    frame = differences(side(small_store, "refactor-api"), side(small_store, "short")).set_index("measure")
+
+    assert frame.loc["turns", "A"] == "23"
+    assert frame.loc["turns", "B"] == "1"
+    assert frame.loc["turns", "better"] == ""
+    assert frame.loc["peak utilization", "better"] == "B"
+    assert "points" in frame.loc["peak utilization", "B against A"]
+    assert frame.loc["worst zone", "B against A"] == "milder"
+    assert frame.loc["regrets", "better"] == "B"
+    assert frame.loc["cost", "B against A"] == "–"
+
+
+def test_a_session_equals_itself(small_store: SqliteStore) -> None:
+    """Every known measure is the same, and the headline states it."""
+    both = side(small_store, "refactor-api")
+
+    frame = differences(both, both)
+
+    assert set(frame["B against A"]) <= {"same", "–"}
+    assert compare_headline(frame, ["x", "y"]).startswith("The two sessions are alike")
+
+
+def test_the_headline_counts_the_better_measures(small_store: SqliteStore) -> None:
+    """Whichever side is A, the same session is ahead."""
+    one, other = side(small_store, "refactor-api"), side(small_store, "short")
+
+    assert compare_headline(differences(one, other), ["refactor-api", "short"]).startswith("B (short) is better")
+    assert compare_headline(differences(other, one), ["short", "refactor-api"]).startswith("A (short) is better")
+
+
+def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
+    """The axes fit the longer and the fuller of the two sessions."""
+    both = [read_timeline(small_store, name) for name in ("refactor-api", "unknown-limit")]
+    axes = SharedAxes.around(*(one.turns for one in both))
+
+    drawn = [
+        window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, axes=axes).layout for one in both
+    ]
+
+    assert drawn[0].yaxis.range == drawn[1].yaxis.range
+    assert drawn[0].yaxis.range[1] >= both[0].turns["used_before"].max()
+    assert drawn[0].xaxis.range[0] == drawn[1].xaxis.range[0] == 0.5
+    assert min(layout.xaxis.range[1] for layout in drawn) >= 23
+
+
+def test_the_address_selects_both_sessions(small_store: SqliteStore, open_page: Callable[..., Any]) -> None:
+    """A shared address shows the same two sessions; swapping them swaps the address."""
+    app = open_page("compare", one="short", other="refactor-api")
+
+    assert not app.exception
+    assert [box.value for box in app.selectbox] == ["short", "refactor-api"]
+    assert "is better in" in app.subheader[0].value
+
+    next(button for button in app.button if button.label == "Swap").click().run()
+
+    assert not app.exception
+    assert [box.value for box in app.selectbox] == ["refactor-api", "short"]
+    assert app.query_params["one"] in ("refactor-api", ["refactor-api"])
+
+
+def test_one_session_cannot_be_compared(
+    empty_store: SqliteStore, open_page: Callable[..., Any], builders: Any, page_text: Callable[..., str]
+) -> None:
+    """The page states that there is only one session."""
+    empty_store.append(builders.plain("only", start=time.time(), turns=1, limit_tokens=None, end=True))
+
+    app = open_page("compare")
+
+    assert not app.exception
+    assert "only one session" in page_text(app)
+
+
+@pytest.mark.parametrize("missing", ["one", "other"])
+def test_an_unknown_session_in_the_address_is_reported(
+    small_store: SqliteStore, open_page: Callable[..., Any], missing: str
+) -> None:
+    """The missing session is named, and another one is shown."""
+    app = open_page("compare", **{"one": "short", "other": "refactor-api", missing: "gone"})
+
+    assert not app.exception
+    assert "not in the store" in app.warning[0].value
+
+
+TURN = TurnRow(
+    turn=1, window_id=1, at=None, model="m", used_before=900, used_after=700, used_final=800,
+    count_source="usage",
+    components={"tool_results": 500}, limit_tokens=10_000, usable_tokens=9_000, red_tokens=9_000, zone="green",
+    utilization=0.08, velocity=100.0, added_tokens=200, turns_until_red=5.0, turns_until_red_p10=3.0,
+    turns_until_red_p90=8.0, burn_rate=90.0, stale_tokens=80, duplicate_tokens=40, input_tokens=800,
+    output_tokens=50, cache_read_tokens=500, cache_write_tokens=100, cost_dollars=0.10, latency_seconds=1.0,
+    estimate_error=None,
+)  # fmt: skip
+
+
+SESSION = SessionRow(
+    session_id="s", revision=1, agent="a", model="m", source="live", parent_session_id=None, started_at=0.0,
+    last_at=1_000.0, ended=False, incomplete=False, turns=40, exchanges=1, events=10, windows=1,
+    limit_tokens=100_000, limit_source="given", used_tokens=50_000, peak_used_tokens=93_000, utilization=0.5,
+    peak_utilization=0.93, zone="yellow", worst_zone="red", velocity=100.0, turns_until_red=9.0, cost_dollars=1.0,
+    input_tokens=100, output_tokens=1, cache_read_tokens=40, evicted_blocks=0, evicted_tokens=0, compressions=0,
+    regrets=0, overflows=0, fidelity=None, firing=0, worst_severity=None, last_event="turn.ended",
+)  # fmt: skip
+
+
+def timeline(*turns: TurnRow) -> Timeline:
+    return Timeline(
+        turns_frame(turns), (), marks_frame([]), marks_cut=False, facts=None, regrets=regrets_frame([])
+    )
+
+
+class TestCompare:
+    def test_changes_are_relative_to_the_first_session(self) -> None:
+        """Each measure has its change and the better side."""
+        one = ComparedSession(SESSION, timeline(TURN, replace(TURN, turn=2, stale_tokens=0)), ())
+        other = ComparedSession(
+            replace(SESSION, cost_dollars=1.5, cache_read_tokens=60),
+            timeline(replace(TURN, used_final=2_000)),
+            (),
+        )
+        frame = differences(one, other).set_index("measure")
+
+        assert frame.loc["tokens sent", ["A", "B", "B against A", "better"]].tolist() == [
+            "1,600", "2,000", "+400 (+25%)", "A",
+        ]  # fmt: skip
+        assert frame.loc["of these stale", ["A", "B", "B against A", "better"]].tolist() == [
+            "5%", "4%", "−1.0 points", "B",
+        ]  # fmt: skip
+        assert frame.loc["cost", ["B against A", "better"]].tolist() == ["+$0.50 (+50%)", "A"]
+        assert frame.loc["input from the cache", ["A", "B", "better"]].tolist() == ["40%", "60%", "B"]
