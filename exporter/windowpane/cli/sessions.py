@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 from rich.text import Text
 
 from windowpane.cli.options import json_option, open_to_read, report_errors, store_option
 from windowpane.cli.output import frameless_table, print_json, print_table
-from windowpane.store.interface import SessionFilter
+from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.text import formats
 from windowpane.text.labels import zone_label
 
@@ -26,7 +26,7 @@ ID_CHARACTERS = 13
 
 
 @click.command("sessions")
-@click.option("--order", type=click.Choice(["pressure", "recent", "cost", "regret"]), default="pressure")
+@click.option("--order", type=click.Choice(get_args(FleetOrder)), default="pressure")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @json_option
 @store_option
