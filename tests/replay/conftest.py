@@ -1,4 +1,4 @@
-"""Recordings to replay: a scripted loop as a file, and real ones where there are."""
+"""Recordings to replay: a scripted loop as a file, and real ones if available."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WriteLoop = Callable[..., FileSource]
 
 
 def loop(rounds: int, *, words: int = 600, again: int | None = None) -> list[dict[str, Any]]:
-    """An agent that reads one file a turn; *again* names a round whose file the last turn reads once more."""
+    """An agent that reads one file per turn; *again* is a round whose file the last turn reads once more."""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You are a careful engineer."},
         {"role": "user", "content": "Find out why the service does not start."},
@@ -39,7 +39,7 @@ def loop(rounds: int, *, words: int = 600, again: int | None = None) -> list[dic
 
 @pytest.fixture
 def write_loop(tmp_path: Path) -> WriteLoop:
-    """Write a scripted conversation and give its source."""
+    """Write a scripted conversation and return its source."""
 
     def write(rounds: int, *, name: str = "loop.json", **options: Any) -> FileSource:
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""`windowpane replay` as a user meets it."""
+"""`windowpane replay` from a user's view."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(*arguments: str | Path, code: int = 0) -> Result:
 
 
 def test_a_file_is_compared_and_the_result_stored(write_loop: WriteLoop, database: Path) -> None:
-    """One row a setup, within 100 columns, and the replay under the id that is printed."""
+    """One row per setup within 100 columns, and the replay is stored under the printed id."""
     source = write_loop(30)
     result = run(source.path, "--policy", "hybrid,fifo", "--window", "8k,32k", "--baselines", "--name", "try")
     rows = [line for line in result.output.splitlines() if " 8k " in line or " 32k " in line]
@@ -46,7 +46,7 @@ def test_a_file_is_compared_and_the_result_stored(write_loop: WriteLoop, databas
 
 
 def test_json_has_every_run_with_timeline_and_configuration(write_loop: WriteLoop, database: Path) -> None:
-    """For scripts: the same figures, a run a session and setup."""
+    """Scripts get the same values, one run per session and setup."""
     document = json.loads(run(write_loop(12).path, "--window", "8k", "--json").output)
 
     (only,) = document["results"]
@@ -54,8 +54,8 @@ def test_json_has_every_run_with_timeline_and_configuration(write_loop: WriteLoo
     assert "max_context_tokens: 8192" in only["config"]
 
 
-def test_a_stored_session_is_named_by_the_beginning_of_its_id(write_loop: WriteLoop, database: Path) -> None:
-    """With its content captured; without, what reads content is refused and the exit code says so."""
+def test_a_stored_session_is_named_by_a_prefix_of_its_id(write_loop: WriteLoop, database: Path) -> None:
+    """Without captured content, setups that read content are rejected and the exit code shows it."""
     path = write_loop(12).path
     assert CliRunner().invoke(main, ["import", str(path)]).exit_code == 0
     reader = SqliteReader(database)
@@ -78,10 +78,10 @@ def test_a_stored_session_is_named_by_the_beginning_of_its_id(write_loop: WriteL
         ("--keep", "0", "is not a number of groups"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(
+def test_invalid_options_are_rejected_by_name(
     write_loop: WriteLoop, database: Path, option: str, value: str, message: str
 ) -> None:
-    """Before anything is replayed."""
+    """Nothing is replayed before the options are valid."""
     source = write_loop(3)
     result = CliRunner().invoke(main, ["replay", str(source.path), option, value])
 
@@ -90,10 +90,10 @@ def test_what_cannot_be_is_refused_by_name(
     assert not database.exists()
 
 
-def test_a_file_that_is_no_recording_does_not_stop_the_others(
+def test_a_file_that_is_not_a_recording_does_not_stop_the_others(
     write_loop: WriteLoop, database: Path, tmp_path: Path
 ) -> None:
-    """It is named with the reason, and the exit code says that not everything was replayed."""
+    """It is reported with the reason, and the exit code shows that not everything was replayed."""
     bad = tmp_path / "notes.jsonl"
     bad.write_text("not a recording")
     result = run(bad, write_loop(3).path, "--window", "8k", code=EXIT_PARTIAL)

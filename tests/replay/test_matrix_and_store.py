@@ -1,4 +1,4 @@
-"""Many sessions under many setups, and what is stored of that."""
+"""Many sessions under many setups, and their stored results."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ def imported(path: Path, database: Path, *, capture: bool) -> StoreSource:
     return StoreSource(database, session_id)
 
 
-def test_several_processes_give_what_one_gives(write_loop: WriteLoop) -> None:
-    """Order and figures are those of a replay in this process alone."""
+def test_several_processes_give_the_results_of_one(write_loop: WriteLoop) -> None:
+    """Order and values equal those of a replay in this process alone."""
     sources = [write_loop(rounds, name=f"{rounds}.json") for rounds in (12, 20)]
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     alone = run_matrix(sources, SETUPS, workers=1)
     shared = run_matrix(
-        sources, SETUPS, workers=2, progress=lambda name, done, total: told.append((name, done, total))
+        sources, SETUPS, workers=2, progress=lambda name, done, total: reported.append((name, done, total))
     )
 
     assert shared == alone
     assert [run.session for run in alone.runs] == [source.name for source in sources for _ in SETUPS]
-    assert sorted(done for _, done, _ in told) == [1, 2]
+    assert sorted(done for _, done, _ in reported) == [1, 2]
 
 
-def test_a_session_that_cannot_be_read_does_not_stop_the_rest(write_loop: WriteLoop, tmp_path: Path) -> None:
-    """It is named with the reason."""
-    gone = FileSource(tmp_path / "gone.json", "k", "gone")
-    matrix = run_matrix([gone, write_loop(12)], SETUPS, workers=1)
+def test_an_unreadable_session_does_not_stop_the_others(write_loop: WriteLoop, tmp_path: Path) -> None:
+    """It is reported with the reason."""
+    missing = FileSource(tmp_path / "gone.json", "k", "gone")
+    matrix = run_matrix([missing, write_loop(12)], SETUPS, workers=1)
 
     assert len(matrix.runs) == len(SETUPS)
     assert [(failure.session, failure.setup) for failure in matrix.failures] == [("gone", "")]
 
 
-def test_a_window_smaller_than_what_is_always_sent_is_refused(tmp_path: Path) -> None:
-    """No policy can fit it, so nothing is compared there."""
+def test_a_window_smaller_than_the_static_content_is_rejected(tmp_path: Path) -> None:
+    """No policy can fit system prompt and tools into it, so nothing is compared there."""
     import json
 
     path = tmp_path / "large.json"
@@ -88,7 +88,7 @@ def test_a_window_smaller_than_what_is_always_sent_is_refused(tmp_path: Path) ->
 
 
 def test_a_captured_session_of_the_store_replays_like_its_file(write_loop: WriteLoop, tmp_path: Path) -> None:
-    """The texts are the same, so are the decisions."""
+    """The texts are the same, so the decisions are."""
     source = write_loop(30)
     stored = imported(source.path, tmp_path / "captured.db", capture=True)
     from_file = run_matrix([source], SETUPS, workers=1)
@@ -98,8 +98,8 @@ def test_a_captured_session_of_the_store_replays_like_its_file(write_loop: Write
     assert not from_store.failures
 
 
-def test_without_content_only_what_reads_none_is_replayed(write_loop: WriteLoop, tmp_path: Path) -> None:
-    """And the result says so: no fidelity, and the reason beside every setup left out."""
+def test_without_content_only_setups_that_read_none_are_replayed(write_loop: WriteLoop, tmp_path: Path) -> None:
+    """The result has no fidelity, and every omitted setup has a reason."""
     source = write_loop(30)
     stored = imported(source.path, tmp_path / "bare.db", capture=False)
     matrix = run_matrix([stored], combine_setups(limits=[8_192], policies=["all"], baselines=True), workers=1)
@@ -115,7 +115,7 @@ def test_without_content_only_what_reads_none_is_replayed(write_loop: WriteLoop,
 
 
 def test_a_stored_replay_is_read_back_whole(write_loop: WriteLoop, store: SqliteStore) -> None:
-    """Rows, figures, timelines and configuration; the same replay again is the same row."""
+    """Rows, values, timelines and configuration; the same replay stored again is the same row."""
     matrix = run_matrix([write_loop(12)], SETUPS, workers=1)
     stored = to_stored_replay(matrix, name="loop", at=1_700_000_000.0)
     store.save_replay(stored)
@@ -132,7 +132,7 @@ def test_a_stored_replay_is_read_back_whole(write_loop: WriteLoop, store: Sqlite
 
 
 def test_replays_are_invisible_to_everything_else(write_loop: WriteLoop, store: SqliteStore) -> None:
-    """No event, no session, no head of the audit chain."""
+    """A replay adds no event, no session and no head of the audit chain."""
     matrix = run_matrix([write_loop(30)], SETUPS, workers=1)
     store.save_replay(to_stored_replay(matrix, name="loop", at=1_700_000_000.0))
 
@@ -144,20 +144,20 @@ def test_replays_are_invisible_to_everything_else(write_loop: WriteLoop, store: 
     assert all(not batch for batch in store.scan())
 
 
-def test_the_oldest_replays_make_room(write_loop: WriteLoop, store: SqliteStore) -> None:
-    """Their number is bounded."""
+def test_the_oldest_replays_are_deleted(write_loop: WriteLoop, store: SqliteStore) -> None:
+    """The number of stored replays is bounded."""
     matrix = run_matrix([write_loop(3)], [ReplaySetup(8_192, "truncate")], workers=1)
     for number in range(MAXIMUM_REPLAYS + 5):
         store.save_replay(to_stored_replay(matrix, name=f"n{number}", at=float(number)))
-    kept = store.replays(limit=1_000)
+    stored_ids = store.replays(limit=1_000)
 
-    assert len(kept) == MAXIMUM_REPLAYS
-    assert kept[0].name == f"n{MAXIMUM_REPLAYS + 4}"
-    assert kept[-1].name == "n5"
+    assert len(stored_ids) == MAXIMUM_REPLAYS
+    assert stored_ids[0].name == f"n{MAXIMUM_REPLAYS + 4}"
+    assert stored_ids[-1].name == "n5"
 
 
 def test_summaries_add_up_the_sessions(write_loop: WriteLoop) -> None:
-    """Sums of counts, means of ratios, one row a setup."""
+    """Counts are summed and ratios averaged, one row per setup."""
     matrix = run_matrix([write_loop(12, name="a.json"), write_loop(20, name="b.json")], SETUPS, workers=1)
     found = summarize_runs(matrix.runs)
 

@@ -1,4 +1,4 @@
-"""What a replay measures, call by call, held against figures worked out by hand."""
+"""The measures of a replay, call by call, against values worked out by hand."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SYSTEM = block("system", 20, "system_prompt")
 
 
 def history(*arrived: Sequence[Block]) -> RecordedHistory:
-    """One stretch of calls, each with what came in before it."""
+    """Return one span of calls, each with the blocks added before it."""
     span, calls = WindowSpan(1), []
     for number, blocks in enumerate(arrived, 1):
         start = len(span.blocks)
@@ -55,7 +55,7 @@ def measured(
     needs: dict[int, CallNeeds] | None = None,
     **options: Any,
 ) -> Measures:
-    """The measures of *sent*, where *needs* says by call, from 0, what the recorded agent needed."""
+    """Return the measures of *sent*; *needs* has the recorded agent's needs by call, from 0."""
     wanted = [(needs or {}).get(number, NOTHING) for number in range(len(arrived))]
     sizes = WindowSizes(1_000, options.pop("fitting_tokens", 900), 500)
     options = {"probe": False, **options}
@@ -66,7 +66,7 @@ def measured(
 
 
 def lost(number_needed: int, need: Need, after: Sequence[Block] = (), *, tokens: int = 40) -> Measures:
-    """A result leaves before call 1, and is needed by the reply to call *number_needed*."""
+    """A result is removed before call 1 and needed by the reply to call *number_needed*."""
     first = block("result", tokens)
     arrived = [[SYSTEM, first], *([[]] * number_needed)]
     sent = [[SYSTEM, first], *([[SYSTEM, *after]] * number_needed)]
@@ -75,14 +75,14 @@ def lost(number_needed: int, need: Need, after: Sequence[Block] = (), *, tokens:
 
 @pytest.mark.parametrize(("fitting", "overflows"), [(29, 1), (30, 0)])
 def test_a_call_overflows_only_above_what_fits(fitting: int, overflows: int) -> None:
-    """A call that takes exactly all there is fits."""
+    """A call that uses exactly all fitting tokens fits."""
     one = [SYSTEM, block("user")]
 
     assert measured([one], [one], fitting_tokens=fitting).overflows == overflows
 
 
 def test_only_an_unbroken_prefix_is_read_from_the_cache() -> None:
-    """What stands behind the first change is written again, also where it stands at the same place as before."""
+    """Blocks behind the first change are written again, also at an unchanged position."""
     a, b, c, other = block("a"), block("b"), block("c", 30), block("other")
     whole = measured([[SYSTEM, a, b, c], [], []], [[SYSTEM, a, b, c], [SYSTEM, a, b, c], [SYSTEM, other, b, c]])
 
@@ -91,8 +91,8 @@ def test_only_an_unbroken_prefix_is_read_from_the_cache() -> None:
     assert whole.cost_tokens == pytest.approx(1.25 * 70 + 0.10 * 70 + (0.10 * 20 + 1.25 * 50))
 
 
-def test_dollars_are_those_of_what_each_call_sends() -> None:
-    """Cached and fresh tokens are priced apart; one call without a price leaves the whole without one."""
+def test_dollars_are_the_price_of_each_calls_tokens() -> None:
+    """Cached and fresh tokens are priced separately; one unpriced call makes the sum unknown."""
     blocks = [SYSTEM, block("user")]
 
     def price(usage: Usage) -> float | None:
@@ -108,26 +108,26 @@ def test_dollars_are_those_of_what_each_call_sends() -> None:
 
 @pytest.mark.parametrize(("turns", "regrets"), [(1, 1), (REGRET_TURNS, 1), (REGRET_TURNS + 1, 0)])
 def test_content_is_regretted_within_twenty_turns(turns: int, regrets: int) -> None:
-    """The twentieth turn after it left still counts; later it is another matter."""
+    """The twentieth turn after the removal still counts, the next does not."""
     found = lost(turns + 1, Need("result", "call"))
 
     assert (found.regrets, found.regretted_tokens) == (regrets, 40 * regrets)
 
 
 @pytest.mark.parametrize(
-    ("shown", "regrets"),
+    ("visible", "regrets"),
     [("neither", 1), ("left_name here", 1), ("left_name and right_name_2", 0)],
     ids=["nothing", "half", "all"],
 )
-def test_a_used_name_is_no_regret_where_all_of_them_still_stand(shown: str, regrets: int) -> None:
-    """Half of the names in sight do not stand for the content that held both."""
+def test_used_names_are_not_a_regret_while_all_are_visible(visible: str, regrets: int) -> None:
+    """Content that held two names is regretted while only one of them is visible."""
     need = Need("result", "identifier", ("left_name", "right_name_2"))
 
-    assert lost(2, need, [block("other", text=shown)]).regrets == regrets
+    assert lost(2, need, [block("other", text=visible)]).regrets == regrets
 
 
 def test_a_name_in_a_summary_counts_only_by_the_milder_reading() -> None:
-    """The stricter reading wants the content itself."""
+    """The stricter reading requires the content itself."""
     need = Need("result", "identifier", ("left_name",))
     summary = block("summary", content_type="summary", text="it was left_name")
     found = lost(2, need, [summary])
@@ -135,8 +135,8 @@ def test_a_name_in_a_summary_counts_only_by_the_milder_reading() -> None:
     assert (found.regret_ratio, found.regret_ratio_unsummarized) == (0.0, 40 / 60)
 
 
-def test_content_that_fits_no_window_is_apart() -> None:
-    """No policy can keep it in sight, so only the reading that says so counts it."""
+def test_content_larger_than_the_window_is_counted_separately() -> None:
+    """No policy can keep it, so only the reading that includes it counts it."""
     found = lost(2, Need("result", "call"), tokens=501)
 
     assert (found.regrets, found.regret_ratio) == (0, 0.0)
@@ -144,7 +144,7 @@ def test_content_that_fits_no_window_is_apart() -> None:
 
 
 def test_the_shares_have_their_denominators() -> None:
-    """Of all content, so that removing more cannot lower it; and of what was removed."""
+    """One is a share of all content, so removing more cannot lower it; the other of removed content."""
     a, b, c = block("a", 40), block("b", 60), block("c", 100)
     found = measured(
         [[SYSTEM, a, b, c], [], []], [[SYSTEM, a, b, c], [SYSTEM, c], [SYSTEM, c]],
@@ -157,7 +157,7 @@ def test_the_shares_have_their_denominators() -> None:
     assert (found.peak_tokens, found.peak_utilization) == (220, 0.22)
 
 
-def test_fidelity_weighs_by_what_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fidelity_is_weighted_by_removed_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """A probe over three times the tokens counts three times."""
     scores = {("a",): 1.0, ("b",): 0.0}
 
@@ -172,15 +172,15 @@ def test_fidelity_weighs_by_what_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("tokens", "needed"), [(MINIMUM_TOKENS, 1), (MINIMUM_TOKENS - 1, 0)])
-def test_content_that_comes_again_is_needed_from_a_size_on(tokens: int, needed: int) -> None:
-    """What is smaller comes again by chance."""
+def test_content_added_again_is_a_need_above_a_size(tokens: int, needed: int) -> None:
+    """Smaller content returns by chance."""
     one = block("one", tokens)
 
     assert [len(need.returned) for need in find_needs(history([one], [replace(one, id="again")]))] == [0, needed]
 
 
-def test_what_the_user_cleared_was_evicted_by_nobody() -> None:
-    """A baseline counts what it leaves out; a new window after a clear begins without what stood before."""
+def test_content_cleared_by_the_user_is_not_evicted() -> None:
+    """A baseline counts only the blocks it omits; a new window after a clear starts empty."""
     first, second = history([SYSTEM, block("a"), block("b"), block("c")]), history([SYSTEM, block("d")])
     calls = (*first.calls, replace(second.calls[0], number=2))
     meter = Meter(
@@ -198,7 +198,7 @@ def test_what_the_user_cleared_was_evicted_by_nobody() -> None:
 
 
 def test_a_sum_of_dollars_needs_the_price_of_every_session() -> None:
-    """One session of an unpriced model leaves the whole without dollars; everything else adds up."""
+    """One session of an unpriced model makes the sum unknown; everything else is added up."""
     setup = ReplaySetup(8_192)
 
     def run(dollars: float | None, fidelity: float | None) -> ReplayRun:
@@ -211,18 +211,18 @@ def test_a_sum_of_dollars_needs_the_price_of_every_session() -> None:
     assert (whole.cost_dollars, whole.fidelity, whole.sessions) == (1.5, 0.75, 2)
 
 
-def test_only_what_was_accepted_is_a_compression() -> None:
-    """An attempt that was given up changed nothing."""
-    tally = _EventCounts()
+def test_only_accepted_compressions_are_counted() -> None:
+    """A rejected or failed attempt changed nothing."""
+    counts = _EventCounts()
     context = EventContext("s", "a", "m", 1, 1, "replay", "stream")
     for number, outcome in enumerate(("accepted", "rejected", "failed", "accepted")):
-        tally.add(Event(context, number, None, ContentCompressed("compaction", "threshold", outcome, 900, 100)))
+        counts.add(Event(context, number, None, ContentCompressed("compaction", "threshold", outcome, 900, 100)))
 
-    assert tally.compressions == 2
+    assert counts.compressions == 2
 
 
 def test_a_long_timeline_keeps_its_peaks() -> None:
-    """Of each stretch the largest call is stored."""
+    """The largest call of each range is stored."""
     timeline = [100] * (2 * MAXIMUM_POINTS)
     timeline[2 * 777 + 1] = 900
     stored = to_stored_replay(
@@ -234,12 +234,12 @@ def test_a_long_timeline_keeps_its_peaks() -> None:
 
 
 @pytest.mark.parametrize(("holders", "needed"), [(MAXIMUM_HOLDERS, MAXIMUM_HOLDERS), (MAXIMUM_HOLDERS + 1, 0)])
-def test_a_name_that_many_hold_refers_to_none(holders: int, needed: int) -> None:
-    """Three pieces of content may share a rare name; with a fourth it is rare no more."""
+def test_a_common_name_refers_to_no_content(holders: int, needed: int) -> None:
+    """Three pieces of content may share a rare name; with a fourth it is not rare any more."""
     name = "ledger_entries_2024"
     held = [block(f"r{number}", text=f"{number} has {name}") for number in range(holders)]
-    said = block("said", content_type="assistant_response", text=f"as {name} shows")
-    one = history(held, [said])
+    reply_block = block("said", content_type="assistant_response", text=f"as {name} shows")
+    one = history(held, [reply_block])
     first = replace(one.calls[0])
 
     assert len(find_needs(RecordedHistory((first,)))[0].used) == needed

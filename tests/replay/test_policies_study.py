@@ -1,4 +1,4 @@
-"""The study of the policies: how sessions are halved and joined, and what of it stands in RESULTS.md."""
+"""The study of the policies: halving and joining sessions, and the tables in RESULTS.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A module of the study by its name."""
+    """A function that imports a module of the study."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
     def load(name: str) -> ModuleType:
@@ -34,8 +34,8 @@ def sized(bench: Any, sizes: list[int]) -> list[Any]:
     return [study.Sized(FileSource(Path("x"), str(n), f"session {n}"), tokens) for n, tokens in enumerate(sizes)]
 
 
-def test_the_halves_have_sessions_of_like_sizes(bench: Any) -> None:
-    """Of each two neighbours by size one goes to either half, whatever order they come in."""
+def test_the_halves_have_sessions_of_similar_sizes(bench: Any) -> None:
+    """Of each two neighbors by size one is in either half, whatever their order."""
     study = bench("bench_policies")
     sessions = sized(bench, [10 * n for n in range(20)])
     halves = study.halves_of(sessions)
@@ -47,7 +47,7 @@ def test_the_halves_have_sessions_of_like_sizes(bench: Any) -> None:
 
 
 def test_joined_recordings_fill_their_window_and_share_no_session(bench: Any) -> None:
-    """The largest first; what is left over in the end is too little and left out."""
+    """The largest come first; a rest too small for a window is omitted."""
     study = bench("bench_policies")
     made = study.joined(sized(bench, [500, 90, 80, 70, 60, 50, 5]), 100)
     names = [part.name for source in made for part in source.parts]
@@ -58,7 +58,7 @@ def test_joined_recordings_fill_their_window_and_share_no_session(bench: Any) ->
 
 
 def test_the_best_preset_is_the_one_of_least_regret_among_those_that_overflow_least(bench: Any) -> None:
-    """A preset that overflows has failed at that call, whatever it regrets."""
+    """A preset that overflows has failed at that call, whatever its regret."""
     report = bench("policies_report")
     regrets = {"cascade": (0, 0.2), "baseagent": (3, 0.0), "picoclaw": (0, 0.1), "ai_sdk_go": (9, 0.0)}
 
@@ -77,7 +77,7 @@ def test_the_best_preset_is_the_one_of_least_regret_among_those_that_overflow_le
 
 
 def test_a_session_is_drawn_with_all_its_windows(bench: Any) -> None:
-    """The mean is over windows, the interval over sessions: what only repeats one session proves nothing."""
+    """The mean is over windows, the interval over sessions, as windows of one session are not independent."""
     clustered = bench("policies_pooled").clustered
     many = clustered([[-0.02]] * 10 + [[0.01]] * 10)
     few = clustered([[-0.02] * 10, [0.01] * 10])
@@ -88,8 +88,8 @@ def test_a_session_is_drawn_with_all_its_windows(bench: Any) -> None:
     assert clustered([]) is None
 
 
-def test_a_baseline_that_overflowed_is_compared_apart(bench: Any) -> None:
-    """Its session counts among all, and not among those in which it never failed."""
+def test_a_baseline_that_overflowed_is_compared_separately(bench: Any) -> None:
+    """Its session counts among all, and not among those without an overflow."""
     report, pooled = bench("policies_report"), bench("policies_pooled")
 
     def studied(name: str, overflows: int) -> Any:
@@ -102,8 +102,8 @@ def test_a_baseline_that_overflowed_is_compared_apart(bench: Any) -> None:
     assert [pooled.sound("truncate")(one) for one in sessions] == [None, {"regret_ratio": 0.1}]
 
 
-def test_results_carry_the_studys_verdicts_and_tables(bench: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """A table a window and the lines that count; writing it twice changes nothing, the rest stays."""
+def test_results_contain_the_studys_verdicts_and_tables(bench: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """One table per window and the lines that count; writing them twice changes nothing."""
     results = bench("policies_results")
     policies, target = tmp_path / "POLICIES.md", tmp_path / "RESULTS.md"
     policies.write_text(

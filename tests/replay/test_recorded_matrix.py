@@ -52,7 +52,7 @@ def combinations() -> list[tuple[str, int, dict[str, str]]]:
 
 
 class Pair(NamedTuple):
-    """What joins a result to its call; recordings use one id several times, so the group belongs to it."""
+    """Identity that joins a result to its call: recordings reuse ids, so the group is part of it."""
 
     call_id: str | None
     group: str
@@ -63,7 +63,7 @@ def _pair(block: Block) -> Pair:
 
 
 class Inspector:
-    """Holds every managed call against the rules."""
+    """Checks every managed call against the rules."""
 
     def __init__(self, setup: ReplaySetup) -> None:
         self._setup = setup
@@ -90,15 +90,15 @@ class Inspector:
         self.faults.append(f"call {self.calls}: {text}")
 
 
-def standing_tokens(prepared: PreparedRecording, setup: ReplaySetup) -> int:
-    """What is sent with every call, as the setup counts it."""
+def static_tokens(prepared: PreparedRecording, setup: ReplaySetup) -> int:
+    """Return the tokens sent with every call, as the setup counts them."""
     counter = setup.management().counter or prepared.counter
     history = prepared.history.calls[-1].history
     return sum(counter.count(block.text or "") for block in history if block.content_type in STATIC_TYPES)
 
 
 def inspect(prepared: PreparedRecording, setup: ReplaySetup) -> list[str]:
-    if standing_tokens(prepared, setup) > setup.limits.usable_tokens:
+    if static_tokens(prepared, setup) > setup.limits.usable_tokens:
         pytest.skip("system prompt and tools alone do not fit this window")
     inspector = Inspector(setup)
     run = simulate(prepared, setup, watch=inspector)
@@ -106,16 +106,16 @@ def inspect(prepared: PreparedRecording, setup: ReplaySetup) -> list[str]:
     return inspector.faults
 
 
-_kept: dict[str, PreparedRecording] = {}
+_cached: dict[str, PreparedRecording] = {}
 
 
 def prepare(source: FileSource | JoinedSource) -> PreparedRecording:
-    """The last few, so that a session is read once for all its setups."""
-    if source.name not in _kept:
-        while len(_kept) > 3:
-            _kept.pop(next(iter(_kept)))
-        _kept[source.name] = PreparedRecording(source.load())
-    return _kept[source.name]
+    """Return the prepared recording; the last few are cached, so a session is read once for all its setups."""
+    if source.name not in _cached:
+        while len(_cached) > 3:
+            _cached.pop(next(iter(_cached)))
+        _cached[source.name] = PreparedRecording(source.load())
+    return _cached[source.name]
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def test_long_windows_with_joined_sessions(sessions_dir: Path, limit: int, chose
 
 @pytest.mark.parametrize("name", [SESSIONS[0], SESSIONS[7]])
 def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
-    """Whatever is dropped, a result never stands without its call."""
+    """A result is never sent without its call."""
     prepared = prepare(next(iter(find_recordings([sessions_dir / name]))))
     from windowpane.replay import keep_last, truncate
 
     for call in prepared.history.calls:
-        for kept in (truncate(call.history, 6_000), keep_last(call.history, 7)):
-            calls = {block.tool_call_id for block in kept if block.content_type == "tool_call"}
-            results = {block.tool_call_id for block in kept if block.content_type == "tool_result"}
+        for retained in (truncate(call.history, 6_000), keep_last(call.history, 7)):
+            calls = {block.tool_call_id for block in retained if block.content_type == "tool_call"}
+            results = {block.tool_call_id for block in retained if block.content_type == "tool_result"}
             assert results <= calls
 
 
 def test_a_real_session_replays_the_same_twice(sessions_dir: Path) -> None:
-    """Figures and timeline, bit for bit."""
+    """Measures and timeline are equal, bit for bit."""
     source = next(iter(find_recordings([sessions_dir / SESSIONS[0]])))
     setup = ReplaySetup(16_384)
 

@@ -1,4 +1,4 @@
-"""Sessions to store: scripted ones through the real tracker, and stores to put them in."""
+"""Scripted sessions from the real tracker, and stores for them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_tracker(
 
 
 def play(tracker: SessionTracker, turns: int, *, end: bool = True, start: float = START) -> None:
-    """A session with growth, an eviction with a placeholder, a compaction and a usage report every turn."""
+    """Play a session with growth, an eviction with a placeholder, a compaction and usage in every turn."""
     at = start
     tracker.start(at, task="mend it")
     tracker.add("system_prompt", "be brief", 40, pinned=True, at=at)
@@ -70,12 +70,12 @@ def mask(tracker: SessionTracker, block_id: str, at: float) -> None:
 
 def compact(tracker: SessionTracker, at: float) -> None:
     """Replace the unpinned part of the window by a summary."""
-    left = [block for block in tracker.window if not block.pinned and block.content_type != "unattributed"]
-    summary = tracker.make_replacement("summary", "what was said", 60, replaces=left[0].id)
+    removed = [block for block in tracker.window if not block.pinned and block.content_type != "unattributed"]
+    summary = tracker.make_replacement("summary", "what was said", 60, replaces=removed[0].id)
     tracker.compress(
         ContentCompressed(
-            "compaction", "manual", "accepted", sum(block.tokens for block in left), 60,
-            removed=tuple(block.id for block in left), results=(summary.id,), method="extractive",
+            "compaction", "manual", "accepted", sum(block.tokens for block in removed), 60,
+            removed=tuple(block.id for block in removed), results=(summary.id,), method="extractive",
         ),
         (summary,),
         at,
@@ -84,7 +84,7 @@ def compact(tracker: SessionTracker, at: float) -> None:
 
 @pytest.fixture
 def make_session() -> MakeSession:
-    """A function that gives a session's whole event sequence."""
+    """A function that returns a session's whole event sequence."""
 
     def make(session_id: str = "s1", turns: int = 8, *, end: bool = True, start: float = START) -> list[Event]:
         events: list[Event] = []

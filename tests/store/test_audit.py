@@ -1,4 +1,4 @@
-"""Whatever is changed in the file is found, and named as documented."""
+"""Every change of the file is detected and located as documented."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def filled(tmp_path: Path, request, make_session):
 
 
 def edit(store: SqliteStore, statement: str, *values: object) -> None:
-    """Change the file behind the store's back."""
+    """Change the file without the store's knowledge."""
     with closing(sqlite3.connect(store.path)) as connection:
         connection.execute(statement, values)
         connection.commit()
@@ -45,23 +45,23 @@ def change_body(store: SqliteStore, seq: int, change: Callable[[bytes], bytes]) 
 
 
 def test_an_untouched_store_is_intact(filled):
-    """Verification covers every event and says whether the chains are keyed."""
-    found = filled.verify()
+    """Verification covers every event and reports whether the chains are keyed."""
+    result = filled.verify()
 
-    assert found.intact
-    assert found.sessions == 2
-    assert found.events == filled.size().events
-    assert found.keyed == (filled._audit_key is not None)
+    assert result.intact
+    assert result.sessions == 2
+    assert result.events == filled.size().events
+    assert result.keyed == (filled._audit_key is not None)
     assert filled.verify("s1").sessions == 1
 
 
-def test_any_changed_byte_is_found_at_its_event(filled):
+def test_any_changed_byte_is_detected_at_its_event(filled):
     """Each byte of an event's body counts."""
     body = filled.events(EventFilter(session_id="s1"))[6]
     with closing(sqlite3.connect(filled.path)) as connection:
         (raw,) = connection.execute("SELECT body FROM events WHERE seq = ?", (body.seq,)).fetchone()
-    for place in range(0, len(raw), 23):
-        change_body(filled, body.seq, lambda old, at=place: old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :])
+    for position in range(0, len(raw), 23):
+        change_body(filled, body.seq, lambda old, at=position: old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :])
         (link,) = filled.verify().broken
         assert (link.session_id, link.seq) == ("s1", body.seq)
         edit(filled, "UPDATE events SET body = ? WHERE seq = ?", raw, body.seq)
@@ -80,23 +80,23 @@ def test_any_changed_byte_is_found_at_its_event(filled):
         ("UPDATE events SET seq = -seq WHERE seq = 5", -5),
     ],
 )
-def test_changed_moved_and_deleted_rows_are_found(filled, statement, seq):
-    """A row is found where it was changed, a missing one at the row after it."""
+def test_changed_moved_and_deleted_rows_are_detected(filled, statement, seq):
+    """A changed row is reported itself, a missing one at the row after it."""
     edit(filled, statement)
 
     (link,) = filled.verify().broken
     assert (link.session_id, link.seq) == ("s1", seq)
 
 
-def test_a_changed_head_of_a_session_is_found(filled):
-    """What a session says its last hash is has to be the hash of its last event."""
+def test_a_changed_head_of_a_session_is_detected(filled):
+    """The last hash in a session's row must be the hash of its last event."""
     edit(filled, "UPDATE sessions SET head_hash = zeroblob(32) WHERE key = 1")
 
     (link,) = filled.verify().broken
     assert link.session_id == "s1"
 
 
-def test_swapped_events_are_found(filled):
+def test_swapped_events_are_detected(filled):
     """Order is part of the chain."""
     edit(filled, "UPDATE events SET seq = -5 WHERE seq = 5")
     edit(filled, "UPDATE events SET seq = 5 WHERE seq = 6")
@@ -107,13 +107,13 @@ def test_swapped_events_are_found(filled):
 
 
 def test_an_event_moved_to_another_session_breaks_both(filled):
-    """A chain cannot lose an event to another, nor take one in."""
+    """Neither a chain without one of its events nor one with a foreign event verifies."""
     edit(filled, "UPDATE events SET session = 2 WHERE seq = 5")
 
     assert {link.session_id for link in filled.verify().broken} == {"s1", "s2"}
 
 
-def test_a_cut_tail_is_found_by_the_head(filled):
+def test_a_cut_tail_is_detected_by_the_recorded_head(filled):
     """Without its last event a session ends before its recorded head."""
     last = filled.events(EventFilter(session_id="s1", limit=10_000))[-1].seq
     edit(filled, "DELETE FROM events WHERE seq = ?", last)
@@ -123,8 +123,8 @@ def test_a_cut_tail_is_found_by_the_head(filled):
     assert "ends after" in link.problem
 
 
-def test_a_deleted_session_is_found_by_the_store_wide_chain(filled):
-    """A session that ended is known to the heads; only retention may take it away."""
+def test_a_deleted_session_is_detected_by_the_store_wide_chain(filled):
+    """The heads list every session that ended; only retention may delete one."""
     edit(filled, "DELETE FROM events WHERE session = 2")
     edit(filled, "DELETE FROM sessions WHERE key = 2")
 
@@ -133,43 +133,43 @@ def test_a_deleted_session_is_found_by_the_store_wide_chain(filled):
     assert "the whole session is missing" in link.problem
 
 
-def test_events_of_no_session_are_found(filled):
-    """An event whose session row is gone is not passed over."""
+def test_events_without_a_session_are_detected(filled):
+    """An event whose session row was deleted is reported."""
     edit(filled, "UPDATE events SET session = 99 WHERE seq = 5")
 
     assert any("belongs to no session" in link.problem for link in filled.verify().broken)
 
 
-def test_a_cut_that_also_mends_the_heads_is_found_by_an_export(filled, tmp_path):
-    """Whoever cuts tail, head and store-wide chain alike is found out by heads kept outside the store."""
+def test_a_cut_that_repairs_the_heads_is_detected_by_exported_heads(filled, tmp_path):
+    """Heads kept outside the store reveal a cut of tail, head and store-wide chain together."""
     exported = tmp_path / "heads.jsonl"
     assert filled.export_heads(exported) == 2
     assert filled.verify(heads_file=exported).intact
     with closing(sqlite3.connect(filled.path)) as connection:
-        seq, kept = connection.execute(
+        seq, retained = connection.execute(
             "SELECT seq, hash FROM events WHERE session = 2 ORDER BY seq DESC LIMIT 1 OFFSET 1"
         ).fetchone()
         connection.execute("DELETE FROM events WHERE session = 2 AND seq > ?", (seq,))
         connection.execute(
-            "UPDATE sessions SET events = events - 1, head_seq = ?, head_hash = ? WHERE key = 2", (seq, kept)
+            "UPDATE sessions SET events = events - 1, head_seq = ?, head_hash = ? WHERE key = 2", (seq, retained)
         )
         connection.execute("DELETE FROM heads WHERE id = 2")
         connection.commit()
 
     assert filled.verify().intact, "inside the store nothing is left to find it by"
-    found = filled.verify(heads_file=exported)
-    assert {link.session_id for link in found.broken} == {"s2"}
+    result = filled.verify(heads_file=exported)
+    assert {link.session_id for link in result.broken} == {"s2"}
 
 
-def test_a_changed_head_entry_is_found(filled):
-    """The store-wide chain is a chain as well."""
+def test_a_changed_head_entry_is_detected(filled):
+    """The store-wide chain is hashed as well."""
     edit(filled, "UPDATE heads SET events = events + 1 WHERE id = 1")
 
     assert any("entry 1 of the heads is broken" in link.problem for link in filled.verify().broken)
 
 
 def test_a_recomputed_chain_passes_without_a_key_and_fails_with_one(tmp_path, make_session):
-    """A key is what tells tampering from accident."""
+    """Only a key distinguishes tampering from accident."""
     for key in (None, KEY):
         store = SqliteStore(tmp_path / f"{key is None}.db", audit_key=key)
         store.append(make_session("s1", turns=2, end=False))
@@ -179,8 +179,8 @@ def test_a_recomputed_chain_passes_without_a_key_and_fails_with_one(tmp_path, ma
         store.close()
 
 
-def test_a_recomputed_chain_is_found_by_the_head_that_was_recorded(tmp_path, make_session):
-    """Without a key as well, what a session's end recorded of its chain cannot be computed anew in place."""
+def test_a_recomputed_chain_is_detected_by_the_recorded_head(tmp_path, make_session):
+    """Also without a key, the recorded end of a session contradicts a recomputed chain."""
     store = SqliteStore(tmp_path / "w.db")
     store.append(make_session("s1", turns=2))
     change_body(store, 3, lambda body: body.replace(b"reviewer", b"revi3wer"))
@@ -192,7 +192,7 @@ def test_a_recomputed_chain_is_found_by_the_head_that_was_recorded(tmp_path, mak
 
 
 def test_a_chain_cannot_lose_its_key(tmp_path, make_session):
-    """Rewritten as one that never had a key, it is found by the head that was recorded with it."""
+    """A chain rewritten as unkeyed contradicts the head recorded with its key."""
     store = SqliteStore(tmp_path / "w.db", audit_key=KEY)
     store.append(make_session("s1", turns=2))
     recompute_without_key(store)
@@ -204,7 +204,7 @@ def test_a_chain_cannot_lose_its_key(tmp_path, make_session):
 
 
 def recompute_without_key(store: SqliteStore) -> None:
-    """What someone who can write the file but has no key would do."""
+    """Recompute the chain as someone can who may write the file but has no key."""
     link, previous = link_with(None), genesis("s1", 1)
     with closing(sqlite3.connect(store.path)) as connection:
         for seq, body in connection.execute("SELECT seq, body FROM events ORDER BY seq").fetchall():
@@ -215,7 +215,7 @@ def recompute_without_key(store: SqliteStore) -> None:
 
 
 def test_a_keyed_chain_needs_its_key(tmp_path, make_session):
-    """Without the key, or with another, verification says which one it needs, and nothing is appended."""
+    """Without the right key, verification names the key it needs, and nothing is appended."""
     events = make_session("s1", turns=3)
     store = SqliteStore(tmp_path / "w.db", audit_key=KEY)
     store.append(events[:20])
@@ -229,8 +229,8 @@ def test_a_keyed_chain_needs_its_key(tmp_path, make_session):
         store.close()
 
 
-def test_gaps_that_were_reported_are_explained_and_others_are_cuts(tmp_path, make_session):
-    """Numbers missing in a stream are forgiven only where the emitter said that it dropped them."""
+def test_reported_gaps_are_explained_and_others_are_cuts(tmp_path, make_session):
+    """A number missing from a stream is accepted only if the emitter reported it as dropped."""
     events = make_session("s1", turns=3, end=False)
     report = events[-1]._replace(n=len(events), data=TelemetryDropped(10, 14, "queue full"))
     store = SqliteStore(tmp_path / "w.db")
@@ -246,7 +246,7 @@ def test_gaps_that_were_reported_are_explained_and_others_are_cuts(tmp_path, mak
 
 
 def test_each_gap_is_explained_by_its_own_report(tmp_path, make_session):
-    """A stream that dropped twice and said so twice is whole; a report of one gap is none of another."""
+    """A stream with two reported gaps is whole; the report of one does not explain the other."""
     events = make_session("s1", turns=3, end=False)
     reports = [
         events[-1]._replace(n=len(events) + at, data=TelemetryDropped(first, last, "queue full"))
@@ -262,7 +262,7 @@ def test_each_gap_is_explained_by_its_own_report(tmp_path, make_session):
     store.close()
 
 
-def test_exported_heads_that_cannot_be_read_name_file_and_line(filled, tmp_path):
+def test_unreadable_exported_heads_are_reported_with_file_and_line(filled, tmp_path):
     """A damaged export is an error, not a broken chain."""
     file = tmp_path / "heads.jsonl"
     file.write_bytes(msgspec.json.encode(filled.heads()[0]) + b"\nnonsense\n")
@@ -272,7 +272,7 @@ def test_exported_heads_that_cannot_be_read_name_file_and_line(filled, tmp_path)
 
 
 def test_the_key_comes_from_the_environment_or_a_file(tmp_path):
-    """A key too short to be safe, or a file that is missing, is refused with the variable's name."""
+    """A short key or a missing file is rejected with the variable's name."""
     file = tmp_path / "key"
     file.write_bytes(KEY + b"\n")
 

@@ -1,4 +1,4 @@
-"""The window at any turn, against the real window at that moment, over random histories."""
+"""The window at any turn equals the real window at that moment, over random histories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ steps = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 1000)), min_
 
 
 class Script:
-    """Plays random steps into a tracker and remembers the window at each call."""
+    """Plays random steps into a tracker and records the window at each call."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -117,15 +117,15 @@ def dump(path: Path) -> dict[str, list]:
 
 @given(steps, st.integers(1, 40))
 def test_the_window_at_a_turn_is_the_one_the_model_saw(history, batch):
-    """Blocks and their order equal those of the live window at each call and at the end; so after a rebuild."""
+    """Blocks and order equal those of the live window at each call and at the end, also after a rebuild."""
     script = Script()
     for action, number in history:
         script.step(action, number)
     script.tracker.flush()
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "w.db")
-        for begin in range(0, len(script.events), batch):
-            store.append(script.events[begin : begin + batch])
+        for start in range(0, len(script.events), batch):
+            store.append(script.events[start : start + batch])
 
         now = store.blocks_at("s1", script.tracker.turn + 1)
         assert [row.block_id for row in now] == [block.id for block in script.tracker.window]
@@ -141,26 +141,26 @@ def test_the_window_at_a_turn_is_the_one_the_model_saw(history, batch):
         store.close()
 
 
-def test_what_left_says_when_why_and_what_took_its_place(store, make_session):
-    """An eviction names its reason, score and placeholder; a compression its summary; latest departures first."""
+def test_removed_blocks_have_turn_reason_and_replacement(store, make_session):
+    """An eviction names reason, score and placeholder, a compression its summary; the latest comes first."""
     store.append(make_session(turns=9))
 
-    left = store.removed_blocks("s1", 99)
-    masked = next(row for row in left if row.removed_by == "eviction")
-    compacted = [row for row in left if row.removed_by == "compression"]
+    removed = store.removed_blocks("s1", 99)
+    masked = next(row for row in removed if row.removed_by == "eviction")
+    compacted = [row for row in removed if row.removed_by == "compression"]
 
     assert (masked.reason, masked.score, masked.content_type) == ("older than 8 turns", 0.2, "tool_result")
     assert masked.turn_removed is not None
     assert masked.turn_added <= masked.turn_removed
     assert masked.replaced_by is not None
     assert {row.reason for row in compacted} == {"compaction"}
-    assert left[0].turn_removed >= left[-1].turn_removed
+    assert removed[0].turn_removed >= removed[-1].turn_removed
     placeholder = next(row for row in compacted if row.block_id == masked.replaced_by)
     assert (placeholder.replaces, placeholder.position) == (masked.block_id, masked.position)
 
 
 def test_the_unattributed_block_belongs_to_the_call_that_revealed_it(store, make_session):
-    """What the provider counted beyond the visible content is in the window of the call it was counted for."""
+    """Tokens beyond the visible content are in the window of the call that they were counted for."""
     store.append(make_session(turns=2))
 
     first = store.blocks_at("s1", 1)
@@ -170,8 +170,8 @@ def test_the_unattributed_block_belongs_to_the_call_that_revealed_it(store, make
     assert sum(row.tokens for row in first) == turn.used_final
 
 
-def test_a_turn_that_has_not_called_yet_shows_the_window_now(store, make_session):
-    """Before the call, and beyond the last turn, the page shows what stands in the window."""
+def test_a_turn_without_a_call_shows_the_current_window(store, make_session):
+    """Before the call, and beyond the last turn, the current window is returned."""
     events = make_session(turns=3, end=False)
     store.append(events)
     last = store.turns("s1")[-1].turn
@@ -181,8 +181,8 @@ def test_a_turn_that_has_not_called_yet_shows_the_window_now(store, make_session
     assert store.blocks_at("unknown", 1) == []
 
 
-def test_references_and_regrets_are_kept_with_the_block(store, make_session):
-    """A block shows when it was last used and whether it was needed again after it had left."""
+def test_blocks_have_their_references_and_regrets(store, make_session):
+    """A block's row has its last reference and the turn in which it was needed again after its removal."""
     store.append(make_session(turns=5, end=False))
 
     rows = {row.block_id: row for row in store.blocks_at("s1", 99)}

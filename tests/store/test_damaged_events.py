@@ -1,4 +1,4 @@
-"""Events whose stored bytes are no event any more: reads that show them keep everything else."""
+"""Reads of a store with damaged events return everything else."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def filled(store, make_session):
 
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
-def test_the_record_has_damaged_events_in_their_places(filled, body):
-    """What the row says is still there, and the problem; all others are as they were."""
+def test_damaged_events_are_returned_in_their_positions(filled, body):
+    """The columns of their rows and the error are returned; other events are unchanged."""
     query = EventFilter(session_id="s1")
     before = filled.events(query)
     whole = before[6]
@@ -49,7 +49,7 @@ def test_the_record_has_damaged_events_in_their_places(filled, body):
 
 
 def test_an_event_of_another_type_than_its_row_is_damaged(filled):
-    """Whoever asks for events of one type gets no other."""
+    """A filter by type never returns an event of another type."""
     one, other = filled.events(EventFilter(session_id="s1", limit=2))
     with closing(sqlite3.connect(filled.path)) as connection:
         connection.execute(
@@ -64,8 +64,8 @@ def test_an_event_of_another_type_than_its_row_is_damaged(filled):
 
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
-def test_the_window_keeps_the_place_of_a_damaged_block(filled, body):
-    """The other blocks are as they were, and the damaged one says which event it was."""
+def test_the_window_keeps_the_position_of_a_damaged_block(filled, body):
+    """Other blocks are unchanged, and the damaged one names its event."""
     before = filled.blocks_at("s1", 3)
     added = filled.events(EventFilter(session_id="s1", types=("block.added",), turn_from=2, turn_to=2))[0]
     damage(filled, added.seq, body)
@@ -81,8 +81,8 @@ def test_the_window_keeps_the_place_of_a_damaged_block(filled, body):
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
 @pytest.mark.parametrize("indexed_before", [False, True])
-def test_a_search_finds_the_others(filled, body, indexed_before):
-    """Damaged before or after the index was filled; searching and filling go on either way."""
+def test_a_search_finds_the_undamaged_events(filled, body, indexed_before):
+    """Search and indexing continue, whether the damage came before or after the index."""
     query = EventFilter(text="tool_result", types=("block.added",))
     hits = filled.events(query)
     if indexed_before:

@@ -1,4 +1,4 @@
-"""The record as files that can be checked and analysed elsewhere."""
+"""Exports that can be checked and analyzed elsewhere."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from windowpane.exceptions import StoreError
 from windowpane.store.chain import genesis
 
 
-def test_json_lines_carry_the_exact_bytes_and_their_chain(store, make_session, tmp_path):
-    """With the file alone the chain can be computed again."""
+def test_json_lines_hold_the_exact_bytes_and_their_chain(store, make_session, tmp_path):
+    """The chain can be recomputed from the file alone."""
     events = make_session("s1", turns=3)
     store.append(events)
     store.append(make_session("s2", turns=1))
@@ -32,7 +32,7 @@ def test_json_lines_carry_the_exact_bytes_and_their_chain(store, make_session, t
 
 
 def test_parquet_holds_every_event_and_revision(store, make_session, tmp_path):
-    """All sessions and revisions are there, in order of their numbers."""
+    """All sessions and revisions are in it, in order of their numbers."""
     parquet = pytest.importorskip("pyarrow.parquet")
     events = make_session("s1", turns=3)
     store.import_session(lambda: events)
@@ -48,8 +48,8 @@ def test_parquet_holds_every_event_and_revision(store, make_session, tmp_path):
 
 
 @pytest.mark.parametrize("body", [b"\xff\x00", b'{"schema": 1,', "text"], ids=["bytes", "cut", "text"])
-def test_what_was_damaged_is_exported_as_evidence(store, make_session, tmp_path, body):
-    """Every line stays JSON and every row a row: a damaged event has its bytes beside it, others are whole."""
+def test_damaged_events_are_exported_with_their_bytes(store, make_session, tmp_path, body):
+    """Every line stays JSON and every row a row; only the damaged event has its bytes instead."""
     store.append(make_session("s1", turns=2))
     with closing(sqlite3.connect(store.path)) as connection:
         connection.execute("UPDATE events SET body = ? WHERE seq = 3", (body,))
@@ -66,7 +66,7 @@ def test_what_was_damaged_is_exported_as_evidence(store, make_session, tmp_path,
     assert parquet.read_table(tmp_path / "out.parquet").num_rows == total
 
 
-def test_an_export_that_cannot_be_written_leaves_no_file(store, make_session, tmp_path):
+def test_a_failed_export_creates_no_file(store, make_session, tmp_path):
     """The error names the file."""
     store.append(make_session(turns=1))
 

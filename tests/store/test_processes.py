@@ -1,4 +1,4 @@
-"""Several processes on one store, and processes that die in the middle of writing."""
+"""Several processes on one store, and processes killed while they write."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def start_writer(store: Path, name: str, sessions: int, mode: str = "own") -> su
 
 
 @pytest.mark.parametrize("mode", ["own", "shared"])
-def test_processes_that_write_at_once_lose_and_break_nothing(tmp_path, make_session, mode):
-    """Numbers are unique and every chain holds, also where all write into one session."""
+def test_processes_may_write_at_the_same_time(tmp_path, make_session, mode):
+    """Numbers are unique and every chain is intact, also if all write into one session."""
     path = tmp_path / "w.db"
     SqliteStore(path).close()
     writers = [start_writer(path, f"p{number}", 5, mode) for number in range(3)]
@@ -66,8 +66,8 @@ def test_processes_that_write_at_once_lose_and_break_nothing(tmp_path, make_sess
     reader.close()
 
 
-def test_what_flush_returned_for_survives_a_kill(tmp_path, make_session):
-    """A writer killed at a random moment leaves every acknowledged session whole and every chain intact."""
+def test_flushed_events_survive_a_kill(tmp_path, make_session):
+    """A writer killed at a random moment loses no acknowledged session and breaks no chain."""
     path, per_session = tmp_path / "w.db", len(make_session(turns=6))
     chance = random.Random(4)
     for round_number in range(6):
@@ -92,7 +92,7 @@ def test_what_flush_returned_for_survives_a_kill(tmp_path, make_session):
 
 
 def test_a_reader_is_never_blocked_and_sees_whole_batches(tmp_path, make_session):
-    """While another process writes, every read is of a consistent state."""
+    """While another process writes, every read sees a consistent state."""
     path = tmp_path / "w.db"
     SqliteStore(path).close()
     reader = SqliteReader(path)
@@ -136,7 +136,7 @@ def test_threads_share_one_store(store, make_session):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 def test_a_forked_child_writes_through_its_own_connection(store, make_session):
-    """After a fork both go on writing, and nothing the parent had open is harmed."""
+    """After a fork both processes write, and the parent's connections are not harmed."""
     store.append(make_session("before", turns=2))
     child = os.fork()
     if child == 0:

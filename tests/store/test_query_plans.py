@@ -1,4 +1,4 @@
-"""Every page's question is answered from an index: its cost grows with what is shown, not with what is stored."""
+"""Every read uses an index, so its cost grows with the rows returned, not with the rows stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SESSIONS = 12
 
 @pytest.fixture
 def plans(tmp_path, make_session, monkeypatch):
-    """A store of many sessions, and the plans of all statements its reads run."""
+    """A store of many sessions, and the plans of all statements that its reads run."""
     store = SqliteStore(tmp_path / "w.db")
     store.append([event for number in range(SESSIONS) for event in make_session(f"s{number}", turns=4)])
     found: list[str] = []
@@ -104,7 +104,7 @@ def test_the_fleet_is_read_in_the_order_of_an_index(plans, order):
 
 @pytest.mark.parametrize("firing", [True, None])
 def test_the_latest_alerts_are_read_from_the_end(plans, firing):
-    """Listing a page of alerts sorts nothing, whether all are asked for or those that fire now."""
+    """Listing a page of alerts sorts nothing, for all alerts and for those firing now."""
     store, found = plans
 
     store.alerts(firing=firing, limit=10)
@@ -114,7 +114,7 @@ def test_the_latest_alerts_are_read_from_the_end(plans, firing):
 
 
 def test_the_newest_common_events_are_read_from_the_end(plans):
-    """Where a type is common, walking backwards is less work than collecting and sorting them all."""
+    """For a common type, walking backwards is less work than collecting and sorting all its events."""
     store, found = plans
 
     rows = store.events(EventFilter(types=("block.added",), newest_first=True, limit=3))
@@ -124,7 +124,7 @@ def test_the_newest_common_events_are_read_from_the_end(plans):
 
 
 def test_a_few_events_of_a_session_are_found_by_their_type(plans):
-    """Reading a session's rare events does not walk over all its others; a page of common ones need not sort."""
+    """Reading a session's rare events does not walk over all others; a page of common ones sorts nothing."""
     store, found = plans
 
     store.events(EventFilter(session_id="s7", types=("checkpoint.saved", "blocks.evicted")))
@@ -135,8 +135,8 @@ def test_a_few_events_of_a_session_are_found_by_their_type(plans):
     assert not any("events_type" in detail for detail in found), found
 
 
-def test_a_range_of_turns_holds_late_events_too(store, make_session):
-    """An event stored after its turn is past, such as an alert, is shown with its turn."""
+def test_a_range_of_turns_includes_late_events(store, make_session):
+    """An event stored after its turn has ended, such as an alert, is returned with its turn."""
     events = make_session(turns=5)
     late = next(event for event in events if event.context.turn == 2)
     store.append(events)

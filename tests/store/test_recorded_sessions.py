@@ -15,7 +15,7 @@ PROJECTIONS = ("sessions", "turns", "blocks", "alerts", "late_events")
 
 
 class QuarterCounter:
-    """A quarter of a token a character."""
+    """A quarter of a token per character."""
 
     source = "estimate"
 
@@ -29,7 +29,7 @@ def contents_of(store: SqliteStore) -> dict[str, list]:
 
 
 def test_recordings_are_stored_once_and_read_alike(tmp_path, sessions_dir):
-    """Every session verifies, a second import adds nothing, and rebuilding changes no row."""
+    """Every session verifies, a second import adds nothing, and a rebuild changes no row."""
     store = SqliteStore(tmp_path / "w.db")
     playback = PlaybackSettings(
         digest=store.digester(),

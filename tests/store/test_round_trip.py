@@ -1,4 +1,4 @@
-"""What goes into the store comes out of it, as events and as rows."""
+"""Stored events are read back equal, as events and as rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 
 
-def test_events_come_back_equal_and_in_order(store, make_session):
-    """Every event is read back as it was appended, numbered upwards from 1."""
+def test_events_are_read_back_equal_and_in_order(store, make_session):
+    """Every event is read back as it was appended, numbered from 1."""
     events = make_session()
     store.append(events[:20])
     store.append(events[20:])
@@ -26,7 +26,7 @@ def test_events_come_back_equal_and_in_order(store, make_session):
     assert all(item.counted and item.revision == 1 for item in stored)
 
 
-def test_the_session_row_tells_the_session(store, make_session):
+def test_the_session_row_sums_up_its_events(store, make_session):
     """Identity, extent, sums and last gauges of a session are those of its events."""
     store.append(make_session(turns=8))
 
@@ -49,7 +49,7 @@ def test_the_session_row_tells_the_session(store, make_session):
 
 
 def test_turn_rows_hold_both_measurements_and_the_usage(store, make_session):
-    """A turn shows what was used before the call, what the provider counted and what it cost."""
+    """A turn has the tokens before the call, the provider's count and the cost."""
     store.append(make_session(turns=3))
 
     turns = store.turns("s1")
@@ -63,16 +63,16 @@ def test_turn_rows_hold_both_measurements_and_the_usage(store, make_session):
     assert store.turns("s1", first=2, last=3) == turns[1:3]
 
 
-def test_sessions_are_listed_in_the_asked_order(store, make_session):
-    """The fleet is sorted and paged by the store."""
+def test_sessions_are_listed_in_the_requested_order(store, make_session):
+    """The store sorts and pages the fleet."""
     for number in range(5):
         store.append(make_session(f"s{number}", turns=number + 1, start=1e9 + number * 1000))
 
     recent = [row.session_id for row in store.sessions(SessionFilter(order="recent", limit=2, offset=1))]
-    dear = [row.session_id for row in store.sessions(SessionFilter(order="cost"))]
+    expensive = [row.session_id for row in store.sessions(SessionFilter(order="cost"))]
 
     assert recent == ["s3", "s2"]
-    assert dear == ["s4", "s3", "s2", "s1", "s0"]
+    assert expensive == ["s4", "s3", "s2", "s1", "s0"]
     assert [row.session_id for row in store.find_sessions("s3")] == ["s3"]
     assert not store.sessions(SessionFilter(live_since=0.0))
 
@@ -94,8 +94,8 @@ def test_a_reader_sees_what_a_writer_stored_later(store, make_session):
     reader.close()
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path):
-    """Whatever it is, it is named in the error and not overwritten."""
+def test_a_file_that_is_not_a_database_is_rejected_unchanged(tmp_path: Path):
+    """The error names the file, which is not overwritten."""
     path = tmp_path / "notes.db"
     path.write_bytes(b"these are my notes, not a database\n" * 300)
 
@@ -106,15 +106,15 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path):
 
 
 def test_a_missing_store_is_reported_by_a_reader(tmp_path: Path):
-    """Reading never makes a file."""
+    """Reading never creates a file."""
     with pytest.raises(StoreError, match="no store here"):
         SqliteReader(tmp_path / "none.db")
 
     assert not (tmp_path / "none.db").exists()
 
 
-def test_half_a_surrogate_pair_in_a_name_costs_no_event(store, make_session):
-    """What is no UTF-8 becomes a question mark, in the record as in the rows."""
+def test_half_a_surrogate_pair_in_a_name_loses_no_event(store, make_session):
+    """A character that UTF-8 cannot encode becomes a question mark in events and rows."""
     events = make_session(turns=2)
     broken = type(events[0].context)(*[
         "agent \ud83d" if name == "agent" else getattr(events[0].context, name)

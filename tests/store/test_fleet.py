@@ -1,4 +1,4 @@
-"""What lists of sessions and alerts tell: how sizes were counted, whose child is whose, what fires now."""
+"""Lists of sessions and alerts: count sources, sub-agents, and the alerts firing now."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def with_alerts(events: list[Event]) -> list[Event]:
     return [*events, *fired]
 
 
-def test_a_session_says_how_its_size_was_counted(store, make_session):
-    """The count source of the last measurement is on the session's row."""
+def test_a_session_row_has_its_count_source(store, make_session):
+    """It is the count source of the last measurement."""
     store.append(make_session(turns=2))
 
     row = store.session("s1")
@@ -29,8 +29,8 @@ def test_a_session_says_how_its_size_was_counted(store, make_session):
     assert row.count_source == store.turns("s1")[1].count_source == "usage"
 
 
-def test_an_older_store_learns_how_sizes_were_counted(tmp_path, make_session):
-    """Opening a store of the first release fills the new column from the turns, and the rebuild agrees."""
+def test_an_older_store_gets_count_sources(tmp_path, make_session):
+    """Opening a store of the first release fills the new column from the turns, as a rebuild does."""
     path = tmp_path / "old.db"
     store = SqliteStore(path)
     store.append(make_session(turns=2))
@@ -52,7 +52,7 @@ def test_an_older_store_learns_how_sizes_were_counted(tmp_path, make_session):
 
 
 def test_children_are_listed_by_their_parent(store, make_session):
-    """Only the sub-agents of the asked session."""
+    """Only the sub-agents of the requested session."""
     store.append(make_session("parent", turns=1))
     for name in ("child-1", "child-2"):
         events = make_session(name, turns=1)
@@ -66,8 +66,8 @@ def test_children_are_listed_by_their_parent(store, make_session):
     assert not store.sessions(SessionFilter(parent_session_id="child-1"))
 
 
-def test_alerts_are_narrowed_by_name_severity_and_state(store, make_session):
-    """Each condition narrows; together they narrow further."""
+def test_alerts_are_filtered_by_name_severity_and_state(store, make_session):
+    """Each condition narrows the list, and together they narrow it further."""
     for name in ("s1", "s2"):
         store.append(with_alerts(make_session(name, turns=2)))
 

@@ -1,4 +1,4 @@
-"""Importing a recording again changes nothing, a longer one adds, a changed one begins a revision."""
+"""Importing a recording again changes nothing, a longer one appends, a changed one starts a revision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def bodies(store: SqliteStore, session_id: str = "s1") -> list[bytes]:
 
 
 def test_importing_twice_changes_nothing(store, make_session):
-    """The second time every event is found unchanged and the factory is called once."""
+    """The second import finds every event unchanged and makes the events once."""
     events = make_session()
     calls = []
 
@@ -38,8 +38,8 @@ def test_importing_twice_changes_nothing(store, make_session):
     assert len(calls) == 2
 
 
-def test_a_longer_recording_appends_what_is_new(store, make_session):
-    """A snapshot taken later adds its tail to the same revision; an older one taken again adds nothing."""
+def test_a_longer_recording_appends_its_new_events(store, make_session):
+    """A later snapshot adds its tail to the same revision; importing an older one adds nothing."""
     whole = make_session(turns=9)
     store.import_session(lambda: whole[:30])
 
@@ -52,8 +52,8 @@ def test_a_longer_recording_appends_what_is_new(store, make_session):
     assert store.verify().intact
 
 
-def test_a_changed_past_begins_a_revision_and_counts_only_what_is_new(store, make_session):
-    """The old revision stays verifiable; pages show the new one; the common prefix is not counted twice."""
+def test_a_changed_past_starts_a_revision_that_counts_only_new_events(store, make_session):
+    """The old revision stays verifiable, pages show the new one, and the common prefix is not counted twice."""
     events = make_session(turns=5)
     changed = [*events[:25], events[25]._replace(at=1.0), *events[26:]]
     store.import_session(lambda: events)
@@ -76,7 +76,7 @@ def test_a_changed_past_begins_a_revision_and_counts_only_what_is_new(store, mak
 
 
 def test_two_copies_that_disagree_settle(store, make_session):
-    """Of two recordings of one session each makes a revision once; importing both again changes nothing."""
+    """Two different recordings of a session make one revision each; importing both again changes nothing."""
     events = make_session(turns=5)
     changed = [*events[:25], events[25]._replace(at=1.0), *events[26:]]
     first = [store.import_session(lambda: events), store.import_session(lambda: changed)]
@@ -89,8 +89,8 @@ def test_two_copies_that_disagree_settle(store, make_session):
     assert store.version() == version
 
 
-def test_a_revision_has_projections_of_its_own(store, make_session):
-    """Turns, blocks and alerts of the old revision are gone from the pages, also after a rebuild."""
+def test_a_revision_replaces_the_projections_of_the_old_one(store, make_session):
+    """Pages show no turn, block or alert of the old revision, also after a rebuild."""
     store.import_session(lambda: make_session(turns=8))
     shorter = [event._replace(at=5.0) for event in make_session(turns=2)]
 
@@ -101,8 +101,8 @@ def test_a_revision_has_projections_of_its_own(store, make_session):
     assert len(store.turns("s1")) == 3
 
 
-def test_what_others_stored_in_between_does_not_make_a_revision(store, make_session):
-    """Alerts and deliveries come from other emitters; the recording itself has not changed."""
+def test_events_of_other_emitters_do_not_make_a_revision(store, make_session):
+    """Alerts and deliveries stored in between do not change the recording itself."""
     events = make_session(turns=6)
     store.import_session(lambda: events[:30])
     foreign = events[29].context
@@ -110,8 +110,8 @@ def test_what_others_stored_in_between_does_not_make_a_revision(store, make_sess
         "alerts" if name == "stream_id" else getattr(foreign, name) for name in foreign.__dataclass_fields__
     ])  # fmt: skip
     fired = events[29]._replace(context=foreign, n=0, data=AlertFired("utilization", "critical", 1, 0.9, 0.9))
-    told = fired._replace(n=1, data=NotificationDelivered("utilization", 1, "log", "firing"))
-    store.append([fired, told])
+    calls = fired._replace(n=1, data=NotificationDelivered("utilization", 1, "log", "firing"))
+    store.append([fired, calls])
 
     outcome = store.import_session(lambda: events)
 
@@ -121,7 +121,7 @@ def test_what_others_stored_in_between_does_not_make_a_revision(store, make_sess
     assert store.verify().intact
 
 
-def test_a_recording_that_breaks_while_it_is_read_stores_nothing(store, make_session):
+def test_a_recording_that_fails_while_it_is_read_stores_nothing(store, make_session):
     """All or nothing, also when the failure comes after thousands of events."""
     events = make_session(turns=40)
 
@@ -140,14 +140,14 @@ def test_a_recording_that_breaks_while_it_is_read_stores_nothing(store, make_ses
 
 
 def test_a_recording_is_one_session(store, make_session):
-    """Events of a second session in it are refused, and nothing is stored."""
+    """A recording with events of a second session is rejected, and nothing is stored."""
     with pytest.raises(StoreError, match="s1 continues as s2"):
         store.import_session(lambda: [*make_session("s1"), *make_session("s2")])
 
     assert store.size().events == 0
 
 
-def test_a_recording_that_another_process_stored_meanwhile_is_refused(store, make_session):
+def test_a_recording_stored_by_another_process_meanwhile_is_rejected(store, make_session):
     """Two imports of one file at once do not store it twice."""
     events = make_session(turns=3)
 
@@ -164,8 +164,8 @@ def test_a_recording_that_another_process_stored_meanwhile_is_refused(store, mak
     assert store.size().events == len(events)
 
 
-def test_a_pruned_session_that_is_imported_again_is_not_counted_twice(store, make_session):
-    """What retention deleted is in the metric base already."""
+def test_a_pruned_session_imported_again_is_not_counted_twice(store, make_session):
+    """The metric base already includes the sessions that retention deleted."""
     events = make_session(turns=3)
     store.import_session(lambda: events[:30])
     store.prune(before=1e10)
@@ -178,8 +178,8 @@ def test_a_pruned_session_that_is_imported_again_is_not_counted_twice(store, mak
     assert store.verify().intact
 
 
-def test_an_empty_recording_is_nothing(store):
-    """No event, no session."""
+def test_an_empty_recording_stores_nothing(store):
+    """Neither an event nor a session is stored."""
     assert store.import_session(list).appended == 0
     with closing(sqlite3.connect(store.path)) as connection:
         assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (0,)

@@ -1,0 +1,97 @@
+"""Captured content, and the registries shared by processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.core.events import BlockAdded, FidelityEvaluated
+from windowpane.core.events.content import FactOutcome
+from windowpane.exceptions import ConfigurationError
+from windowpane.store.sqlite import SqliteReader, SqliteStore
+
+
+def test_no_content_is_stored_without_capture(store, make_session):
+    """Without capture the file contains no text of any block."""
+    store.append(make_session(turns=4))
+    store.flush()
+
+    assert store.size().contents == 0
+    assert all(b"please 1" not in file.read_bytes() for file in store.path.parent.iterdir())
+
+
+def test_captured_content_is_redacted_and_can_be_deleted(tmp_path, make_session):
+    """Texts are stored once per digest, redacted; deleting them does not change the chain."""
+    store = SqliteStore(
+        tmp_path / "w.db", capture=True, redact=lambda text: text.replace("please", "[redacted:word]")
+    )
+    events = make_session(turns=4)
+    fact = FidelityEvaluated("probe", 1.0, 1.0, facts=(FactOutcome("path", "kept", "f1", "a fact, please"),))
+    store.append([*events, events[-1]._replace(n=len(events), data=fact)])
+    block = next(
+        e.data.block for e in events if isinstance(e.data, BlockAdded) and e.data.block.text == "please 1"
+    )
+
+    assert store.content(block.digest) == "[redacted:word] 1"
+    assert store.content("f1") == "a fact, [redacted:word]"
+    row = next(row for row in store.blocks_at("s1", 99) if row.block_id == block.id)
+    assert row.preview == "[redacted:word] 1"
+    assert store.delete_content(block.digest) == 1
+    assert store.content(block.digest) is None
+    assert store.delete_content() > 0
+    assert store.size().contents == 0
+    assert store.verify().intact
+    store.close()
+
+
+def test_content_is_captured_when_a_recording_is_imported_again(tmp_path, make_session):
+    """Capture switched on later adds the texts of sessions stored before."""
+    events = make_session(turns=3)
+    for capture in (False, True):
+        store = SqliteStore(tmp_path / "w.db", capture=capture, redact=str)
+        assert store.import_session(lambda: events).revision == 1
+        assert bool(store.size().contents) == capture
+        store.close()
+
+
+def test_capture_needs_a_redactor(tmp_path):
+    """Capture without a redactor is rejected."""
+    with pytest.raises(ConfigurationError, match="redact"):
+        SqliteStore(tmp_path / "w.db", capture=True)
+
+
+# -- registries -----------------------------------------------------------------------------------------------
+
+
+def test_the_first_fifty_agents_have_their_own_labels(store):
+    """Labels are bounded and the same in every process; characters that a label cannot hold are replaced."""
+    labels = [store.admit_agent(f"agent {number}") for number in range(60)]
+    other = SqliteStore(store.path)
+
+    assert labels[:50] == [f"agent_{number}" for number in range(50)]
+    assert set(labels[50:]) == {"other"}
+    assert other.admit_agent("agent 7") == "agent_7"
+    assert other.admit_agent("agent 55") == "other"
+    assert store.admit_agent("x" * 100) == "other"
+    other.close()
+
+
+def test_digests_are_keyed_by_store(store, tmp_path):
+    """One store gives one digest in every process; another store gives another."""
+    again, other = SqliteReader(store.path), SqliteStore(tmp_path / "other.db")
+
+    assert store.digester()("text") == again.digester()("text")
+    assert store.digester()("text") != other.digester()("text")
+    assert len(store.digester()("text")) == 32
+    other.close()
+    again.close()
+
+
+def test_endpoints_are_registered_and_unregistered(store):
+    """Running endpoints are listed until they stop; a restart at the same address replaces the old one."""
+    store.register_endpoint("127.0.0.1", 9464, pid=1, started_at=1.0)
+    store.register_endpoint("127.0.0.1", 9465, pid=2, started_at=2.0)
+    store.register_endpoint("127.0.0.1", 9464, pid=3, started_at=3.0)
+
+    assert [(item.port, item.pid) for item in store.endpoints()] == [(9465, 2), (9464, 3)]
+    store.unregister_endpoint("127.0.0.1", 9465)
+    assert [item.port for item in store.endpoints()] == [9464]
