@@ -207,12 +207,20 @@ def test_no_part_of_a_secret_remains(parts: list[tuple[str, str, tuple[str, str]
     """No eight characters of a secret remain, unless the surrounding text contains them too."""
     outside = "".join(f"{text}{before}\0{after}" for text, before, _, after in parts)
     text = "".join(f"{text}{before}{fragment}{after}" for text, before, (fragment, _), after in parts)
+    frames = "\0".join(fragment.replace(secret, "\0") for _, _, (fragment, secret), _ in parts)
     redacted = redact(text).text
-    for _, _, (fragment, secret), _ in parts:
-        frame = fragment.replace(secret, "\0")
+    for _, _, (_, secret), _ in parts:
         pieces = [secret[at : at + 8] for at in range(max(1, len(secret) - 7))]
 
-        assert [piece for piece in pieces if piece in redacted and piece not in outside + frame] == []
+        assert [piece for piece in pieces if piece in redacted and piece not in outside + frames] == []
+
+
+def test_a_secret_that_only_another_secret_ends_is_replaced() -> None:
+    """Two secrets without a character between them are both found."""
+    result = redact(SHAPED["twilio_key"] + SHAPED["anthropic_key"])
+
+    assert result.text == "[redacted:twilio_key][redacted:anthropic_key]"
+    assert result.counts == {"twilio_key": 1, "anthropic_key": 1}
 
 
 @given(text=st.lists(_CRUMBS | st.text(max_size=6), max_size=14).map("".join))

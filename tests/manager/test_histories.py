@@ -187,6 +187,19 @@ MESSAGES = st.lists(
 )
 
 
+def test_a_call_id_that_is_used_again_keeps_the_last_call_open() -> None:
+    """Of two unanswered calls with one id the earlier is answered as aborted, the later waits for its result."""
+    with manager(RecordingSink()) as window:
+        assert window.add_messages([user("go"), call("a"), call("a")]) == {"aborted_result": 1}
+        window.on_tool_result("read", "the text", "a")
+
+        assert is_valid(window)
+        assert [message["content"] for message in window.messages() if message["role"] == "tool"] == [
+            "[no result: the call was aborted]",
+            "the text",
+        ]
+
+
 @given(MESSAGES, st.booleans())
 def test_whatever_comes_in_what_is_sent_is_valid(history: list[dict[str, Any]], drop: bool) -> None:
     """Random histories, both shapes and mixtures of them, by either policy."""

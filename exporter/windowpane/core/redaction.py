@@ -164,6 +164,8 @@ _WORD_EDGES = re.compile(r"[._/:@#=-]+")
 _MIN_PASSWORD_CHARACTERS = 6
 _MIN_VALUE_CHARACTERS = 16
 _MIN_DISTINCT_CHARACTERS = 8
+_MAXIMUM_PASSES = 8
+"""A secret that ends where another one starts is found once that one is replaced."""
 
 
 _Item = TypeVar("_Item")
@@ -198,6 +200,22 @@ def redact(text: str) -> Redaction:
 
     Redacting twice changes nothing more. A replacement is at most 32 characters longer than its secret.
     """
+    counts: Counter[str] = Counter()
+    for _ in range(_MAXIMUM_PASSES):
+        spans = _merged(sorted(_spans(text)))
+        if not spans:
+            break
+        parts: list[str] = []
+        position = 0
+        for span in spans:
+            parts += (text[position : span.start], f"[redacted:{span.kind}]")
+            position = span.end
+        text = "".join([*parts, text[position:]])
+        counts.update(span.kind for span in spans)
+    return Redaction(text, counts)
+
+
+def _spans(text: str) -> list[_Span]:
     folded = _fold(text)
     spans: list[_Span] = []
     for literal, rule in _present(_CASED_LITERALS, text):
@@ -207,16 +225,7 @@ def redact(text: str) -> Redaction:
     spans += _discord_tokens(text)
     for name, password in _present(_NAME_LITERALS, folded):
         spans += _assigned(name, text, folded, password=password)
-    spans = _merged(sorted(spans))
-    if not spans:
-        return Redaction(text)
-    parts: list[str] = []
-    position = 0
-    for span in spans:
-        parts += (text[position : span.start], f"[redacted:{span.kind}]")
-        position = span.end
-    parts.append(text[position:])
-    return Redaction("".join(parts), Counter(span.kind for span in spans))
+    return spans
 
 
 def _shaped(rule: _Rule, literal: str, text: str, haystack: str) -> Iterator[_Span]:

@@ -93,7 +93,7 @@ class _Repairer:
         if not owners:
             self.count("orphan_result")
             return
-        for answers in owners:
+        for answers in reversed(owners):  # an id in use twice: the result belongs to the latest call
             if answers[call_id] is None:  # type: ignore[index]  # owners exist only for an id
                 answers[call_id] = result  # type: ignore[index]
                 return
