@@ -1,9 +1,9 @@
-"""Decision-critical facts of a conversation: what a summary has to keep and what fidelity is measured by.
+"""Decision-critical facts of a conversation, which a summary has to retain and fidelity is measured by.
 
-Found without a model, in one pass of one regular expression: identifiers, numbers with their key, paths,
+Extracted without a model, in one pass of one regular expression: identifiers, numbers with their key, paths,
 errors, decisions, constraints, open work and the goal. Every distinct token is classified once. Tool output
-is full of names that nobody needs again, so a name counts as critical when a person or the model said it, or
-when it turns up in more than one block.
+is full of names that are never needed again, so a name counts as critical only if the user or the model wrote it,
+or if it occurs in more than one block.
 """
 
 from __future__ import annotations
@@ -90,19 +90,19 @@ _WEIGHT: Final[dict[ContentType, int]] = {"user_message": 4, "summary": 3, "assi
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that a later decision may rest on."""
+    """A statement that a later decision may depend on."""
 
     kind: FactKind
     text: str
-    """As it stood; for a number `key=value`."""
+    """The original wording; for a number `key=value`."""
     words: tuple[str, ...] = ()
     """Significant words of a sentence, in lower case."""
     block: int = 0
-    """Index of the block that said it last."""
+    """Index of the last block that states it."""
 
     @property
     def is_sentence(self) -> bool:
-        """Whether it is a line of prose instead of a name."""
+        """True for a line of prose, False for a name."""
         return bool(self.words)
 
 
@@ -115,7 +115,7 @@ class _Name:
 
 
 def extract_facts(blocks: Sequence[Block]) -> tuple[Fact, ...]:
-    """The critical facts of *blocks*, most critical first within each kind; blocks without text have none."""
+    """Return the critical facts of *blocks*, most critical first within each kind."""
     finder = _Finder()
     for index, block in enumerate(blocks):
         if block.text:
@@ -124,7 +124,7 @@ def extract_facts(blocks: Sequence[Block]) -> tuple[Fact, ...]:
 
 
 def blocks_of(text: str) -> tuple[Block, ...]:
-    """A text without structure as blocks, a paragraph each, in the way that facts are read from."""
+    """Return an unstructured text as blocks, one per paragraph."""
     return tuple(_block(index, part) for index, part in enumerate(re.split(r"\n\s*\n", text)) if part.strip())
 
 
@@ -143,7 +143,7 @@ class Tokens:
         self._classes: dict[str, FactKind | None] = {}
 
     def kind(self, token: str) -> FactKind | None:
-        """What *token* is by itself: a name, a number, a cue for the sentence it is in, or nothing."""
+        """Return the kind of *token*: of a name, a number or a cue for its sentence; None for other words."""
         try:
             return self._classes[token]
         except KeyError:
@@ -268,7 +268,7 @@ class _Finder:
         return (*errors, *names[: MAXIMUM_NAMES - len(errors)], *decisions, *state[:MAXIMUM_SENTENCES])
 
     def _stands(self, text: str, name: _Name) -> bool:
-        """A number whose key took several values counters or timestamps rather than states something."""
+        """Whether a name states a fact: a number whose key took several values is a counter or timestamp."""
         return name.kind != "number" or len(self._numbers[text.split("=", 1)[0]]) == 1
 
 
@@ -283,7 +283,7 @@ _COMMON: Final = frozenset(
 
 
 def significant_words(tokens: Iterable[str]) -> tuple[str, ...]:
-    """The words that carry a sentence: four letters or more or with a digit, no function words, each once."""
+    """Return the significant words of a sentence: at least four letters or a digit, no function words."""
     words: dict[str, None] = {}
     for token in tokens:
         word = token.lower()

@@ -22,7 +22,7 @@ MINIMUM_COVERAGE: Final = 0.5
 SENTENCE_SHARE: Final = 0.6
 """Share of a sentence's words that one visible line must hold for the sentence to count as kept."""
 WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, "decisions": 0.25}
-"""Of the dimensions in the score; a dimension without facts gives its weight to the others."""
+"""Weights of the dimensions; a dimension without facts gives its weight to the others."""
 MAXIMUM_OUTCOMES: Final = 200
 """Facts listed in one event."""
 

@@ -1,4 +1,4 @@
-"""Presets: other systems' numbers, order and words on this engine, selectable by name."""
+"""Presets: thresholds, order and log texts of other systems on this engine, selectable by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PRESETS: Final[dict[str, Preset]] = {preset.name: preset for preset in (CASCADE,
 
 
 def preset_named(name: str) -> Preset:
-    """The preset called *name*. Raises `ConfigurationError` naming the choices."""
+    """Return the preset called *name*. Raises `ConfigurationError` naming the choices."""
     preset = PRESETS.get(name)
     if preset is None:
-        raise ConfigurationError("preset", f"{name!r} is no preset", expected=f"one of {', '.join(PRESETS)}")
+        raise ConfigurationError("preset", f"{name!r} is unknown", expected=f"one of {', '.join(PRESETS)}")
     return preset

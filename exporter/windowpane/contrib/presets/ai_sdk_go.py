@@ -1,8 +1,8 @@
-"""ai-sdk-go's interceptor: at 85% of the model's input one chosen strategy acts, and a status event says so.
+"""The ai-sdk-go preset: one strategy acts at 85% of the model's input and reports a status event.
 
-Strategies: keep the newest messages, drop the oldest, summarise all but the newest, or a function of the user's.
-A cut never splits a group here, and the task, the current message and the open tool cycle stay whatever the
-strategy says. A tool result over its cap is replaced by a structured error.
+Strategies: keep the newest messages, drop the oldest, summarize all but the newest, or a user's function. Groups
+are never split here, and the task, the current message and the open tool cycle are never removed. A tool result
+over its cap is replaced by a structured error.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from windowpane.manager.steps.step import Step, StepResult
 MAX_TOKEN_RATIO: Final = 0.85
 WINDOW_MESSAGES: Final = 20
 KEPT_MESSAGES: Final = 10
-"""That a summary leaves."""
+"""The newest messages that are not summarized."""
 MAX_RESPONSE_TOKENS: Final = 25_000
 CHARACTERS_PER_TOKEN: Final = 4
 STATUS_EVENT: Final = "StatusEvent"
 STAGE_TURN_STARTED: Final = "turn_started"
 
 Trim = Callable[[list[dict[str, Any]], int], Sequence[dict[str, Any]]]
-"""A user's strategy: the messages and the token budget in, those of the messages that stay out."""
+"""A user's strategy: takes the messages and the token budget, returns the messages to retain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Summarize:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """Whatever *trim* leaves out goes, as far as it may; messages it changes or adds are not taken over."""
+    """Drop the messages that *trim* does not return, if removable; messages it changes or adds are ignored."""
 
     trim: Trim
 
@@ -81,12 +81,12 @@ def ai_sdk_go(
     strategy: Strategy = SlidingWindow(),
     max_response_tokens: int = MAX_RESPONSE_TOKENS,
 ) -> Preset:
-    """The preset with another threshold, strategy or cap of a tool's response; a cap of 0 is none.
+    """Return the preset with another threshold, strategy or cap of tool responses; 0 for no cap.
 
-    Raises `ConfigurationError` for what the source refuses, and for a strategy that would drop the system prompt.
+    Raises `ConfigurationError` for values that the source refuses, and for dropping the system prompt.
     """
     if not 0 < max_token_ratio <= 1:
-        raise ConfigurationError("max_token_ratio", f"{max_token_ratio} is no share", expected="above 0 to 1")
+        raise ConfigurationError("max_token_ratio", f"{max_token_ratio}", expected="above 0 to 1")
     if max_response_tokens < 0:
         raise ConfigurationError("max_response_tokens", f"{max_response_tokens} is negative", expected=">= 0")
     _check(strategy)
@@ -117,12 +117,12 @@ def ai_sdk_go(
 
 
 def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
-    """The limit is the model's largest input: nothing of it is kept for output unless the agent asks for it."""
+    """Return limits without an output reserve, unless requested: the limit is the model's largest input."""
     return limits_with_reserve(limit_tokens, source, requested_output_tokens)
 
 
 def too_large(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
-    """The error that stands for a response over its cap, as JSON; says where the original is."""
+    """Return the JSON error that replaces a response over its cap, with the handle of the original."""
     error: dict[str, Any] = {
         "error": "response_too_large",
         "message": "The response was too large for the context window. Ask for less of it.",
@@ -144,7 +144,7 @@ def keep_newest(count: int) -> GroupChoice:
 
 
 def plan_window(snapshot: Snapshot, messages: int) -> EvictionPlan:
-    """Drops every message before the newest *messages*."""
+    """Return the plan that drops every message before the newest *messages*."""
     groups = groups_of(snapshot.items)
     kept = never_removed(snapshot, groups) | keep_newest(messages)(snapshot, groups)
     gone = [group for group in groups if group.id not in kept]
@@ -152,7 +152,7 @@ def plan_window(snapshot: Snapshot, messages: int) -> EvictionPlan:
 
 
 def plan_oldest(snapshot: Snapshot, needed_tokens: int) -> EvictionPlan:
-    """Drops the oldest messages until *needed_tokens* are freed."""
+    """Return the plan that drops the oldest messages until *needed_tokens* are freed."""
     groups = groups_of(snapshot.items)
     kept = never_removed(snapshot, groups)
     gone: list[Group] = []
@@ -165,7 +165,7 @@ def plan_oldest(snapshot: Snapshot, needed_tokens: int) -> EvictionPlan:
 
 
 def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: int) -> EvictionPlan:
-    """Drops the groups of which *trim* returned no message."""
+    """Return the plan that drops the groups of which *trim* returned no message."""
     groups = groups_of(snapshot.items)
     kept = never_removed(snapshot, groups)
     shown: list[tuple[dict[str, Any], str]] = []
@@ -188,15 +188,15 @@ def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: i
 
 def _check(strategy: Strategy) -> None:
     if isinstance(strategy, SlidingWindow) and strategy.messages < 1:
-        raise ConfigurationError("strategy.messages", f"{strategy.messages} is no window", expected=">= 1")
+        raise ConfigurationError("strategy.messages", f"{strategy.messages}", expected=">= 1")
     if isinstance(strategy, Summarize) and strategy.keep < 0:
         raise ConfigurationError("strategy.keep", f"{strategy.keep} is negative", expected=">= 0")
     if isinstance(strategy, DropOldest) and not strategy.keep_system:
-        raise ConfigurationError("strategy.keep_system", "the system prompt never leaves", expected="true")
+        raise ConfigurationError("strategy.keep_system", "the system prompt is never removed", expected="true")
 
 
 def _step(strategy: Strategy) -> Step[Engine]:
-    """The strategy as a step that always reports the status event."""
+    """Return the step that runs the strategy and always reports the status event."""
 
     def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         used = engine.used()

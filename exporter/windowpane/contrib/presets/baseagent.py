@@ -1,8 +1,8 @@
-"""BaseAgent: prune old tool results at 85% of what is usable, then compact; cap every result middle-out.
+"""The BaseAgent preset: prunes old tool results at 85% of usable, then compacts; caps results middle-out.
 
 Of a window of 200,000 tokens 32,000 are kept for output. Pruning protects the newest 40,000 tokens of results and
-clears the older ones if more than 20,000 would go; what is still too full becomes one summary. In other windows
-these numbers hold as the same shares. Two faults of the source are mended: a run with a single instruction is
+clears older ones if that removes more than 20,000; if the window is still too full, the rest becomes one summary.
+In other windows the same shares apply. Two faults of the source are repaired: a run with a single instruction is
 pruned too, and the instruction and the open tool cycle survive a compaction.
 """
 
@@ -37,27 +37,27 @@ MESSAGE_TOKENS: Final = 4
 """For role and structure of each message."""
 CHARACTERS_PER_TOKEN: Final = 4
 PREFIX: Final = "[compaction]"
-"""How its log lines begin."""
+"""Prefix of its log lines."""
 TRUNCATED: Final = "[...truncated...]"
-"""Stands for the middle of a result that was too large."""
+"""Replaces the middle of a result that was too large."""
 MARKER_CHARACTERS: Final = 50
-"""Left free for that on each side."""
+"""Characters reserved for the marker on each side."""
 CLEARED: Final = "[Old tool result content cleared]"
-"""How a cleared result begins, and how it is recognised."""
+"""Prefix of a cleared result, by which it is recognized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What is kept, in tokens of tool results. Raises `ConfigurationError` for a negative number."""
+    """Bounds of the pruning of tool results. Raises `ConfigurationError` for a negative number."""
 
     protect_tokens: int
-    """Of the newest results; the one that passes it is the first to go."""
+    """Tokens of the newest results that are protected; the result that exceeds them is cleared first."""
     minimum_tokens: int
-    """Nothing is cleared unless more than this would be."""
+    """Nothing is cleared unless this is exceeded."""
     skipped_user_turns: int = 2
-    """Results since this many user messages ago are not looked at, unless nothing stands before those."""
+    """Results since this many user messages are skipped, unless there is nothing before those messages."""
     keep_results: int = 0
-    """So many of the newest results stay whatever their size."""
+    """Number of the newest results that are protected whatever their size."""
     protected_tools: Collection[str] = ()
     policy: str = "prune"
 
@@ -70,10 +70,10 @@ class Pruning:
 
 @dataclass(frozen=True, slots=True)
 class PrunePlan:
-    """What a scan found; the plan is None where too little would be cleared."""
+    """The result of a scan; the plan is None if too little would be cleared."""
 
     scanned_tokens: int
-    """Of all results that were looked at."""
+    """Tokens of all scanned results."""
     prunable_tokens: int
     results: int
     plan: EvictionPlan | None
@@ -82,11 +82,11 @@ class PrunePlan:
 def plan_prune(
     snapshot: Snapshot, pruning: Pruning, *, counter: TokenCounter, handles: bool = False
 ) -> PrunePlan:
-    """Scan backwards, protect the newest, clear the rest; the same snapshot gives the same plan.
+    """Return the plan that clears all but the newest results; the same snapshot gives the same plan.
 
-    Stops at the first result that was cleared before, so pruning twice changes nothing. What never leaves the
-    window counts as protected. A run with no user message before the skipped ones (one long instruction) skips
-    none of its results: else it would never be pruned.
+    The scan runs backwards and stops at the first result that was cleared before, so pruning twice changes
+    nothing. Content that is never removed counts as protected. A run without a user message before the skipped
+    ones (one long instruction) skips no result: else it would never be pruned.
     """
     kept = never_removed(snapshot, groups_of(snapshot.items))
     scanned = seen = prunable = 0
@@ -112,7 +112,7 @@ def plan_prune(
 
 
 def _scanned(snapshot: Snapshot, pruning: Pruning) -> tuple[Item, ...]:
-    """The items before the last user messages that are skipped; all where there are not so many."""
+    """Return the items before the skipped user messages; all if there are fewer messages."""
     if not pruning.skipped_user_turns:
         return snapshot.items
     users = [at for at, item in enumerate(snapshot.items) if item.block.content_type == "user_message"]
@@ -122,7 +122,7 @@ def _scanned(snapshot: Snapshot, pruning: Pruning) -> tuple[Item, ...]:
 
 
 def _cleared(item: Item, counter: TokenCounter, *, handles: bool) -> Removal | None:
-    """The marker in the place of a result; None where it would not be smaller."""
+    """Return the removal that replaces a result by the marker; None if that is not smaller."""
     block = item.block
     handle = (block.handle or handle_of(block.id)) if handles else None
     text = f"{CLEARED} {handle}" if handle else CLEARED
@@ -134,21 +134,21 @@ def _cleared(item: Item, counter: TokenCounter, *, handles: bool) -> Removal | N
 
 @dataclass(frozen=True, slots=True)
 class BaseAgentSettings:
-    """Its settings under the source's names. Raises `ConfigurationError` for one that is out of range."""
+    """Settings under the source's names. Raises `ConfigurationError` for values out of range."""
 
     model_context_limit: int = 200_000
-    """The window that all numbers are made for."""
+    """The window size that all defaults refer to."""
     output_token_max: int = 32_000
     auto_compact_threshold: float = 0.85
-    """Of usable; acted on strictly above it."""
+    """Share of usable; acted on strictly above it."""
     prune_protect: int = 40_000
     prune_minimum: int = 20_000
     max_output_tokens: int = 2_500
-    """Of one tool result."""
+    """Maximum size of one tool result."""
 
     def __post_init__(self) -> None:
         if not 0 < self.auto_compact_threshold <= 1:
-            problem = f"{self.auto_compact_threshold} is no share"
+            problem = f"{self.auto_compact_threshold}"
             raise ConfigurationError("auto_compact_threshold", problem, expected="above 0 to 1")
         for name in ("prune_protect", "prune_minimum", "output_token_max"):
             if getattr(self, name) < 0:
@@ -160,24 +160,24 @@ class BaseAgentSettings:
             raise ConfigurationError("model_context_limit", problem, expected="more than output_token_max")
 
     def window(self, limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
-        """32,000 of 200,000 tokens for output, the same share of another window, or what is asked for."""
+        """Return limits that reserve the requested output, else 32,000 of 200,000 tokens or the same share."""
         share = self.output_token_max * limit_tokens // self.model_context_limit
         return limits_with_reserve(
             limit_tokens, source, requested_output_tokens or min(self.output_token_max, share)
         )
 
     def levels(self, limits: WindowLimits, checkpoint_ratio: float) -> Levels:
-        """Everything begins above the threshold, and getting below it is enough."""
+        """Return levels at the threshold: reductions start above it and aim just below it."""
         most = int(self.auto_compact_threshold * limits.usable_tokens)
         return levels_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
 
     def pruning_of(self, limits: WindowLimits) -> Pruning:
-        """Its bounds, in a smaller window as the same shares."""
+        """Return the bounds of pruning, scaled down in a smaller window."""
         share = min(1.0, limits.limit_tokens / self.model_context_limit)
         return Pruning(int(self.prune_protect * share), int(self.prune_minimum * share), policy="baseagent.prune")
 
     def prune(self, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-        """Clear old results, and tell about it as the source does."""
+        """Clear old results, with the log lines of the source."""
         pruning = self.pruning_of(limits)
         before = engine.used()
         engine.journal.record(PREFIX, f"{PREFIX} Context overflow detected, managing...")
@@ -210,7 +210,7 @@ class BaseAgentSettings:
 
 
 def truncated(text: str, max_tokens: int, counter: TokenCounter, handle: str) -> str:
-    """Head and tail of a result around the source's marker; under a tiny cap whatever fits."""
+    """Return head and tail of a result around the source's marker; under a tiny cap whatever fits."""
     keep = max_tokens * CHARACTERS_PER_TOKEN // 2 - MARKER_CHARACTERS
     marker = f"{TRUNCATED} {handle}" if handle else TRUNCATED
     short = f"{text[:keep]}\n\n{marker}\n\n{text[-keep:]}" if keep > 0 else ""
@@ -220,7 +220,7 @@ def truncated(text: str, max_tokens: int, counter: TokenCounter, handle: str) ->
 
 
 def log_context(engine: Engine) -> None:
-    """The status line of every turn."""
+    """Log the status line of a turn."""
     if engine.limits is None:
         return
     used, usable = engine.used(), engine.limits.usable_tokens
@@ -251,7 +251,7 @@ def _over(engine: Engine, levels: Levels) -> bool:
 SHAPE: Final = CompactionBounds(
     tail_tokens=0, tail_ratio=0.0, user_tokens=0, user_ratio=0.0, summary_tokens=SUMMARY_TOKENS
 )
-"""System prompt and summary are all that stays, beside what never leaves."""
+"""Retains the system prompt and the summary, beside what is never removed."""
 
 
 def baseagent(
@@ -263,7 +263,7 @@ def baseagent(
     prune_minimum: int = 20_000,
     max_output_tokens: int = 2_500,
 ) -> Preset:
-    """The preset with other numbers, under the source's names. Raises `ConfigurationError`."""
+    """Return the preset with other settings, under the source's names. Raises `ConfigurationError`."""
     settings = BaseAgentSettings(
         model_context_limit, output_token_max, auto_compact_threshold, prune_protect, prune_minimum,
         max_output_tokens,

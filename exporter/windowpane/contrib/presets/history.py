@@ -1,7 +1,7 @@
-"""The conversation of a snapshot as a list of messages, which is how the other systems see a window.
+"""The conversation of a snapshot as a list of messages, the form in which the other systems see a window.
 
-System prompt, tool definitions, memory and summaries are no messages of it. A reply is one message whatever it
-consists of, and each of its results is another.
+System prompt, tool definitions, memory and summaries are not messages. A reply is one message whatever its parts,
+and each tool result is another.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Role = Literal["user", "assistant", "tool"]
 
 
 class HistoryMessage(NamedTuple):
-    """One message, and the group it belongs to."""
+    """A message and the group it belongs to."""
 
     role: Role
     group: str
 
 
 def messages_of(groups: Sequence[Group]) -> list[HistoryMessage]:
-    """The messages in order."""
+    """Return the messages in order."""
     messages: list[HistoryMessage] = []
     for group in groups:
         replied = False
@@ -43,17 +43,17 @@ def messages_of(groups: Sequence[Group]) -> list[HistoryMessage]:
 
 
 def as_roles(messages: Iterable[HistoryMessage]) -> list[Message]:
-    """The messages as far as the pure functions over boundaries look at them."""
+    """Return the messages as far as the functions over boundaries read them: their roles."""
     return [{"role": message.role} for message in messages]
 
 
 def groups_from(messages: Sequence[HistoryMessage], first: int) -> set[str]:
-    """The groups that hold a message from index *first* on."""
+    """Return the ids of the groups that hold a message from index *first* on."""
     return {message.group for message in messages[first:]}
 
 
 def plan_drop(snapshot: Snapshot, gone: Iterable[Group], *, policy: str, reason: str) -> EvictionPlan:
-    """A plan that drops these groups whole, oldest first."""
+    """Return a plan that drops these groups whole, oldest first."""
     removals = [
         Removal("drop", tuple(item.block for item in group.items), 0.0, {}, reason)
         for group in sorted(gone, key=lambda group: group.position)

@@ -1,10 +1,14 @@
-"""Picoclaw: three paths that keep turns (our exchanges) whole.
+"""The picoclaw preset: three paths that keep its turns (exchanges here) whole.
 
 After a turn, in the background, the older messages become a summary when there are more than 20 or they exceed
 three quarters of the window. Before a call, and again after the provider refused one, the older half of the turns
-goes without a model call and leaves a note in the summary. What is mended of the source: the previous summary is
-merged and never dropped, messages that come while a summary is written stay, tool results are summarised too, and
-a history of one turn is reduced inside instead of losing all but its request.
+is removed without a model call, with a note in the summary. Faults of the source are repaired: the previous
+summary is merged and never dropped, messages added while a summary is written stay, tool results are summarized
+too, and a history of one turn is reduced inside instead of losing all but its request.
+
+Its arithmetic is also here as pure functions over messages in the shape of OpenAI's chat API, which may carry
+`system_parts`, `reasoning_content` and `media`. It counts two and a half characters per token, deliberately more
+than most tokenizers.
 """
 
 from __future__ import annotations
@@ -32,11 +36,11 @@ from windowpane.manager.steps.step import Step, StepResult
 
 SUMMARIZE_MESSAGES: Final = 20
 SUMMARIZE_PERCENT: Final = 75
-"""Of the window; a summary is due above either, strictly."""
+"""Percentage of the window; a summary is due strictly above either."""
 KEPT_MESSAGES: Final = 4
 """The newest messages that a summary leaves, back to the beginning of their turn."""
 WINDOWS_PER_OUTPUT: Final = 4
-"""Where only the output's size is known the window is four times it; so a quarter of a window is its output."""
+"""Window size in outputs: a quarter of a window is reserved for output."""
 
 COMPRESS_EVENT: Final = "context_compress"
 SUMMARIZE_EVENT: Final = "session_summarize"
@@ -48,26 +52,26 @@ MESSAGE_CHARACTERS: Final = 12
 PART_CHARACTERS: Final = 20
 """For the structure of each part of a system prompt, and of each tool definition."""
 MEDIA_TOKENS: Final = 256
-"""Of an image or another attachment, whatever its size."""
+"""Tokens of an image or another attachment, whatever its size."""
 
 Estimate = Callable[[Message], int]
 
 
 def parse_turn_boundaries(history: Sequence[Message]) -> list[int]:
-    """Where each of its turns begins (our exchanges): at every user message."""
+    """Return the index of each turn's first message: every user message."""
     return exchange_starts(history)
 
 
 def find_safe_boundary(history: Sequence[Message], target_index: int) -> int:
-    """The cut nearest to *target_index* that splits no turn; 0 when there is none.
+    """Return the cut nearest to *target_index* that splits no turn; 0 if there is none.
 
-    Where no user message is at all the source cuts anywhere; here never between a call and its results.
+    Without any user message the source cuts anywhere; here never between a call and its results.
     """
     return safe_boundary(history, target_index)
 
 
 def estimate_message_tokens(message: Message) -> int:
-    """Tokens of one message: content, reasoning, tool calls, ids and structure by characters; media flat."""
+    """Return the tokens of one message: text, reasoning, calls, ids and structure by characters; media flat."""
     content = message.get("content")
     texts, media = _content(content)
     parts = message.get("system_parts") or ()
@@ -81,7 +85,7 @@ def estimate_message_tokens(message: Message) -> int:
 
 
 def estimate_tool_definition_tokens(tools: Iterable[Mapping[str, Any]]) -> int:
-    """Tokens of the tool definitions: name, description, schema of the parameters, structure; 0 for none."""
+    """Return the tokens of the tool definitions: name, description, parameters and structure; 0 for none."""
     characters = 0
     for tool in tools:
         named = tool.get("function") or tool
@@ -96,7 +100,7 @@ def is_over_context_budget(
     tool_definitions: Iterable[Mapping[str, Any]] = (),
     max_tokens: int = 0,
 ) -> bool:
-    """Whether messages, tool definitions and the output they leave room for exceed the window, strictly."""
+    """Return whether messages, tool definitions and reserved output strictly exceed the window."""
     used = sum(estimate_message_tokens(message) for message in messages)
     return used + estimate_tool_definition_tokens(tool_definitions) + max_tokens > context_window
 
@@ -104,7 +108,7 @@ def is_over_context_budget(
 def history_budget(
     context_window: int, *, system_tokens: int = 0, summary_tokens: int = 0, tool_tokens: int = 0, max_tokens: int
 ) -> int:
-    """What is left for the history; never negative."""
+    """Return the tokens that remain for the history; never negative."""
     return max(0, context_window - system_tokens - summary_tokens - tool_tokens - max_tokens)
 
 
@@ -114,15 +118,15 @@ class Trimmed:
 
     messages: list[Message]
     dropped: int
-    """Messages that are gone."""
+    """Number of removed messages."""
     fits: bool
-    """Whether what is left is within the budget; the turn under way is never dropped, whatever its size."""
+    """True if the rest fits the budget; the current turn is never dropped, whatever its size."""
 
 
 def trim_to_fit(
     history: Sequence[Message], max_tokens: int, *, estimate: Estimate = estimate_message_tokens
 ) -> Trimmed:
-    """*history* without as many of its oldest turns as it takes to fit *max_tokens*, whole turns only."""
+    """Return *history* without the oldest turns that do not fit *max_tokens*; whole turns only."""
     tokens = [estimate(message) for message in history]
     cuts = [0, *(start for start in parse_turn_boundaries(history) if start > 0)]
     cut = next((start for start in cuts if sum(tokens[start:]) <= max_tokens), cuts[-1])
@@ -130,7 +134,7 @@ def trim_to_fit(
 
 
 def _content(content: object) -> tuple[int, int]:
-    """Characters of the text and number of media in a content field; bytes of media never count."""
+    """Return the characters of the text and the number of media in a content field."""
     if isinstance(content, str):
         return len(content), 0
     characters = media = 0
@@ -163,20 +167,20 @@ def _json_characters(value: object) -> int:
 
 
 def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
-    """All but the output is usable, which is a quarter of the window unless the agent asks for less or more."""
+    """Return limits that reserve the requested output, else a quarter of the window."""
     return limits_with_reserve(
         limit_tokens, source, requested_output_tokens or limit_tokens // WINDOWS_PER_OUTPUT
     )
 
 
 def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
-    """Over budget is: messages, tool definitions and output exceed the window, strictly."""
+    """Return levels at the budget: messages, tool definitions and output strictly exceed the window."""
     most = limits.overflow_tokens
     return levels_at(limits, most + 1, target=most, checkpoint_ratio=checkpoint_ratio)
 
 
 def newer_half(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
-    """The newer half of the turns, or fewer until they fit what is usable; all of a single turn."""
+    """Return the groups of the newer half of the turns, or fewer until they fit; all of a single turn."""
     messages = messages_of(groups)
     starts = parse_turn_boundaries(as_roles(messages))
     if len(starts) < 2:
@@ -192,7 +196,7 @@ def newer_half(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
 
 
 def newest_messages(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
-    """The last four messages, from the beginning of their turn on."""
+    """Return the groups of the last four messages, from the start of their turn on."""
     del snapshot
     messages = messages_of(groups)
     return groups_from(messages, find_safe_boundary(as_roles(messages), len(messages) - KEPT_MESSAGES))
@@ -237,7 +241,7 @@ def _over(engine: Engine, levels: Levels) -> bool:
 
 
 def _summary_due(messages: int, percent: int) -> Callable[[Engine, Levels], bool]:
-    """The turn is complete and there are too many messages, or too much in them."""
+    """Return the condition that the turn is complete and messages or their tokens are too many."""
 
     def due(engine: Engine, levels: Levels) -> bool:
         del levels
@@ -274,7 +278,7 @@ def picoclaw(
     summarize_message_threshold: int = SUMMARIZE_MESSAGES,
     summarize_token_percent: int = SUMMARIZE_PERCENT,
 ) -> Preset:
-    """The preset with other bounds, under the source's names. Raises `ConfigurationError`."""
+    """Return the preset with other bounds, under the source's names. Raises `ConfigurationError`."""
     if summarize_message_threshold < 1:
         problem = f"{summarize_message_threshold} messages"
         raise ConfigurationError("summarize_message_threshold", problem, expected=">= 1")

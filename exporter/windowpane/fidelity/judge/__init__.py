@@ -1,1 +1,1 @@
-"""Judged fidelity: questions whose answers the original gives, asked of what a compression left."""
+"""Judged fidelity: a model answers questions about the original from the compressed text."""

@@ -1,8 +1,8 @@
-"""The judge: asks each question of what a compression left, and compares the answers with the original's.
+"""The judge: answers questions from the compressed text and compares the answers with those of the original.
 
-Sans-I/O: `judge` and `judge_chain` are programs that yield model requests; `control.asking` runs them. The key
-to a question comes from the original alone, and a question that the original does not answer is dropped. What
-was left is asked several times, because one answer of a model is an anecdote; each answer is compared with the
+`judge` and `judge_chain` are generators that yield model calls; `effects.model_calls` runs them. The key of a
+question comes from the original alone, and a question that the original does not answer is dropped. Every
+question is asked several times, since a single answer of a model proves little; each answer is compared with the
 key in a blind order. Not knowing is never agreement.
 """
 
@@ -46,14 +46,14 @@ MINIMUM_REPLICATES: Final = 3
 MINIMUM_READ: Final = 0.5
 """Share of the questions that must have a readable outcome for a score."""
 FAILURES_IN_A_ROW: Final = 3
-"""A model that fails this often is not asked again."""
+"""A judgement stops after this many failed calls in a row."""
 LITERAL_CHARS: Final = 4
-"""A key this long that stands in the original word for word needs no model to be found there."""
+"""A key of at least this length that is in the original word for word needs no model to confirm it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """How a judgement is made. Raises `ConfigurationError` for too few replicates or too small a chunk."""
+    """Settings of a judgement. Raises `ConfigurationError` for too few replicates or too small a chunk."""
 
     replicates: int = MINIMUM_REPLICATES
     chunk_chars: int = CHUNK_CHARS
@@ -75,9 +75,9 @@ class JudgedQuestion:
     key: str
     """The original's answer."""
     fates: tuple[Fate, ...]
-    """Of the replicates that could be read."""
+    """Fates of the readable replicates."""
     answers: tuple[str, ...]
-    """What was answered from what was left; empty for not knowing."""
+    """Answers from the compressed text; empty for not knowing."""
 
     @property
     def credit(self) -> float:
@@ -86,7 +86,7 @@ class JudgedQuestion:
 
     @property
     def fate(self) -> Fate:
-        """What more than half of the replicates say; kept needs that, a tie is the worst of the others."""
+        """`kept` if more than half of the replicates are; else the most frequent, in a tie the most severe."""
         if 2 * self.fates.count("kept") > len(self.fates):
             return "kept"
         *others, _kept = SEVERITY
@@ -95,7 +95,7 @@ class JudgedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What of the original is still known after one compression; ratios 0 to 1, None where nothing was asked."""
+    """The retained knowledge after one compression; ratios 0 to 1, None if nothing was asked."""
 
     score: float | None
     shares: Mapping[Dimension, float | None] = field(default_factory=dict)
@@ -106,9 +106,9 @@ class Judgement:
     unread: tuple[Question, ...] = ()
     """Questions with no readable outcome."""
     calls: int = 0
-    """Of the model, for the whole chain so far."""
+    """Model calls for the whole chain so far."""
     reason: str = ""
-    """Why there is no score."""
+    """The reason for a missing score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Stopped(Exception):  # noqa: N818 (control flow: the model failed too oft
 def judge(
     original: str, compressed: str, questions: Sequence[Question], *, settings: JudgeSettings | None = None
 ) -> Effect[Judgement]:
-    """How much of what *questions* ask of *original* can still be answered from *compressed*."""
+    """Judge how many *questions* about *original* can still be answered from *compressed*."""
     (judgement,) = yield from judge_chain(original, [compressed], questions, settings=settings)
     return judgement
 
@@ -132,7 +132,7 @@ def judge(
 def judge_chain(
     original: str, stages: Sequence[str], questions: Sequence[Question], *, settings: JudgeSettings | None = None
 ) -> Effect[tuple[Judgement, ...]]:
-    """A judgement of each stage of a chain of compressions, every one against the first original."""
+    """Judge each stage of a chain of compressions against the first original."""
     asker = _Asker(settings or JudgeSettings())
     if not questions:
         return tuple(Judgement(None, reason="there are no questions") for _ in stages)
@@ -156,7 +156,7 @@ def judge_chain(
 
 
 def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]:
-    """The original's answer; None where it has none, or another than the one that was expected."""
+    """Return the original's answer; None if it has none, or another one than expected."""
     expected = read_answer(question.expected) if question.expected else None
     if question.expected and expected is None:
         return None
@@ -196,7 +196,7 @@ def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Effect[JudgedQuestion
 
 
 class _Asker:
-    """Asks one question a prompt and reads the answers strictly."""
+    """Asks one question per prompt and reads the answers strictly."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         self.settings = settings
@@ -204,7 +204,7 @@ class _Asker:
         self._failures = 0
 
     def answer(self, question: str, text: str) -> Effect[str | None]:
-        """The answer of *text*, of its last part that has one; empty for not knowing, None for no reply."""
+        """Return the answer of the last part of *text* that has one; empty for not knowing, None for no reply."""
         heard = False
         for part in reversed(list(chunks(text, self.settings.chunk_chars))):
             said = yield from self._ask(*answer_prompt(question, part))
@@ -217,7 +217,7 @@ class _Asker:
         return "" if heard else None
 
     def agree(self, question: str, key: str, answer: str, *, replicate: int) -> Effect[Verdict | None]:
-        """Whether *answer* says what *key* says; which of them is shown first is drawn from the content."""
+        """Return whether *answer* agrees with *key*; a hash of the content decides their order in the prompt."""
         drawn = blake2b(f"{question}\0{key}\0{replicate}".encode("utf-8", "surrogatepass"), digest_size=1)
         first, second = (key, answer) if drawn.digest()[0] % 2 else (answer, key)
         said = yield from self._ask(*compare_prompt(question, first, second))
@@ -259,26 +259,26 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCompression:
-    """What a compression did, as a judge needs it: texts are those of the moment it was applied."""
+    """A compression to judge, with the texts of the moment it was applied."""
 
     event_id: str
     removed: tuple[Block, ...]
     visible: tuple[Block, ...]
-    """All that the model could see afterwards."""
+    """Everything that the model could see afterwards."""
     recoverable: bool = False
     earlier: str = ""
-    """What earlier compressions of the session took away, so that a chain is judged against its beginning."""
+    """Text removed by earlier compressions of the session, so that a chain is judged against its start."""
     carried: tuple[Question, ...] = ()
-    """Questions with keys that earlier compressions were asked, asked again."""
+    """Questions with keys from earlier compressions, asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a judge found, as an event and in full."""
+    """A judgement, as an event and in full."""
 
     event: FidelityEvaluated
     judgement: Judgement | None = None
-    """None where nothing could be asked."""
+    """None if nothing could be asked."""
 
     @property
     def keyed(self) -> tuple[Question, ...]:
@@ -296,7 +296,7 @@ def judge_compression(
     limit: int = MAXIMUM_QUESTIONS,
     write: bool = False,
 ) -> Effect[Evaluation]:
-    """Ask the judge about one compression; with *write* the model writes the questions, else facts do.
+    """Judge one compression; if *write*, the model writes the questions, else they are made from facts.
 
     Half of the questions at most come from earlier compressions.
     """
@@ -332,7 +332,7 @@ def _as_event(
 
 
 def text_of(blocks: Sequence[Block]) -> str:
-    """Everything the blocks say, whole: a fact is as likely at the end of a long result as at its beginning."""
+    """Return the text of all blocks, untruncated: a long result may state a fact at its end."""
     return "\n\n".join(
         f"[{block.content_type.replace('_', ' ')}]\n{block.text}" for block in blocks if block.text
     )

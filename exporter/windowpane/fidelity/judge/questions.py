@@ -24,9 +24,9 @@ DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
 }
 MAXIMUM_QUESTIONS: Final = 12
 LINE_CHARS: Final = 200
-"""Of the line around a blank that a question shows."""
+"""Characters of the line around a blank that a question shows."""
 CONTEXT_WORDS: Final = 3
-"""A line with fewer words beside the blank asks nothing."""
+"""Minimum significant words beside a blank."""
 
 _KIND_OF: Final[dict[FactKind, QuestionKind]] = {
     "number": "recall",
@@ -50,14 +50,14 @@ _BLANK: Final = "____"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question, and the key to it where somebody wrote one."""
+    """A question, and its key if one was written."""
 
     text: str
     kind: QuestionKind
     expected: str = ""
-    """What the right answer says; empty where the original is to be asked."""
+    """The right answer; empty if the original gives it."""
     dimension: Dimension | None = None
-    """Where it is not the one of its kind."""
+    """Overrides the dimension of its kind."""
 
     @property
     def measures(self) -> Dimension:
@@ -66,9 +66,9 @@ class Question:
 
 
 def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -> tuple[Question, ...]:
-    """At most *limit* questions about what *blocks* state, the kinds in turn; the same for the same text.
+    """Return at most *limit* questions about the facts of *blocks*, alternating kinds; deterministic.
 
-    Within a kind they are spread over the whole length, so that what was said late is asked for as well.
+    Questions of a kind are spread over the whole text.
     """
     pools: dict[QuestionKind, list[Question]] = {kind: [] for kind in KINDS}
     for fact in sorted(extract_facts(blocks), key=lambda fact: fact.block):
@@ -85,7 +85,7 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
 
 
 def _spread(pool: list[Question]) -> list[Question]:
-    """The last, the first, the middle, then the rest: any beginning of it reaches over the whole text."""
+    """Return the pool as last, first, middle, then the rest, so that any prefix covers the whole text."""
     order: list[Question] = []
     stretches = [pool]
     if pool:
@@ -101,9 +101,9 @@ def _spread(pool: list[Question]) -> list[Question]:
 
 
 def _source(fact: Fact, blocks: Sequence[Block]) -> str:
-    """The text a name is asked from: the last in which a person or the model spoke of it.
+    """Return the text for a cloze question: the last prose that contains the name.
 
-    A name that only tools printed is asked for where it is a path; the others nobody may ever need again.
+    A name that only tools printed is used only if it is a path.
     """
     if fact.is_sentence or fact.kind == "number":
         return ""
@@ -135,7 +135,7 @@ def _subject(fact: Fact) -> str:
 
 
 def _cloze(fact: Fact, text: str, kind: QuestionKind) -> Question | None:
-    """The last line that names the fact, with a blank in its place."""
+    """Return the question that shows the last line with the fact, a blank in its place."""
     lines = [line.strip() for line in text.replace("\\n", "\n").split("\n") if fact.text in line]
     for line in reversed(lines):
         at = line.index(fact.text)
@@ -154,7 +154,7 @@ MAXIMUM_PARTS: Final = 4
 def write_questions(
     text: str, *, limit: int = MAXIMUM_QUESTIONS, chunk_chars: int = CHUNK_CHARS
 ) -> Effect[tuple[Question, ...]]:
-    """At most *limit* questions about *text* with the answers it gives; none where the model wrote none."""
+    """Return at most *limit* questions about *text* with their answers, as written by the model."""
     parts = list(chunks(text, chunk_chars))
     if len(parts) > MAXIMUM_PARTS:
         last = len(parts) - 1
@@ -169,7 +169,7 @@ def write_questions(
 
 
 def read_questions(said: str) -> tuple[Question, ...]:
-    """The lines that have exactly the form asked for; everything else is passed over."""
+    """Return the questions in the lines that have the requested form; other lines are skipped."""
     found = []
     for line in said.splitlines():
         fields = [field.strip() for field in line.strip().removeprefix("- ").split("|", 2)]

@@ -1,8 +1,8 @@
-"""Judges a sample of a process's compressions off the agent's path: a bounded queue and one thread.
+"""Judges a sample of a process's compressions off the agent's path, with a bounded queue and one thread.
 
-A judgement may take minutes and many calls of a model. So only a share of the compressions is judged, chosen by
-their ids; what does not fit the queue, or the calls that may be made, is dropped and counted; and a session that
-ended before its judgement came is left alone.
+A judgement may take minutes and many model calls. So only a share of the compressions is judged, chosen by their
+ids; what exceeds the queue or the allowed calls is dropped and counted; a session that ended before its judgement
+is not changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS, Question
 CAPACITY: Final = 4
 """Compressions that wait at most; each holds the texts it is judged by."""
 EARLIER_CHARS: Final = 400_000
-"""Of what earlier compressions of a session took away, for the questions about it; the newest."""
+"""Characters of the text that earlier compressions of a session removed, the newest."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,16 +41,16 @@ Deliver = Callable[[FidelityEvaluated], object]
 
 @dataclass(frozen=True, slots=True)
 class JudgeSampling:
-    """How compressions are sampled and judged. Raises `ConfigurationError` for what is out of range."""
+    """Settings of the sampled judge. Raises `ConfigurationError` for values out of range."""
 
     rate: float = 0.1
     """Share of the compressions that are judged, 0 to 1."""
     questions: int = MAXIMUM_QUESTIONS
     writes_questions: bool = False
-    """Whether the judge writes the questions; else they are made from facts."""
+    """Let the judge write the questions; else they are made from facts."""
     capacity: int = CAPACITY
     timeout_seconds: float = MODEL_TIMEOUT_SECONDS
-    """Of one call."""
+    """Timeout of one model call."""
     max_calls: int | None = None
     """Calls of the model, for all sessions together; None for no bound."""
     judging: JudgeSettings | None = None
@@ -79,7 +79,7 @@ class SampledJudge:
         self.dropped = 0
         """Chosen compressions that found the queue full, or no calls left."""
         self.calls = 0
-        """Of the model, so far."""
+        """Model calls so far."""
         self._judge = judge
         self._waiting: deque[Callable[[], object]] = deque()
         self._changed = threading.Condition()
@@ -87,7 +87,7 @@ class SampledJudge:
         self._thread: threading.Thread | None = None
 
     def chooses(self, event_id: str) -> bool:
-        """Whether the compression of that event is in the sample; the same for the same id."""
+        """Return whether the compression of that event is in the sample; deterministic per id."""
         drawn = blake2b(event_id.encode(), digest_size=8).digest()
         return int.from_bytes(drawn, "big") < self.sample.rate * 2**64
 

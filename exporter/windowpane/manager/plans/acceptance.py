@@ -1,4 +1,4 @@
-"""The gate every compression passes before it is applied."""
+"""The acceptance check that every compression passes before it is applied."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ProposedSummary:
 
     text: str
     tokens_before: int
-    """Of the content it replaces."""
+    """Tokens of the content that the text replaces."""
     tokens_after: int
     window_before: int
-    """Of the window without what is sent with every call."""
+    """Tokens of the window without the static content that is sent with every call."""
     target_tokens: int
-    """Likewise."""
+    """Tokens to reach, without the static content as well."""
     required_sections: Sequence[Section] = ()
     pinned: Sequence[str] = ()
-    """Texts it has to hold word for word, such as the goal."""
+    """Texts that it must contain word for word, such as the goal."""
     fidelity: float | None = None
 
 
@@ -38,7 +38,7 @@ class _Fault(NamedTuple):
 
 
 def rejection_reason(proposed: ProposedSummary) -> str:
-    """Why *offer* may not be applied; empty when it may."""
+    """Why *offer* may not be applied; empty if it may."""
     return next((reason for wrong, reason in _faults(proposed) if wrong), "")
 
 

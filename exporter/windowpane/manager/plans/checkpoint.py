@@ -1,7 +1,7 @@
 """Checkpoints: structured state that survives a window, as JSON for machines and Markdown for people.
 
-A checkpoint says what is planned, under way and done, never one for the other. It carries its schema, its window
-and version, which only grow, and a checksum over everything else.
+A checkpoint records planned, started and finished work apart. It has a schema, a window and a version, which only
+grow, and a checksum over everything else.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class Checkpoint:
 
     @property
     def size_bytes(self) -> int:
-        """Of the JSON form."""
+        """Size of the JSON form."""
         return len(encode(self.document))
 
 
 class Rejection(NamedTuple):
-    """A checkpoint that was there and was not used."""
+    """A stored checkpoint that was not used."""
 
     version: int | None
-    """None where it cannot even be read."""
+    """None if it cannot be read."""
     reason: str
 
 
 class StoredCheckpoint(NamedTuple):
-    """What a store holds for a task."""
+    """The content of a checkpoint store for one task."""
 
     document: Document | None
-    """The newest that is whole; None on a cold start."""
+    """The newest valid checkpoint; None on a cold start."""
     rejected: tuple[Rejection, ...] = ()
 
 
@@ -90,7 +90,7 @@ def decode(raw: bytes) -> Document:
 
 
 def generation(document: Document) -> tuple[int, int]:
-    """What orders the checkpoints of a session: window, then version."""
+    """Return the sort key of a session's checkpoints: window, then version."""
     return int(document["window_id"]), int(document["version"])
 
 
@@ -127,9 +127,9 @@ def to_markdown(document: Document) -> str:
 def bootstrap(
     document: Document, *, max_characters: int = BOOTSTRAP_CHARACTERS, drift: Sequence[str] = ()
 ) -> str:
-    """The text a fresh window begins with: the task word for word, the rest as far as it fits.
+    """Return the first text of a fresh window: the task word for word, the rest as far as it fits.
 
-    What is urgent comes first: what changed around the task, what is under way, what stands in the way.
+    Urgent entries come first: changes of the environment, subtasks in progress, open issues.
     """
     task = TaskRecord.from_document(document.get("task", {}))
     origin = f"checkpoint {document['version']}, window {document['window_id']}"

@@ -1,7 +1,7 @@
-"""Plans a compaction: what of the conversation is replaced by a summary, and what of it stays as it is.
+"""Plans a compaction: the blocks that a summary replaces, and the groups that are retained.
 
-The tail stays, whole groups of it, cut at an exchange boundary where one is near; so do the user's own messages
-as far as they fit, and everything that never leaves. The previous summary is taken up by the new one.
+Retained are whole groups of the tail, cut at an exchange boundary if one is near, the user's messages as far as
+they fit, and everything that is never removed. The new summary carries on the previous one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ SUMMARY_TOKENS: Final = 4_000
 SUMMARY_RATIO: Final = 0.14
 """Both bounds also hold as a share of usable, so that a small window is not filled by its own summary."""
 SUMMARY_SHARE: Final = 0.5
-"""Of what it replaces: a summary larger than half is hardly one."""
+"""Share of the replaced tokens that a summary may have."""
 TAIL_GRADES: Final = (1.0, 0.5, 0.25, 0.0)
 """Shares of the tail that are tried until the target can be met."""
 
 
 GroupChoice = Callable[[Snapshot, Sequence[Group]], set[str]]
-"""Ids of the groups that a compaction leaves as they are, beside those that never leave."""
+"""Returns the ids of the groups to retain, in addition to those that are never removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionBounds:
-    """How much a compaction keeps as it is; each bound in tokens also holds as a share of usable.
+    """Bounds of what a compaction retains; each bound in tokens also holds as a share of usable.
 
     Raises `ConfigurationError` for a share that is not from 0 to below 1, or a summary without room.
     """
@@ -42,14 +42,14 @@ class CompactionBounds:
     tail_tokens: int = TAIL_TOKENS
     tail_ratio: float = TAIL_RATIO
     user_tokens: int = USER_TOKENS
-    """Of the user's own messages before the tail, newest first."""
+    """Tokens of the user's messages retained before the tail, newest first."""
     user_ratio: float = USER_RATIO
     summary_tokens: int = SUMMARY_TOKENS
     summary_ratio: float = SUMMARY_RATIO
     chosen_groups: GroupChoice | None = None
-    """Chooses what is kept instead of a tail by size."""
+    """Choice of the retained groups, in place of a tail by size."""
     by_model: bool = True
-    """Whether a language model may write the summary."""
+    """Let a language model write the summary."""
 
     def __post_init__(self) -> None:
         for name in ("tail_ratio", "user_ratio", "summary_ratio"):
@@ -65,19 +65,19 @@ DEFAULT_BOUNDS: Final = CompactionBounds()
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What is removed, oldest first; made for one version of the window."""
+    """The removed blocks, oldest first, for one version of the window."""
 
     version: int
     removed: tuple[Block, ...]
     partial_message: Block | None
-    """A user message that fits only in part: it is removed and comes back shortened."""
+    """A user message that fits only in part: it is replaced by a shortened form."""
     partial_tokens: int
     previous: tuple[Block, ...]
     """Earlier summaries among the removed."""
     summary_tokens: int
-    """At most for the summary, the goal aside."""
+    """Maximum size of the summary without the goal."""
     remaining_tokens: int
-    """Of the window without what is removed."""
+    """Tokens of the window without the removed blocks."""
 
     @property
     def removed_tokens(self) -> int:
@@ -88,9 +88,9 @@ class CompactionPlan:
 def plan_compaction(
     snapshot: Snapshot, target_tokens: int, bounds: CompactionBounds = DEFAULT_BOUNDS
 ) -> CompactionPlan | None:
-    """The compaction that keeps most and still reaches *target_tokens*, else the one that frees most.
+    """Return the compaction that retains most and still reaches *target_tokens*, else the one that frees most.
 
-    None where there is nothing to compact.
+    None if there is nothing to compact.
     """
     groups = groups_of(snapshot.items)
     fixed = never_removed(snapshot, groups)

@@ -40,7 +40,7 @@ class Cluster:
 
     @property
     def tokens(self) -> int:
-        """Of all its blocks."""
+        """Tokens of all its blocks."""
         return sum(block.tokens for block in self.blocks)
 
 

@@ -1,8 +1,7 @@
-"""Notes: what the agent writes down while it works, carried into later windows instead of the conversation.
+"""Notes that the agent writes while it works; they are carried into later windows instead of the conversation.
 
-Every category has room, critical notes come first and are never left out, and the whole is bounded: a note that
-would break the bound takes the place of the oldest that is not critical, and a critical one that finds no room
-is refused when it is written, not lost when it is read.
+Critical notes come first in every category and are never dropped. The total is bounded: a note that exceeds it
+replaces the oldest one that is not critical, and a critical note without room is refused when it is written.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.truncation import middle_out
 
 Category = Literal["constraints", "task_progress", "decisions", "bugs", "learnings", "misc"]
-"""In the order in which they are shown. What is written under another name is kept under `misc`."""
+"""In display order. Notes of any other category are stored under `misc`."""
 Importance = Literal["critical", "high", "normal"]
 
 CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 IMPORTANCES: Final[tuple[Importance, ...]] = get_args(Importance)
 MAXIMUM_TOKENS: Final = 2_000
-"""Of all notes as they are shown, headings included."""
+"""Size of all notes as displayed, headings included."""
 MAXIMUM_NOTE_TOKENS: Final = 400
-"""Of one note; a longer one is cut in its middle."""
+"""Size of one note; a longer one is truncated in its middle."""
 MAXIMUM_NOTES: Final = 500
 _log = logging.getLogger(__name__)
 
@@ -35,7 +34,7 @@ HEADING: Final = "[Notes the agent wrote earlier. They are a record, not an inst
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing written down."""
+    """One note."""
 
     category: Category
     text: str
@@ -45,25 +44,25 @@ class Note:
 
 
 class NoteStore(Protocol):
-    """Where notes survive the process."""
+    """Storage that lets notes survive the process."""
 
     def load(self) -> Sequence[Note]:
-        """The notes kept, oldest first."""
+        """Return the stored notes, oldest first."""
         ...
 
     def save(self, notes: Sequence[Note]) -> None:
-        """Keep these notes instead of those before."""
+        """Replace the stored notes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoteResult:
-    """What became of a note."""
+    """The result of writing a note."""
 
     note: Note | None
-    """None where it was refused."""
+    """None if it was refused."""
     dropped: tuple[Note, ...] = ()
-    """Older notes that made room for it; never critical ones."""
+    """Older notes dropped to make room; never critical ones."""
     refused: str = ""
 
 
@@ -79,7 +78,7 @@ class NoteBook:
         store: NoteStore | None = None,
         max_tokens: int = MAXIMUM_TOKENS,
     ) -> None:
-        """Start from what *store* holds. Raises `ConfigurationError` for a bound under 100 tokens."""
+        """Start with the notes of *store*. Raises `ConfigurationError` for a bound under 100 tokens."""
         if max_tokens < 100:
             raise ConfigurationError("max_tokens", f"{max_tokens}", expected=">= 100")
         self._counter = counter
@@ -118,24 +117,24 @@ class NoteBook:
         return NoteResult(note, tuple(dropped))
 
     def text(self) -> str:
-        """All notes for a window, by category, critical ones first, then the newest; empty without notes."""
+        """Return all notes by category, critical ones first, then the newest; empty without notes."""
         return _shown(self._notes)
 
     def _save(self) -> None:
-        """A store that fails does not cost the agent its note."""
+        """Save all notes; if the store fails they stay in memory."""
         if self._store is None:
             return
         try:
             self._store.save(self._notes)
         except Exception:  # noqa: BLE001 (telemetry never harms the agent)
-            _log.exception("notes could not be saved; they are kept in memory")
+            _log.exception("notes could not be saved; they stay in memory")
 
     def _cost(self, notes: Sequence[Note]) -> int:
         return self._counter.count(_shown(notes))
 
 
 def notes_to_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
-    """The notes as plain data, for a store or a checkpoint."""
+    """Return the notes as plain data, for a store or a checkpoint."""
     return [
         {"category": note.category, "text": note.text, "importance": note.importance, "turn": note.turn,
          "tokens": note.tokens}
@@ -144,7 +143,7 @@ def notes_to_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
 
 
 def notes_from_data(data: Iterable[Any]) -> tuple[Note, ...]:
-    """Notes from plain data; what is none is passed over."""
+    """Return the notes in plain data; entries that are not notes are skipped."""
     found = []
     for entry in data:
         if isinstance(entry, dict) and isinstance(entry.get("text"), str) and entry["text"]:
@@ -178,7 +177,7 @@ def _shown(notes: Sequence[Note]) -> str:
 
 
 def _least(notes: Sequence[Note]) -> Note | None:
-    """The note to give up first: normal before high, the oldest of them; never a critical one."""
+    """Return the note to drop first: the oldest of the least important; None if all are critical."""
     rest = [note for note in notes if note.importance != "critical"]
     return max(rest, key=lambda note: IMPORTANCES.index(note.importance), default=None)
 

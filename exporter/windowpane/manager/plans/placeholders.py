@@ -1,4 +1,4 @@
-"""Placeholders: one short line in the place of a tool result that left."""
+"""Placeholders: one short line that replaces a removed tool result."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAXIMUM_TOKENS: Final = 50
 FINDING_CHARS: Final = 140
 NAMES: Final = 3
 NAMES_TOKENS: Final = 14
-"""Of the placeholder that names may take; the finding has the rest."""
+"""Tokens of the placeholder that names may take; the rest is for the finding."""
 SCANNED_LINES: Final = 40
-"""Lines at either end of a result that are looked at for its finding."""
+"""Lines at either end of a result that are searched for its finding."""
 
 _FAILURE: Final = re.compile(r"\b(?:\w*Error|\w*Exception|error|failed|FAILED|fatal|panic|denied)\b")
 _COUNT: Final = re.compile(
@@ -26,12 +26,12 @@ _BARE: Final = re.compile(r"[\s{}\[\]()<>,;:=*#\-_|\"'`]*")
 
 
 def handle_of(name: str) -> str:
-    """The archive's handle for the original of *name*."""
+    """Return the archive's handle for the original of *name*."""
     return f"wp:{name}"
 
 
 def finding_of(text: str) -> str:
-    """One line that says what a tool result found: a failure, else a count, else its first line with words."""
+    """Return the most telling line of a tool result: a failure, else a count, else its first line with words."""
     lines = text[:20_000].split("\n", SCANNED_LINES)[:SCANNED_LINES]
     if len(text) > 20_000 or len(lines) == SCANNED_LINES:
         lines += text[-20_000:].rsplit("\n", SCANNED_LINES)[1:]
@@ -50,9 +50,9 @@ def _short(line: str) -> str:
 def placeholder_text(
     block: Block, finding: str, handle: str | None, counter: TokenCounter, *, names: Sequence[str] = ()
 ) -> str:
-    """What stands in for *block*: turn, tool, finding, names and the handle of the original; at most 50 tokens.
+    """Return the line that replaces *block*: tool, turn, finding, names and handle, in at most 50 tokens.
 
-    *names* are those the agent used of what is in it, the most wanted first; it tells those it has room for.
+    *names* are the names in the block that the agent used, the most wanted first; included as far as they fit.
     """
     name = (block.tool_name or "tool")[:60]
     where = f" Original: {handle}" if handle else ""

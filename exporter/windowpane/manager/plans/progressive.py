@@ -1,8 +1,8 @@
-"""Progressive summarization: content says less the older it is, in four levels, and never more than it did.
+"""Progressive summarization: content becomes shorter with age, in four levels, and never longer.
 
-A block is shortened in place when its age takes it to another level. A level's text is written once and kept; the
-next level is written from the text before the first shortening where that is still known, so that errors do not
-add up. Only prose and tool output age: what a person said, calls and thinking stay as they are.
+A block is shortened in place when its age reaches another level. The text of a level is written once and cached;
+the next level is written from the original text if that is still known, so that errors do not add up. Only the
+model's prose, tool results and memory age: user messages, calls and thinking are not shortened.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from windowpane.manager.snapshot import Snapshot, groups_of
 
 
 class Level(NamedTuple):
-    """How much of a block is left up to some age."""
+    """The size of a block up to some age."""
 
     name: str
     up_to_turns: int | None
     """Age in turns; None for the last level, which has no end."""
     ratio: float
-    """Of the original's tokens."""
+    """Share of the original's tokens."""
 
 
 LEVELS: Final[tuple[Level, ...]] = (
@@ -38,11 +38,11 @@ LEVELS: Final[tuple[Level, ...]] = (
     Level("title", None, 0.01),
 )
 SMALLEST_TOKENS: Final = 60
-"""Blocks up to this size are left as they are: a shorter form would hardly be one."""
+"""Blocks up to this size are not shortened."""
 LEAST_TOKENS: Final = 12
-"""No level asks for less."""
+"""Minimum size of a shortened form."""
 MAXIMUM_REMEMBERED: Final = 2_000
-"""Originals whose levels are kept."""
+"""Originals and texts that are cached."""
 AGING_TYPES: Final[frozenset[ContentType]] = frozenset({"assistant_response", "tool_result", "memory_injection"})
 
 PROMPT: Final = """\
@@ -64,23 +64,23 @@ class AgedBlock:
     level: int
     """Index into the levels."""
     max_tokens: int
-    """Of the shorter form; always fewer than the block has."""
+    """Maximum size of the shorter form; always below the block's size."""
     original: str
-    """The text to write it from."""
+    """The text to shorten."""
     root: str
-    """Id of the block as it first came in."""
+    """Id of the block that was first added."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressivePlan:
-    """What is shortened, oldest first; made for one version of the window."""
+    """The blocks to shorten, oldest first, for one version of the window."""
 
     version: int
     aged: tuple[AgedBlock, ...]
     expected_tokens: int
-    """Freed at least, if every block takes all that its level allows."""
+    """Minimum of tokens freed, reached if every block uses all that its level allows."""
     shortfall_tokens: int
-    """What is missing to the target even then."""
+    """Tokens missing to the target even then."""
 
 
 class _Root(NamedTuple):
@@ -92,28 +92,28 @@ class _Root(NamedTuple):
 
 @dataclass(slots=True)
 class ShortenedBlocks:
-    """What is known of the blocks that were shortened: their originals, their level, the texts of each level."""
+    """Originals, levels and cached texts of the blocks that were shortened."""
 
     _roots: dict[str, _Root] = field(default_factory=dict)
-    """By the id of the block that stands in the window now."""
+    """By the id of the block that is in the window now."""
     _texts: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def root(self, block: Block) -> _Root:
-        """The original of *block*: itself, if it was never shortened."""
+        """Return the original of *block*: itself, if it was never shortened."""
         return self._roots.get(block.id) or _Root(block.id, block.text or "", block.tokens, 0)
 
     def text(self, aged: AgedBlock) -> str | None:
-        """The level's text where it was written before."""
+        """Return the cached text of a level, if any."""
         return self._texts.get((aged.root, aged.level))
 
     def write(self, aged: AgedBlock, text: str) -> None:
-        """Keep the level's text, whether or not it is used."""
+        """Cache the text of a level."""
         while len(self._texts) >= MAXIMUM_REMEMBERED:
             self._texts.pop(next(iter(self._texts)))
         self._texts[aged.root, aged.level] = text
 
     def replaced(self, aged: AgedBlock, block: Block) -> None:
-        """*block* stands for the aged one from here on."""
+        """Record that *block* has replaced the aged one."""
         root = self.root(aged.block)
         self._roots.pop(aged.block.id, None)
         while len(self._roots) >= MAXIMUM_REMEMBERED:
@@ -121,7 +121,7 @@ class ShortenedBlocks:
         self._roots[block.id] = root._replace(level=aged.level)
 
     def forget(self, blocks: Sequence[Block]) -> None:
-        """Let go of blocks that left the window."""
+        """Discard what is cached of removed blocks."""
         gone = {root.id for block in blocks if (root := self._roots.pop(block.id, None)) is not None}
         if gone:
             self._texts = {key: text for key, text in self._texts.items() if key[0] not in gone}
@@ -133,7 +133,7 @@ class ShortenedBlocks:
 
 
 def level_of(age_turns: int, levels: Sequence[Level] = LEVELS) -> int:
-    """The level of content of that age; the last level has no end."""
+    """Return the index of the level for content of an age; the last level has no end."""
     for index, level in enumerate(levels):
         if level.up_to_turns is None or age_turns <= level.up_to_turns:
             return index
@@ -143,7 +143,7 @@ def level_of(age_turns: int, levels: Sequence[Level] = LEVELS) -> int:
 def plan_progressive(
     snapshot: Snapshot, known: ShortenedBlocks, target_tokens: int, *, levels: Sequence[Level] = LEVELS
 ) -> ProgressivePlan:
-    """The blocks whose age takes them further than their level, oldest first, until the target can be met."""
+    """Return the blocks that are older than their level, oldest first, until the target can be met."""
     fixed = never_removed(snapshot, groups_of(snapshot.items))
     aged: list[AgedBlock] = []
     freed = 0
@@ -170,9 +170,9 @@ def _aged(block: Block, root: _Root, level: int, levels: Sequence[Level]) -> Age
 
 
 def shorten(aged: AgedBlock, counter: TokenCounter, *, levels: Sequence[Level] = LEVELS) -> str:
-    """The level's text made from the original without a model: its finding and its facts, most critical first.
+    """Return the text of a level, made without a model from the finding and facts of the original.
 
-    At most `max_tokens`; falls back to the beginning and end of the text where it states no facts.
+    At most `max_tokens`; the beginning and end of the original if it states no facts.
     """
     mark = f"[{levels[aged.level].name}] "
     facts = extract_facts([aged.block if aged.original == aged.block.text else _with_text(aged)])
@@ -193,7 +193,7 @@ def shorten(aged: AgedBlock, counter: TokenCounter, *, levels: Sequence[Level] =
 
 
 def rejection_reason(aged: AgedBlock, text: str, counter: TokenCounter) -> str:
-    """Why *text* may not take the block's place; empty when it may."""
+    """Return why *text* may not replace the block; empty if it may."""
     if not text.strip():
         return "empty"
     return "" if counter.count(text) < aged.block.tokens else "not smaller"

@@ -1,7 +1,7 @@
-"""What may not leave the window, and how far the protection of what is recent gives way under pressure.
+"""Content that may not be removed, and the grades in which protection of recent content is relaxed.
 
 Never removed, whatever the pressure: system prompt, tool definitions, the unattributed remainder, the task,
-the current user message, the open tool cycle, summaries, and anything pinned. What is recent is protected in
+the current user message, the open tool cycle, summaries, and anything pinned. Recent content is protected in
 grades: the last exchanges first, then only the last tool groups, then nothing beyond the rule above.
 """
 
@@ -14,20 +14,20 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
 
 Grade = Literal["exchanges", "tool_groups", "open_cycle"]
-"""How much of what is recent is kept beside what never leaves."""
+"""Extent of the recent content that is protected beside what is never removed."""
 
 GRADES: Final[tuple[Grade, ...]] = ("exchanges", "tool_groups", "open_cycle")
 LAST_EXCHANGES: Final = 2
 LAST_TOOL_GROUPS: Final = 3
 RECENT_TOKENS: Final = 40_000
 RECENT_RATIO: Final = 0.25
-"""Of usable; the smaller of the two bounds the recent content kept by its size."""
+"""Share of usable; the smaller of the two bounds the recent content protected by size."""
 
 FIXED: Final[frozenset[ContentType]] = frozenset({"system_prompt", "tool_definition", "unattributed", "summary"})
 
 
 def never_removed(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
-    """Ids of the groups that no policy and no compaction may touch."""
+    """Return the ids of the groups that no policy and no compaction may remove."""
     current = _current_user_blocks(snapshot)
     kept = set(snapshot.open_calls)
     fixed = FIXED | snapshot.protected_types
@@ -47,7 +47,7 @@ def never_removed(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
 
 
 def protected(snapshot: Snapshot, grade: Grade, groups: Sequence[Group] | None = None) -> set[str]:
-    """Ids of the groups that an eviction of *grade* leaves alone."""
+    """Return the ids of the groups that an eviction of *grade* may not remove."""
     groups = groups_of(snapshot.items) if groups is None else groups
     kept = never_removed(snapshot, groups)
     if grade == "open_cycle":
@@ -62,12 +62,12 @@ def protected(snapshot: Snapshot, grade: Grade, groups: Sequence[Group] | None =
 
 
 def recent_tokens(snapshot: Snapshot) -> int:
-    """How many tokens of the newest content are protected by size."""
+    """Return the tokens of the newest content that are protected by size."""
     return min(RECENT_TOKENS, int(RECENT_RATIO * snapshot.limits.usable_tokens))
 
 
 def tail(groups: Sequence[Group], max_tokens: int) -> list[str]:
-    """Ids of the newest groups that fit *max_tokens* together, newest first."""
+    """Return the ids of the newest groups that fit *max_tokens* together, newest first."""
     kept: list[str] = []
     room = max_tokens
     for group in reversed(groups):
@@ -79,7 +79,7 @@ def tail(groups: Sequence[Group], max_tokens: int) -> list[str]:
 
 
 def _current_user_blocks(snapshot: Snapshot) -> set[str]:
-    """The user message that is being answered: the last run of user blocks and its media."""
+    """Return the ids of the current user message: the last run of user blocks and media."""
     blocks: set[str] = set()
     for item in reversed(snapshot.items):
         kind = item.block.content_type

@@ -17,16 +17,16 @@ from windowpane.manager.plans.summary import summarize
 from windowpane.manager.plans.truncation import middle_out
 
 RESULT_TOKENS: Final = 2_000
-"""Of what a sub-agent returns, at most."""
+"""Maximum size of a sub-agent's result."""
 EXPECTED_CALLS: Final = 10
-"""Tool calls from which a subtask is worth a window of its own."""
+"""Tool calls from which a subtask is delegated."""
 EXPECTED_TOKENS: Final = 50_000
-"""Tokens of exploration from which it is."""
+"""Tokens of exploration from which a subtask is delegated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """What could be handed over."""
+    """Work that could be delegated."""
 
     task: str
     """Complete in itself: the sub-agent sees nothing else of the conversation."""
@@ -34,9 +34,9 @@ class Subtask:
     """Rules of the task that hold for the sub-agent as well, word for word."""
     expected_tool_calls: int = 0
     expected_tokens: int = 0
-    """Of exploration that would otherwise enter the window."""
+    """Exploration that would otherwise enter the window."""
     needs_history: bool = False
-    """Whether it makes sense only with the conversation."""
+    """True if the subtask makes sense only with the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class DelegationPlan:
 
     child_session_id: str
     assignment: str
-    """All that the sub-agent is told."""
+    """The whole prompt of the sub-agent."""
     max_tokens: int
     delegated: SubagentDelegated
     """To be recorded when the sub-agent starts."""
@@ -53,20 +53,20 @@ class DelegationPlan:
 
 @dataclass(frozen=True, slots=True)
 class SubagentResult:
-    """What comes back into the window of the parent."""
+    """The text that returns into the parent's window."""
 
     text: str
-    """Empty where the sub-agent failed or said nothing."""
+    """Empty if the sub-agent failed or returned no text."""
     tokens: int
     event: SubagentReturned
     compressed: ContentCompressed | None
-    """Where the result was cut, or the child's window is known to have been larger."""
+    """Set if the result was truncated, or the child's window is known to have been larger."""
 
 
 def plan_delegation(
     subtask: Subtask, *, child_session_id: str, digest: Digester, max_tokens: int = RESULT_TOKENS
 ) -> DelegationPlan | None:
-    """How to delegate *subtask*; None where doing it in place is cheaper or needs the conversation."""
+    """Return the plan to delegate *subtask*; None if it is cheaper in place or needs the conversation."""
     worthwhile = subtask.expected_tool_calls >= EXPECTED_CALLS or subtask.expected_tokens >= EXPECTED_TOKENS
     if subtask.needs_history or not worthwhile or not subtask.task.strip():
         return None

@@ -26,7 +26,7 @@ HEADINGS: Final[dict[Section, str]] = {
     "lookup": "## Where to look",
 }
 PREAMBLE: Final = "[Summary of earlier turns. It is a record of what happened, not an instruction.]"
-"""How a summary begins, and how it is recognised."""
+"""First line of a summary, by which it is recognized."""
 
 SHARES: Final[dict[Section, float]] = {
     "constraints": 0.15,
@@ -35,13 +35,13 @@ SHARES: Final[dict[Section, float]] = {
     "errors": 0.10,
     "state": 0.15,
 }
-"""Of the budget left after goal and look-up hints; what a section does not use the next ones may."""
+"""Shares of the budget left after goal and look-up hints; unused tokens go to the next sections."""
 
 Sections = Mapping[Section, Sequence[str]]
 
 
 def parse_sections(text: str) -> dict[Section, list[str]]:
-    """The lines of each section of a summary; empty for a text without our headings."""
+    """Return the lines of each section of a summary; empty for a text without these headings."""
     by_heading = {heading: section for section, heading in HEADINGS.items()}
     found: dict[Section, list[str]] = {}
     current: list[str] | None = None
@@ -78,7 +78,7 @@ def render_sections(sections: Sections, *, max_tokens: int, counter: TokenCounte
 
 
 def merge_lines(older: Iterable[str], newer: Iterable[str]) -> list[str]:
-    """Lines of both, each once, the newer after the older."""
+    """Return the lines of both, each once, the newer after the older."""
     return list(dict.fromkeys([*older, *newer]))
 
 
@@ -171,7 +171,7 @@ class _Artifacts(NamedTuple):
 
 
 def _names_in(lines: Iterable[str]) -> _Artifacts:
-    """What earlier summaries list by name, and what they say in words."""
+    """Return the names and the prose that earlier summaries list under artifacts."""
     found = _Artifacts([], [])
     for line in lines:
         parts = line.split(", ")

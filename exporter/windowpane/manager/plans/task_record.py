@@ -1,7 +1,7 @@
-"""What the agent knows of its task beside the conversation: subtasks, choices, issues, learnings, named files.
+"""The task record: subtasks, choices, issues, learnings and files that the agent reports beside the conversation.
 
-It is carried in every checkpoint and stated again in every summary, so it survives compactions and windows. What
-is planned is never told as done.
+It is part of every checkpoint and of every summary, so it survives compactions and windows. Planned work is never
+reported as done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Choice:
     what: str
     why: str = ""
     instead_of: tuple[str, ...] = ()
-    """What was considered and not taken."""
+    """Rejected alternatives."""
 
     def __str__(self) -> str:
         because = f", because {self.why}" if self.why else ""
@@ -46,10 +46,10 @@ class TaskRecord:
     """In the order they were planned."""
     choices: list[Choice] = field(default_factory=list)
     issues: dict[str, bool] = field(default_factory=dict)
-    """Whether each is still open."""
+    """True for each issue that is open."""
     learnings: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
-    """Files the task depends on; they are looked at when the task is resumed."""
+    """Files the task depends on; they are probed when the task is resumed."""
 
     # -- what happens -----------------------------------------------------------------------------------------
 
@@ -60,43 +60,43 @@ class TaskRecord:
         self._bound()
 
     def begin(self, name: str) -> None:
-        """A subtask is being worked on; one that is done stays so, since only `reopen` takes that back."""
+        """Mark a subtask as in progress, unless it is done; `reopen` continues one that is done."""
         if self.subtasks.get(_line(name)) != "done":
             self.subtasks[_line(name)] = "in_progress"
             self._bound()
 
     def reopen(self, name: str) -> None:
-        """A subtask that was done is worked on again; any other keeps its status."""
+        """Mark a done subtask as in progress again; any other keeps its status."""
         if self.subtasks.get(_line(name)) == "done":
             self.subtasks[_line(name)] = "in_progress"
 
     def done(self, name: str) -> None:
-        """A subtask is finished."""
+        """Mark a subtask as done."""
         self.subtasks[_line(name)] = "done"
         self._bound()
 
     def choose(self, choice: Choice) -> None:
-        """A decision was made."""
+        """Record a decision."""
         _append(self.choices, Choice(_line(choice.what), _line(choice.why), tuple(map(_line, choice.instead_of))))
 
     def issue(self, text: str) -> None:
-        """Something stands in the way."""
+        """Record an open issue."""
         self.issues[_line(text)] = True
         while len(self.issues) > MAXIMUM_ENTRIES:
             closed = (known for known, is_open in self.issues.items() if not is_open)
             del self.issues[next(closed, next(iter(self.issues)))]
 
     def resolve(self, text: str) -> None:
-        """An issue no longer stands in the way."""
+        """Close an issue."""
         self.issues[_line(text)] = False
 
     def learn(self, text: str) -> None:
-        """Something is worth knowing later."""
+        """Record a learning, once."""
         if _line(text) not in self.learnings:
             _append(self.learnings, _line(text))
 
     def watch(self, paths: Iterable[str]) -> None:
-        """Files the task depends on."""
+        """Add files that the task depends on."""
         self.paths = list(dict.fromkeys([*self.paths, *paths]))[-MAXIMUM_ENTRIES:]
 
     def _bound(self) -> None:
@@ -107,7 +107,7 @@ class TaskRecord:
     # -- what is known ----------------------------------------------------------------------------------------
 
     def named(self, status: SubtaskStatus) -> list[str]:
-        """The subtasks of one status, in order."""
+        """Return the subtasks of one status, in order."""
         return [name for name, known in self.subtasks.items() if known == status]
 
     @property
@@ -121,7 +121,7 @@ class TaskRecord:
         return [name for name, status in self.subtasks.items() if status != "done"]
 
     def lines(self) -> list[str]:
-        """The record for a model, most urgent first; a plan says that it is only one."""
+        """Return the record as lines for a model, most urgent first; planned subtasks are marked."""
         finished = self.named("done")
         omitted = len(finished) - SHOWN_DONE
         return [
@@ -152,7 +152,7 @@ class TaskRecord:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TaskRecord:
-        """The record of a checkpoint. Raises `CorruptCheckpointError` for one that is not well formed."""
+        """Return the record of a checkpoint. Raises `CorruptCheckpointError` for one that is not well formed."""
         try:
             subtasks: dict[str, SubtaskStatus] = {}
             for entry in document.get("subtasks", ()):

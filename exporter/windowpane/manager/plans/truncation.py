@@ -1,4 +1,4 @@
-"""Middle-out truncation: the head and the tail stay, what lies between is named by its size."""
+"""Middle-out truncation: head and tail stay, a marker states the size of the removed middle."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SMALLEST_STRING: Final = 16
 
 
 def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
-    """*text* in at most *max_tokens*, or unchanged when it fits; never longer than it was.
+    """Return *text* in at most *max_tokens*, unchanged if it fits; never longer than it was.
 
-    *note* is added to the marker, such as where the original can be found. Under a limit too small for the
-    marker, only the beginning stays.
+    *note*, such as the handle of the original, is added to the marker. If the limit is too small for the marker,
+    only the beginning is returned.
     """
     total = counter.count(text)
     if total <= max_tokens:
@@ -39,9 +39,9 @@ def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str =
 
 
 def clip_arguments(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
-    """Arguments of a tool call with their long strings cut middle-out; still the JSON object they were.
+    """Return the arguments of a tool call with long strings truncated middle-out, as a JSON object.
 
-    Unchanged where they are no JSON object or no long string is in them. May stay above *max_tokens*.
+    Unchanged if they are not a JSON object or have no long string. The result may exceed *max_tokens*.
     """
     try:
         arguments = json.loads(text)

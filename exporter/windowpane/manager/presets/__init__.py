@@ -1,1 +1,1 @@
-"""Presets."""
+"""Presets: the protocol of a preset, and the engine's own cascade preset."""

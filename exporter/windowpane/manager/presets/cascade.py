@@ -35,7 +35,7 @@ CASCADE_MAP: Final[Mapping[float, str]] = {
     0.92: "compaction",
     0.95: "subagent_delegation",
 }
-"""The utilization from which each strategy is tried."""
+"""The utilization from which each strategy is used."""
 
 LIFETIMES: Final[Mapping[ContentType, int]] = {
     "tool_result": 8,
@@ -55,7 +55,7 @@ BUDGET: Final[Mapping[Component, float]] = {
 
 
 def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
-    """5% or what is asked for is kept for output, at least 4,096 tokens; nothing for a margin."""
+    """Return limits that reserve 5% or the requested output, at least 4,096 tokens, and no margin."""
     wanted = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(OUTPUT_SHARE * limit_tokens))
     return WindowLimits(
         limit_tokens=limit_tokens,
@@ -67,7 +67,7 @@ def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int 
 
 
 def levels(limits: WindowLimits, checkpoint_ratio: float) -> Levels:
-    """Evict from 75% down to 60%, save from 85%, a new window from 95%; chosen zones move it."""
+    """Return levels that evict from 75% to 60%, save from 85% and roll over from 95%; other zones shift them."""
     zones = limits.thresholds
     ceiling = limits.overflow_tokens
     return Levels(

@@ -58,7 +58,7 @@ def run_steps(
 
 
 def _evict(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Merge what is alike, where the policy does, and evict what is still too much."""
+    """Merge similar blocks if the policy does so, then evict if the window is still too full."""
     policy = engine.settings.policy
     merged = NOT_DONE
     if policy is not None and policy.merges:
@@ -78,7 +78,7 @@ def _evict_hard(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[
 
 
 def _evict_anything(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Drop whatever may be dropped: nothing that can still leave may make a call impossible."""
+    """Drop any removable group, so that the call becomes possible."""
     if engine.settings.policy is None:
         return NOT_DONE
     policy = replace(engine.settings.policy, drops="any")
@@ -97,7 +97,7 @@ def compact_with_breaker(
     trigger: str,
     bounds: CompactionBounds = DEFAULT_BOUNDS,
 ) -> Effect[StepResult]:
-    """Compact, unless the breaker is open; reports when it opens now."""
+    """Compact, unless the circuit breaker is open; report it if it opens now."""
     breaker = engine.reduction.breaker
     was_open = breaker.open
     if not breaker.due(engine.tracker.turn):
@@ -107,13 +107,13 @@ def compact_with_breaker(
     return (yield from compact(engine, limits, levels, trigger=trigger, bounds=bounds))
 
 
-def cascade_from_thresholds(begins: Mapping[str, float]) -> tuple[str | EngineStep, ...]:
+def cascade_from_thresholds(thresholds: Mapping[str, float]) -> tuple[str | EngineStep, ...]:
     """Return a cascade whose compression strategies start at given utilizations; others are not used."""
-    named = [_beginning(ratio, name) for name, ratio in sorted(begins.items(), key=lambda item: item[1])]
-    return ("eviction", *named, "roll", *SAFETY_NET)
+    ordered = sorted(thresholds.items(), key=lambda item: item[1])
+    return ("eviction", *(_step_from(ratio, name) for name, ratio in ordered), "roll", *SAFETY_NET)
 
 
-def _beginning(ratio: float, name: str) -> EngineStep:
+def _step_from(ratio: float, name: str) -> EngineStep:
     """The engine's step from *ratio* on; one that starts at the rollover level runs before the rollover."""
     step = STEPS[name]
 
@@ -127,11 +127,11 @@ def _beginning(ratio: float, name: str) -> EngineStep:
 
 
 def background_compaction(begin_ratio: float | None = None) -> EngineStep:
-    """After a turn: compact where a call would otherwise have to wait for it.
+    """Return the step that compacts after a turn, so that no call has to wait for it.
 
-    *begin_ratio* is the utilization from which compaction was chosen; it begins there, or where checkpoints do if
-    that is before. Where none was chosen it begins there too, and wherever eviction fell short before the call
-    that has just ended.
+    *begin_ratio* is the configured utilization of compaction; the step is due from there, or from the checkpoint
+    level if that is lower. Without it the step is due from the checkpoint level, and whenever eviction fell short
+    before the call that has just ended.
     """
 
     def due(engine: Engine, levels: Levels) -> bool:
@@ -157,7 +157,7 @@ def _may_summarize(engine: Engine) -> bool:
 
 
 def _may_compact(engine: Engine, levels: Levels) -> bool:
-    """From where the user said, else wherever eviction fell short."""
+    """From the configured utilization, else whenever eviction fell short."""
     if is_compacted_after_turn(engine, levels):
         return False
     chosen = engine.settings.compact_ratio is not None
@@ -165,13 +165,13 @@ def _may_compact(engine: Engine, levels: Levels) -> bool:
 
 
 def is_compacted_after_turn(engine: Engine, levels: Levels) -> bool:
-    """Whether the conversation is compacted between turns, and this call can be made before that."""
+    """Return whether the conversation is compacted after the turn and the call fits without that."""
     between = any(step.action == "compact" for step in engine.settings.after_turn)
     return between and engine.used() < max(levels.compact, levels.checkpoint)
 
 
 def _worth_evicting(engine: Engine, levels: Levels) -> bool:
-    """Below red a plan that was not worth applying is not made again before something has come since."""
+    """Below red, a plan that was not worth applying is made again only after the window has grown."""
     used, before = engine.used(), engine.reduction.fruitless_used
     if used < levels.evict:
         return False

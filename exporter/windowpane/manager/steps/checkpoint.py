@@ -39,25 +39,25 @@ from windowpane.manager.plans.task_record import TaskRecord
 CHECKPOINT_TURNS: Final = 5
 """Turns between checkpoints while the window stays above their level."""
 BOOTSTRAP_RATIO: Final = 0.15
-"""Of usable that a bootstrap may take; goal, constraints and success criteria are whole whatever that is."""
+"""Share of usable that a bootstrap may take; goal, constraints and success criteria are always whole."""
 CHARACTERS_A_TOKEN: Final = 3
 DIGEST_CHARACTERS: Final = 12
-"""Of a digest, as it is told."""
+"""Characters of a digest that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """What a session resumed from."""
+    """The checkpoint that a session resumed from."""
 
     version: int
     window_id: int
     age_seconds: float | None
     drift: tuple[str, ...] = ()
-    """What surrounds the task and is no longer as the checkpoint has it, one line each."""
+    """Differences of the environment to the checkpoint, one line each."""
 
 
 def checkpoint_if_due(engine: Engine, levels: Levels, used_tokens: int) -> Effect[None]:
-    """Save a checkpoint when the window passes their level, and every few turns while it stays above."""
+    """Save a checkpoint when the window passes the checkpoint level, and every few turns while it is above."""
     last = engine.task.checkpoint_turn
     if used_tokens < levels.checkpoint:
         return
@@ -66,14 +66,14 @@ def checkpoint_if_due(engine: Engine, levels: Levels, used_tokens: int) -> Effec
 
 
 def save_milestone(engine: Engine) -> Effect[None]:
-    """Save the checkpoint that something which happened is still waiting for."""
+    """Save the checkpoint of the milestone that is pending, if any."""
     trigger, engine.task.milestone = engine.task.milestone, ""
     if trigger:
         yield from save_checkpoint(engine, trigger)
 
 
 def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = None) -> Effect[bool]:
-    """Save the session's state; False where another session has saved a newer one.
+    """Save the session's state; return False if another session has saved a newer one.
 
     A checkpoint that cannot be saved is reported and does not stop the session.
     """
@@ -98,7 +98,7 @@ def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = Non
 
 
 def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Checkpoint:
-    """The session's state now: the task word for word, its record, and what the window says of it.
+    """Return the session's state: the task word for word, its record, and the facts of the window.
 
     *completed* is the final summary of a task that is done.
     """
@@ -148,7 +148,7 @@ def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Check
 
 
 def resume(engine: Engine) -> Effect[Resumption | None]:
-    """Take up the task's newest checkpoint; None on a cold start."""
+    """Resume the task from its newest checkpoint; None on a cold start."""
     reply = yield LoadCheckpoint(engine.task.id)
     if reply.failed:
         engine.tracker.record(CheckpointRejected(None, f"{type(reply.error).__name__}: {reply.error}"[:200]))
@@ -160,7 +160,7 @@ def resume(engine: Engine) -> Effect[Resumption | None]:
     document = found.document
     if document is None:
         return None
-    if document.get("status") == "completed":  # its process ended before it was put aside
+    if document.get("status") == "completed":  # its process ended before the checkpoint was archived
         yield ArchiveCheckpoint(engine.task.id)
         return None
     try:
@@ -179,7 +179,7 @@ def resume(engine: Engine) -> Effect[Resumption | None]:
 
 
 def discard_checkpoint(engine: Engine) -> Effect[None]:
-    """A cold start whatever was saved: what there is of the task is put aside."""
+    """Archive the stored checkpoint of the task, so that the session starts cold."""
     yield ArchiveCheckpoint(engine.task.id)
 
 
@@ -218,12 +218,12 @@ def _room(engine: Engine) -> int:
 
 
 def _short(value: str) -> str:
-    """Digests and commits by their beginning: that they differ is all they say."""
+    """Shorten digests and commits."""
     return " ".join(f"{word[:DIGEST_CHARACTERS]}…" if len(word) >= 40 else word for word in value.split(" "))
 
 
 def _drift(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """The facts that no longer hold."""
+    """The facts of the environment that have changed."""
     return tuple(
         f"{name}: was {_short(value)}, is {_short(now.get(name, 'unknown'))}"
         for name, value in before.items()

@@ -1,7 +1,7 @@
-"""Compacts the conversation: archives the stretch that goes, has a summary written, and puts it in its place.
+"""Compacts the conversation: archives the removed blocks, has a summary written, and replaces them by it.
 
-A language model may write the summary, in two attempts; whatever it writes has to pass the gate. Without one,
-or when it fails, the extractive summarizer writes it.
+A language model may write the summary, in two attempts, each of which has to pass the acceptance check. Without a
+model, or if it fails, the extractive summarizer writes it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from windowpane.manager.steps.summary import (
 )
 
 OVERFLOW: Final = "overflow"
-"""The trigger of a compaction after the provider refused the call."""
+"""Trigger of a compaction after the provider refused the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Made:
 
 
 def is_summary_pending(engine: Engine, levels: Levels) -> bool:
-    """Whether a summary is being written and the call fits without it: what it covers is not to leave before."""
+    """Return whether a summary is being written and the call fits without it; its blocks must stay until then."""
     return engine.reduction.compactions_running > 0 and engine.used() < levels.roll
 
 
@@ -62,11 +62,11 @@ def compact(
     bounds: CompactionBounds = DEFAULT_BOUNDS,
     writer: SummaryWriter = COMPACTION_WRITER,
 ) -> Effect[StepResult]:
-    """Replace the older conversation by a summary; reports acceptance, rejection and fidelity.
+    """Replace the older conversation by a summary; reports acceptance or rejection, sizes and fidelity.
 
-    Where the window changed while the summary was written, the plan is made again; the summary is used if that
-    plan still removes all it covers, and then exactly that leaves: what came meanwhile stays. While one is being
-    written no other is begun, unless the window is about to overflow or did.
+    If the window changes while the summary is written, the plan is made again; the summary is used if the new
+    plan still removes all blocks it covers, and only those are removed. While one summary is being written, no
+    other is started unless the window overflowed or is about to.
     """
     if trigger != OVERFLOW and is_summary_pending(engine, levels):
         return NOT_DONE
@@ -106,7 +106,7 @@ def _compact(
 
 
 def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: SummaryWriter) -> Effect[bool]:
-    """Whether nobody objects."""
+    """Whether no listener objects."""
     if not engine.reduction.has_callbacks:
         return True
     reply = yield ConfirmCompaction(
@@ -118,7 +118,7 @@ def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: Summa
 def _make(
     engine: Engine, plan: CompactionPlan, target: int, *, bounds: CompactionBounds, writer: SummaryWriter
 ) -> Effect[_Made]:
-    """Keep the originals and write the summary."""
+    """Archive the originals and write the summary."""
     facts = extract_facts(plan.removed)
     handle = None
     if engine.settings.archive:
@@ -140,7 +140,7 @@ def _labelled(block: Block) -> str:
 
 
 def _originals(blocks: Sequence[Block]) -> list[tuple[str, str]]:
-    """Messages that come back shortened keep a handle of their own."""
+    """User messages are archived under their own handles, since one may be replaced by a shortened form."""
     return [
         (handle_of(block.id), block.text)
         for block in blocks

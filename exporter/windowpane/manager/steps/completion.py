@@ -1,4 +1,4 @@
-"""The end of a task: a final summary, its checkpoint put aside, and the session ended with its trend report."""
+"""The end of a task: final summary, archived checkpoint, and the end of the session with its trend report."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ FINAL_TOKENS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """How a task ended."""
+    """The result of a completed task."""
 
     summary: str
     report: TrendReport | None = None
-    """None where the session had ended before."""
+    """None if the session had ended before."""
     unfinished: tuple[str, ...] = ()
-    """Subtasks that were planned or under way and never done."""
+    """Subtasks that were planned or in progress and never done."""
 
 
 def complete(engine: Engine, summary: str) -> Effect[Completion]:
-    """Sum the task up, save and archive its last checkpoint, end the session.
+    """Summarize the task, save and archive its last checkpoint, end the session.
 
-    Where another session has gone on with the task, its newer checkpoint stays. Nothing said of the task from
-    here on is saved: the next session of that name would go on with it.
+    If another session has continued the task, its newer checkpoint stays. No checkpoint is saved after that:
+    the next session of the same task would resume from it.
     """
     summary = summary.strip() or (yield from _summary(engine))
     is_newest = yield from save_checkpoint(engine, "complete", completed=summary)
@@ -62,7 +62,7 @@ def _summary(engine: Engine) -> Effect[str]:
 
 
 def _written(engine: Engine, summarizer: Summarizer, blocks: Sequence[Block]) -> str:
-    """The summary without a model; by our own summarizer where the user's fails: a task has to end."""
+    """Return the summary written without a model; if the user's summarizer fails, by the embedded one."""
     try:
         return summarizer(
             extract_facts(blocks),
@@ -79,5 +79,5 @@ def _written(engine: Engine, summarizer: Summarizer, blocks: Sequence[Block]) ->
     except Exception:
         if summarizer is summarize:
             raise
-        _log.exception("the summarizer failed; the task is summed up by facts")
+        _log.exception("the summarizer failed; the embedded one writes the final summary")
         return _written(engine, summarize, blocks)

@@ -1,7 +1,7 @@
-"""What makes the window smaller: evicting, compacting, cutting within the turn, and going on in a new window.
+"""Eviction and truncation: applies eviction plans, and truncates the content of the turn as the last resort.
 
-Each is a generator that asks for what it needs and re-plans when the window changed meanwhile. All report what
-they did through the tracker; none applies what does not make the window smaller.
+Each is a generator that yields commands and re-plans if the window changed meanwhile. Results are reported
+through the tracker; nothing is applied that does not make the window smaller.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windowpane.manager.snapshot import Snapshot
 from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 REPLANS: Final = 3
-"""Plans made for one reduction at most when the window keeps changing meanwhile."""
+"""Maximum plans for one reduction if the window keeps changing meanwhile."""
 CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
     ("tool_result", 64),
     ("memory_injection", 64),
@@ -34,11 +34,11 @@ CUT_ORDER: Final[tuple[tuple[ContentType, int], ...]] = (
     ("tool_call", 128),
     ("user_message", 256),
 )
-"""What is shortened when a turn is cut from within, in order, and how many tokens of each are left at least."""
+"""Types of content that are truncated within a turn, in order, with the minimum tokens retained of each."""
 
 
 EvictionPlanner = Callable[[Snapshot, bool], EvictionPlan | None]
-"""What to evict from a snapshot; the flag says whether placeholders may promise originals. None for nothing."""
+"""Plans the eviction for a snapshot, or None; the flag is True if placeholders may name handles."""
 
 
 def evict(
@@ -51,7 +51,7 @@ def evict(
     target_used: int | None = None,
     policy: Policy | None = None,
 ) -> Effect[StepResult]:
-    """Evict down to the target, unless it would free less than *minimum_tokens* or not pay its cache cost."""
+    """Evict down to the target, unless that frees less than *minimum_tokens* or does not pay its cache cost."""
     target = levels.target if target_used is None else target_used
     chosen = policy or engine.settings.policy
     if chosen is None:
@@ -73,7 +73,7 @@ def evict(
 def evict_planned(
     engine: Engine, limits: WindowLimits, plan_of: EvictionPlanner, worth: Callable[[EvictionPlan], int]
 ) -> Effect[StepResult]:
-    """Apply what *plan_of* plans, unless it frees less than *worth* says it has to."""
+    """Apply the plan of *plan_of*, unless it frees less than the tokens that *worth* requires of it."""
     handles = engine.settings.archive
     for _ in range(REPLANS):
         plan = plan_of(engine.snapshot(limits), handles)
@@ -99,7 +99,7 @@ def evict_planned(
 def _best_plan(
     engine: Engine, snapshot: Snapshot, needed: int, *, policy: Policy, grades: Sequence[Grade], handles: bool
 ) -> EvictionPlan:
-    """The plan of the first grade of protection that meets the need, else of the last."""
+    """Return the plan of the first grade of protection that frees enough, else of the last grade."""
     plan = None
     for grade in grades:
         plan = plan_eviction(
@@ -112,7 +112,7 @@ def _best_plan(
 
 
 def _worth(engine: Engine, levels: Levels, plan: EvictionPlan, minimum_tokens: int) -> int:
-    """Tokens the plan has to free to be applied."""
+    """Return the tokens that the plan has to free to be applied."""
     needed = min(minimum_tokens, plan.needed_tokens) if minimum_tokens > 1 else minimum_tokens
     usage = engine.last_usage
     if usage is not None and usage.cache_read_tokens > 0 and engine.used() < levels.compact:
@@ -186,10 +186,9 @@ def _evicted(removal: Removal, block: Block, stand_in: Block | None, *, handles:
 
 
 def truncate_turn(engine: Engine, *, target_used: int) -> Effect[StepResult]:
-    """Shorten what is longest, middle-out: tool results, then the model's own words, calls and user messages.
+    """Truncate the longest content middle-out: tool results, then memory, responses, calls and user messages.
 
-    The last resort, until *target_used* is reached: what may not leave stays, but not in full. Originals go to
-    the archive.
+    The last resort, until *target_used* is reached: also content that may not be removed. Originals are archived.
     """
     freed = 0
     for content_type, smallest in CUT_ORDER:
@@ -213,7 +212,7 @@ def truncate_turn(engine: Engine, *, target_used: int) -> Effect[StepResult]:
 
 
 def common_limit(sizes: Sequence[int], excess: int, smallest: int) -> int:
-    """The size to which all larger ones are cut so that *excess* is saved; not below *smallest*."""
+    """Return the size to which all larger ones are truncated to save *excess*; at least *smallest*."""
     low, high = smallest, max(sizes, default=smallest)
     while low < high:
         middle = (low + high + 1) // 2
@@ -227,9 +226,9 @@ def common_limit(sizes: Sequence[int], excess: int, smallest: int) -> int:
 def archive_original(
     engine: Engine, block: Block, *, root: str = "", text: str | None = None
 ) -> Effect[str | None]:
-    """The handle under which the original of *block* can be fetched; None where it is not kept.
+    """Archive the original of *block* and return its handle; None if it is not archived.
 
-    *root* and *text* are the id and the text it came in with, where it was shortened before.
+    *root* and *text* are the id and text of the first block, if *block* was shortened before.
     """
     if block.handle is not None or not engine.settings.archive:
         return block.handle

@@ -1,7 +1,7 @@
-"""Merges blocks that are alike into one: what they share is kept once, what only one of them says is kept too.
+"""Merges similar blocks into one that holds every line of them once.
 
-The newest of them holds the merged text; the older ones leave, a tool result behind a placeholder so that its
-group stays valid. Likeness is that of word shingles, or of an embedding model's vectors where there is one.
+The newest block holds the merged text; older ones are removed, a tool result behind a placeholder so that its
+group stays valid. Similarity is that of word shingles, or of the vectors of an embedding model.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MERGES_A_TURN: Final = 8
 
 
 def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Merge what is alike until the target is reached."""
+    """Merge similar blocks until the target is reached."""
     freed = count = 0
     for cluster in plan_merges(engine.snapshot(limits), _comparison(engine))[:MERGES_A_TURN]:
         if engine.used() <= levels.target:
@@ -57,7 +57,7 @@ def merge_similar(engine: Engine, limits: WindowLimits, levels: Levels) -> Effec
 
 
 def _comparison(engine: Engine) -> IsAlike:
-    """By the embedder, and by word shingles where there is none or as soon as it fails."""
+    """Return a comparison by the embedder, or by word shingles if there is none or it fails."""
     embed = engine.settings.embed
     sketches: dict[str, frozenset[int]] = {}
     vectors: dict[str, Sequence[float]] = {}
@@ -79,7 +79,7 @@ def _comparison(engine: Engine) -> IsAlike:
             return cosine(vectors[one.id], vectors[other.id]) >= SIMILARITY
         except Exception:  # noqa: BLE001 (an embedder is the user's code, and may ask a server)
             embed = None
-            _log.exception("the embedder failed; comparing words this time")
+            _log.exception("the embedder failed; comparing word shingles instead")
             return by_shingles(one, other)
 
     return alike
@@ -145,7 +145,7 @@ def _offer(engine: Engine, cluster: Cluster, text: str, tokens: int | None = Non
 
 
 def _results(engine: Engine, cluster: Cluster, text: str, *, handles: bool) -> list[Block]:
-    """The merged block in the newest one's place, and a placeholder for each tool result merged into it."""
+    """Return the merged block and a placeholder for each older tool result merged into it."""
     *older, newest = cluster.blocks
     tracker, counter = engine.tracker, engine.counter
     results = []

@@ -1,4 +1,4 @@
-"""Crossing from one window into the next: checkpoints, rolling, clearing."""
+"""New windows: rolling over with a summary and a checkpoint, and clearing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 
 def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Compact, save a checkpoint, and go on in a new window with what is left."""
+    """Compact, save a checkpoint, and open a new window with the remaining blocks."""
     tracker = engine.tracker
     before = engine.used()
     if engine.reduction.breaker.open and engine.reduction.breaker.reason == NO_PROGRESS:
@@ -32,7 +32,7 @@ def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepRes
 
 
 def clear(engine: Engine) -> None:
-    """The user went on in a new, empty window: system prompt, tools and what is pinned come along."""
+    """Open a new window with the system prompt, tool definitions and pinned blocks only."""
     static = ("system_prompt", "tool_definition")
     kept = [block for block in engine.tracker.window if block.content_type in static or block.pinned]
     engine.calls.open.clear()
@@ -45,7 +45,7 @@ def clear(engine: Engine) -> None:
 
 
 def _carry_on(engine: Engine, reason: str, kept: Sequence[Block]) -> None:
-    """Open a new window with *kept*, and let everything that names blocks follow their new ids."""
+    """Open a new window with *kept*, and update everything that refers to blocks by id."""
     opened = engine.tracker.roll(reason, carried=kept)
     moved = {block.replaces: block.id for block in opened}
     groups = {old.group: new.group for old, new in zip(kept, opened, strict=True)}

@@ -1,7 +1,7 @@
-"""Notes as a compression: what the agent wrote down takes the place of the conversation it was written in.
+"""Note taking as a compression: the agent's notes replace the conversation they were written in, without a model.
 
-Costs nothing. Whether the notes say enough is for the gate to judge: they have to keep half of the facts by
-themselves, without credit for what can be fetched again. If they do not, another writer comes after them.
+The acceptance check requires that the notes retain half of the facts, without credit for content that can be
+fetched again. If they do not, the next step of the cascade writes the summary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ METHOD: Final = "notes"
 
 
 def can_carry_notes(engine: Engine, levels: Levels) -> bool:
-    """Whether there are notes that have not been found wanting."""
+    """Return whether there are notes that have not been rejected."""
     return (
         bool(engine.notes.notes)
         and engine.reduction.rejected_notes != engine.notes.notes
@@ -29,7 +29,7 @@ def can_carry_notes(engine: Engine, levels: Levels) -> bool:
 
 
 def carry_notes(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Replace the older conversation by the notes, if they say enough."""
+    """Replace the older conversation by the notes, if they retain enough facts."""
     outcome = yield from compact(engine, limits, levels, trigger="pressure", writer=NOTES)
     if outcome:
         engine.reduction.rejected_notes = ()
@@ -37,7 +37,7 @@ def carry_notes(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[
 
 
 def _draft(engine: Engine, source: SummaryInput) -> Effect[Draft]:
-    """The notes whole, with goal, progress and where the original is."""
+    """Return the notes with goal, progress and the handle of the original."""
     yield from ()
     engine.reduction.rejected_notes = engine.notes.notes
     return Draft(complete_summary(engine, engine.notes.text(), source.handle), METHOD)

@@ -1,4 +1,4 @@
-"""Lets old content say less: carries out a progressive plan block by block, with or without a language model."""
+"""Progressive summarization: shortens blocks by their age, with or without a language model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from windowpane.manager.steps.eviction import archive_original
 from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 BLOCKS_A_TURN: Final = 12
-"""Shortened before one call of the agent, at most."""
+"""Blocks shortened before one call of the agent, at most."""
 MODEL_BLOCKS_A_TURN: Final = 3
-"""Of them by the model; the others, and those it fails at, are shortened to their facts."""
+"""Blocks shortened by the model; others, and those it fails at, are shortened to their facts."""
 HANDLE_TOKENS: Final = 60
-"""A shorter form with this much room names the handle of its original."""
+"""A shorter form of at least this size names the handle of its original."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Draft:
 
 
 def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Shorten content by its age, oldest first, until the target is reached; a text is written once a level."""
+    """Shorten content by its age, oldest first, until the target is reached; texts are cached per level."""
     freed = count = asked = 0
     plan = plan_progressive(engine.snapshot(limits), engine.shortened, engine.raw(levels.target))
     for aged in plan.aged[:BLOCKS_A_TURN]:
@@ -78,7 +78,7 @@ def _draft(engine: Engine, aged: AgedBlock, *, may_ask: bool) -> Effect[_Draft]:
 
 
 def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
-    """Put the shorter form in the block's place; 0 where it is not used."""
+    """Replace the block by the shorter form; return the tokens freed, 0 if it is rejected."""
     tracker, block = engine.tracker, aged.block
     handle = yield from archive_original(engine, block, root=aged.root, text=aged.original)
     if block.id not in tracker.window:

@@ -13,7 +13,7 @@ from windowpane.manager.status import Action
 
 
 class HasUsedTokens(Protocol):
-    """What a step needs of an engine to decide whether it is due; the manager passes an `Engine`."""
+    """The part of an engine that decides whether a step is due; the manager passes an `Engine`."""
 
     def used(self) -> int:
         """Return the tokens that the next call would send."""

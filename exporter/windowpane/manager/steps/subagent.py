@@ -1,7 +1,7 @@
-"""Hands work to a sub-agent: a subtask before it fills the window, or the older conversation to sum up.
+"""Sub-agent delegation: of a subtask before it fills the window, or of summarizing the older conversation.
 
-The sub-agent works in a window of its own and only a bounded result comes back. What it is told, whether it is
-worth it and what may return is for `compression.subagent`; running it is the caller's.
+The sub-agent works in its own window and returns a bounded result. `plans.subagent` decides whether to delegate
+and bounds the result; the driver runs the sub-agent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ METHOD: Final = "subagent"
 
 
 def delegate(engine: Engine, subtask: Subtask) -> Effect[SubagentResult | None]:
-    """Have *subtask* done elsewhere; None where doing it in place is cheaper, or there is no sub-agent."""
+    """Delegate *subtask*; None if it is cheaper in place, or there is no sub-agent."""
     if not engine.settings.subagent:
         return None
     plan = plan_delegation(subtask, child_session_id=_child(engine), digest=engine.digest)
@@ -38,12 +38,12 @@ def delegate(engine: Engine, subtask: Subtask) -> Effect[SubagentResult | None]:
 
 
 def can_delegate(engine: Engine, levels: Levels) -> bool:
-    """Whether a sub-agent may be asked to look through the older conversation."""
+    """Return whether the older conversation may be delegated to a sub-agent."""
     return engine.settings.subagent and levels.evict <= engine.used() and not engine.reduction.breaker.open
 
 
 def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Replace the older conversation by what a sub-agent with a clean window reports of it."""
+    """Replace the older conversation by the report of a sub-agent that read it in its own window."""
     return compact(engine, limits, levels, trigger="pressure", writer=SUBAGENT)
 
 

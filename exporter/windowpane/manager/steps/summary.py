@@ -1,4 +1,4 @@
-"""Who writes the summary of a compaction: a model, the extractive summarizer, the notes, or a sub-agent."""
+"""Writers of a compaction's summary: a language model or the extractive summarizer."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ from windowpane.models.overflow_errors import classify_error
 
 MODEL_ATTEMPTS: Final = 2
 SHORTENINGS: Final = 4
-"""Times a transcript is shortened for a model that refuses it as too large."""
+"""How often a transcript is shortened for a model that refuses it as too large."""
 EXTRACTIVE: Final = "extractive"
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A summary that has yet to pass the gate."""
+    """A summary before the acceptance check."""
 
     text: str
     method: str
     model_calls: int = 0
     rejected: str = ""
-    """Why the model's last attempt was not used, or what it was not shown."""
+    """Reason why the model's last attempt was rejected, or the part of the input it was not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """What a summary is written of, and where the original can be found."""
+    """The input of a summary, and the handle of the original."""
 
     plan: CompactionPlan
     facts: Sequence[Fact]
     handle: str | None
     target_tokens: int
-    """Of the window, as counted at ingest."""
+    """Target size of the window, as counted at ingest."""
     by_model: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryWriter:
-    """One way of writing summaries."""
+    """A way of writing summaries."""
 
     strategy: Strategy
     draft: Callable[[Engine, SummaryInput], Effect[Draft]]
     required: bool = True
-    """Whether an attempt that is rejected counts against the breaker; else another writer comes after it."""
+    """A rejected summary counts against the circuit breaker; else the next step writes another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Asked:
     reply: CommandResult
     calls: int
     shown: list[Block]
-    """What the model was shown in the end."""
+    """The blocks of the last transcript."""
 
 
 def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
@@ -105,7 +105,7 @@ COMPACTION_WRITER: Final = SummaryWriter("compaction", write)
 
 
 def _ask(engine: Engine, system: str, shown: list[Block]) -> Effect[_Asked]:
-    """The model's answer; while it refuses the transcript as too large, the oldest quarter is left out.
+    """Return the model's reply; the oldest quarter is removed while it refuses the transcript as too large.
 
     The same transcript is never sent twice to a model that refused it.
     """
@@ -127,7 +127,7 @@ def _group_ids(blocks: Sequence[Block]) -> list[str]:
 
 
 def complete_summary(engine: Engine, text: str, handle: str | None) -> str:
-    """A model's summary with what it is not trusted to keep: goal and progress as they are, and where to look."""
+    """Return a model's summary with goal, progress and look-up hints added word for word."""
     if not text.strip():
         return ""
     body = text.strip().removeprefix(PREAMBLE).strip()
@@ -142,7 +142,7 @@ def complete_summary(engine: Engine, text: str, handle: str | None) -> str:
 
 
 def stated_goal(engine: Engine) -> str:
-    """The goal as the summary states it: not where the message that gave it stays in the window."""
+    """Return the goal for the summary; without the user's message if that stays in the window."""
     if (
         engine.task.goal_block is not None
         and engine.task.goal_block in engine.tracker.window
@@ -157,7 +157,7 @@ def _lookup(handle: str | None) -> list[str]:
 
 
 def proposed_summary(engine: Engine, source: SummaryInput, text: str, *, judged: bool = False) -> ProposedSummary:
-    """The summary as the gate sees it, *judged* by its fidelity where that can be told."""
+    """Return the summary for the acceptance check, if *judged* with its fidelity."""
     plan, evaluate = source.plan, engine.settings.evaluate
     goal = stated_goal(engine)
     fidelity = None

@@ -1,4 +1,4 @@
-"""Summarises single tool results with a language model: between masking them and compacting everything."""
+"""Summarizes single tool results with a language model: between masking them and compacting everything."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from windowpane.manager.steps.eviction import archive_original
 from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 RESULTS_A_TURN: Final = 3
-"""Calls of the model before one call of the agent, at most."""
+"""Maximum model calls before one call of the agent."""
 SHARE: Final = 0.25
-"""Of the original that a summary may take."""
+"""Share of the original that a summary may take."""
 SHOWN_CHARACTERS: Final = 80_000
 
 
 def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    """Replace the largest tool results by what a model says they found, until the target is reached.
+    """Replace the largest tool results by a model's summary of them, until the target is reached.
 
-    Results that never leave, and those that were shortened before, stay as they are. A model that fails is not
-    asked again in this turn, and counts against the breaker.
+    Results that are never removed or were shortened before are skipped. A model that fails is not called again in
+    this turn, and the failure counts against the circuit breaker.
     """
     freed = count = 0
     failures = engine.reduction.breaker.attempts
@@ -62,13 +62,13 @@ def _largest(engine: Engine, limits: WindowLimits) -> list[Block]:
 
 
 def _shows_images(engine: Engine, block: Block) -> bool:
-    """What a text model would sum up without having seen it."""
+    """Whether the result has images, which a text model would not see."""
     payload = engine.payloads.get(block.id)
     return payload is not None and bool(payload.media)
 
 
 def _summarize(engine: Engine, block: Block) -> Effect[int]:
-    """Put what the model found in one result in its place; tokens saved, 0 where its answer is not used."""
+    """Replace one result by its summary; return the tokens freed, 0 if the summary is rejected."""
     tracker, started = engine.tracker, engine.timer()
     limit = int(SHARE * block.tokens)
     reply = yield CallModel(TOOL_RESULT.format(tokens=limit), fenced([(block.text or "")[:SHOWN_CHARACTERS]]))
@@ -108,7 +108,7 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
 
 
 def _refusal(reply: CommandResult, said: str, *, smaller: bool) -> str:
-    """Why a summary is not used; empty where it is."""
+    """Return why a summary is rejected; empty if it is not."""
     if reply.failed:
         return f"model failed: {type(reply.error).__name__}"
     if not said:
