@@ -208,6 +208,13 @@ class TestEnvelope:
             "event_id", "schema", "data",
         ]  # fmt: skip
 
+    def test_the_phase_of_a_measurement_is_written_before_its_values(self) -> None:
+        """The keys of `pressure.measured` have the order of the first schema."""
+        measured = PressureMeasured(1, {}, "usage", 10, phase="before")
+        keys = list(json.loads(encode(Event(CONTEXT, 0, None, measured)))["data"])
+
+        assert keys[:5] == ["phase", "used_tokens", "used_by_component", "count_source", "limit_tokens"]
+
     def test_half_a_surrogate_pair_is_stored_as_a_question_mark(self) -> None:
         """A model can write one into any name; the event is stored all the same, nested records included."""
         evicted = EvictedBlock("b\udc00", "tool_result", 1, "drop", "r", terms={"\ud800": 0.5}, tool_name="x")

@@ -98,7 +98,7 @@ class VelocitySpiked:
     type: ClassVar[str] = "velocity.spiked"
     added_tokens: int
     baseline_tokens: float
-    """Winsorised mean of the turns before."""
+    """Winsorized mean of the turns before."""
 
 
 @dataclass(frozen=True, slots=True)

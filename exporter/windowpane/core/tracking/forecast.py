@@ -34,7 +34,7 @@ class Growth(NamedTuple):
 
 
 def growth(added: Sequence[int]) -> Growth:
-    """Return the winsorised mean and deviation: the largest tenth counts as the largest of the rest.
+    """Return the winsorized mean and deviation: the largest tenth counts as the largest of the rest.
 
     A single burst then raises neither the baseline that it is compared with nor the forecast, while repeated
     bursts count in full, as they do in the window.

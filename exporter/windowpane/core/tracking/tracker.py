@@ -58,7 +58,7 @@ REPORT_RANGE: Final = (0.5, 2.0)
 class SessionTracker:
     """Owns one session's window and turns changes of it into events.
 
-    Not thread-safe; its owner serialises calls. Every method takes an optional `at` (seconds since the epoch,
+    Not thread-safe; its owner serializes calls. Every method takes an optional `at` (seconds since the epoch,
     UTC); without one the clock is read, and without a clock the event has no time.
     """
 
@@ -220,7 +220,7 @@ class SessionTracker:
         self._replied = True
 
     def _accept_total(self, total: int, at: float | None) -> bool:
-        """Reject a total above a given limit; raise a limit of the catalogue instead."""
+        """Reject a total above a given limit; raise a limit of the catalog instead."""
         limits = self.limits
         if limits is None or total <= limits.limit_tokens:
             return True
