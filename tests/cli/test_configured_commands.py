@@ -136,7 +136,7 @@ def test_watching_judges_as_importing_does(
             readers=all_readers(complete=False), final_readers=all_readers(), since_seconds=3_600,
             rules=config.alert_rules(), clock=lambda: now,
         )  # fmt: skip
-        watcher.look()
+        watcher.poll()
         followed = alerts_in(store)
 
     assert fired(once) == fired(imported)

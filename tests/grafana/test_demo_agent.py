@@ -58,9 +58,9 @@ def test_old_sessions_are_deleted(
     live.work(agents["tau_bench"], runtime, threading.Event(), pace_seconds=0, sessions=2)
     assert runtime.flush()
 
-    assert live.keep_small(runtime) == 0
-    monkeypatch.setattr(live, "KEPT_BYTES", 1)
-    assert live.keep_small(runtime) == 2
+    assert live.prune_store(runtime) == 0
+    monkeypatch.setattr(live, "RETAINED_BYTES", 1)
+    assert live.prune_store(runtime) == 2
 
 
 def test_it_stops_in_the_middle(runtime: runtimes.Runtime, agents: dict[str, live.Worker]) -> None:

@@ -162,7 +162,7 @@ def test_large_files_are_read_again_for_each_session(tmp_path: Path, monkeypatch
     both.write_text(transcript("a", "one", "two") + transcript("b", "three"))
     kept, again = MemoryStore(), MemoryStore()
     import_paths([both], kept, playback=playback(), readers=READERS)
-    monkeypatch.setattr(importer, "KEPT_RECORDS_BYTES", 0)
+    monkeypatch.setattr(importer, "IN_MEMORY_BYTES", 0)
 
     (report,) = import_paths([both], again, playback=playback(), readers=READERS)
 

@@ -84,9 +84,9 @@ class Scene:
                  "content": [{"type": "text", "text": f"{text} {number}"}]}  # fmt: skip
         yield {"type": "assistant", "uuid": f"a{number}", "message": reply, **common}
 
-    def look(self, *, after: float = 6.0) -> list[WatchedSession]:
+    def poll(self, *, after: float = 6.0) -> list[WatchedSession]:
         self.now += after
-        return self.watcher.look()
+        return self.watcher.poll()
 
     def turns(self) -> int:
         row = self.store.session(SESSION)
@@ -115,26 +115,26 @@ def assert_as_imported(scene: Scene) -> None:
 def test_a_growing_transcript_is_kept_up_with(scene: Scene) -> None:
     """New calls show at the next look, and an import afterwards finds nothing to add."""
     scene.write(3)
-    scene.look()
+    scene.poll()
     assert scene.turns() == 2  # the last call may still go on
     scene.write(4)
-    [seen] = scene.look()
+    [seen] = scene.poll()
 
     assert scene.turns() == 6
     assert (seen.session_id, seen.pressure.utilization) == (SESSION, pytest.approx(0.15, abs=0.01))
-    assert scene.look() == []
+    assert scene.poll() == []
     assert_as_imported(scene)
 
 
 def test_a_still_file_is_finished(scene: Scene) -> None:
     """After two minutes of silence the last call counts, and the session can go on later."""
     scene.write(3)
-    scene.look()
-    scene.look(after=130)
+    scene.poll()
+    scene.poll(after=130)
     assert scene.turns() == 3
 
     scene.write(2)
-    scene.look()
+    scene.poll()
     assert scene.turns() == 4
     row = scene.store.session(SESSION)
     assert row is not None
@@ -144,13 +144,13 @@ def test_a_still_file_is_finished(scene: Scene) -> None:
 def test_another_import_meanwhile_does_no_harm(scene: Scene) -> None:
     """When a hook imported the transcript between two looks, nothing is stored twice."""
     scene.write(3)
-    scene.look()
+    scene.poll()
     scene.write(3)
     import_file(
         scene.path, AlertingStore(scene.store), playback=scene.playback(), readers=all_readers(complete=True)
     )
     scene.write(3)
-    scene.look()
+    scene.poll()
 
     assert scene.turns() == 8
     assert_as_imported(scene)
@@ -160,10 +160,10 @@ def test_another_import_meanwhile_does_no_harm(scene: Scene) -> None:
 def test_watching_again_goes_on(scene: Scene) -> None:
     """A second process takes up where the first left off."""
     scene.write(3)
-    scene.look()
+    scene.poll()
     scene.watcher = scene.watch()
     scene.write(3)
-    scene.look()
+    scene.poll()
 
     assert scene.turns() == 5
     assert_as_imported(scene)
@@ -172,11 +172,11 @@ def test_watching_again_goes_on(scene: Scene) -> None:
 def test_a_rewritten_transcript_becomes_a_revision(scene: Scene) -> None:
     """A file whose past changed is read anew and stored as the next revision."""
     scene.write(4)
-    scene.look()
+    scene.poll()
     scene.path.unlink()
     scene.calls = 0
     scene.write(5, text="Other")
-    scene.look()
+    scene.poll()
 
     row = scene.store.session(SESSION)
     assert row is not None
@@ -187,7 +187,7 @@ def test_a_rewritten_transcript_becomes_a_revision(scene: Scene) -> None:
 def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
     """An alert of a running session is told once; one that fired an hour ago is stored only."""
     scene.write(8, tokens=2_400, at=NOW - 3_000)
-    scene.look()
+    scene.poll()
     assert scene.fired() == []
     assert scene.store.alerts(session_id=SESSION)
 
@@ -195,9 +195,9 @@ def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
     scene.path = scene.folder / "1a1b2c3d-0000-4000-8000-000000000002.jsonl"
     scene.calls = 0
     scene.write(8, tokens=2_400)
-    scene.look()
+    scene.poll()
     told = scene.fired()
-    scene.look()
+    scene.poll()
 
     assert "red_soon" in told
     assert scene.fired() == told
@@ -206,11 +206,11 @@ def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
 def test_old_files_wait_until_they_change(scene: Scene) -> None:
     """A file untouched for longer than asked is not read; when it goes on, the whole of it is."""
     scene.write(3, at=NOW - 10_000)
-    scene.look()
+    scene.poll()
     assert scene.turns() == 0
 
     scene.write(2)
-    scene.look()
+    scene.poll()
     assert scene.turns() == 4
 
 
@@ -220,7 +220,7 @@ def test_a_bad_file_does_not_stop_the_rest(scene: Scene) -> None:
         (scene.folder / name).write_bytes(content)
         os.utime(scene.folder / name, (NOW, NOW))
     scene.write(3)
-    scene.look()
+    scene.poll()
 
     assert scene.turns() == 2
 
@@ -228,13 +228,13 @@ def test_a_bad_file_does_not_stop_the_rest(scene: Scene) -> None:
 def test_a_deliverys_record_is_no_foreign_change(scene: Scene) -> None:
     """What became of a message is stored in between, and following goes on from where it was."""
     scene.write(3)
-    scene.look()
+    scene.poll()
     context = EventContext(SESSION, "claude-code", "m", 2, 1, "claude_code", "elsewhere")
-    scene.watcher.delivered(
+    scene.watcher.record_deliveries(
         [Event(context, 0, scene.now, NotificationDelivered("red_soon", 1, "json", "firing"))]
     )
     scene.write(3)
-    scene.look()
+    scene.poll()
 
     assert scene.turns() == 5
     assert_as_imported(scene)
@@ -256,7 +256,7 @@ def test_watch_once_prints_a_line_a_session(scene: Scene, tmp_path: Path) -> Non
 def test_top_lists_what_is_live(scene: Scene, tmp_path: Path) -> None:
     """`top --once` shows live sessions, and says what to do when there is none."""
     scene.write(3)
-    scene.look()
+    scene.poll()
     arguments = ["top", "--once", "--store", str(tmp_path / "windowpane.db")]
 
     assert "No session is live" in CliRunner().invoke(main, arguments).output
@@ -269,17 +269,17 @@ def test_what_could_not_be_stored_is_taken_in_later(
 ) -> None:
     """A store that is locked for a while costs no turn: the next look takes in what this one could not."""
     scene.write(3)
-    scene.look()
+    scene.poll()
     fails = pytest.MonkeyPatch()
     for name in ("extend_session", "import_session"):
         fails.setattr(scene.store, name, _locked)
     scene.write(2)
-    scene.look(after=300.0 if still else 6.0)
+    scene.poll(after=300.0 if still else 6.0)
     fails.undo()
 
-    scene.look(after=RETRY_SECONDS)
+    scene.poll(after=RETRY_SECONDS)
     scene.write(1)
-    scene.look()
+    scene.poll()
 
     assert scene.turns() == 5  # the last call may still go on
     assert_as_imported(scene)

@@ -109,7 +109,7 @@ def report_document(report: FileReport) -> dict[str, Any]:
         "problems": [str(problem) for problem in report.problems],
         "sessions": [asdict(outcome) for outcome in report.outcomes],
         "error": report.error or None,
-        "left_out": report.left_out or None,
+        "left_out": report.skipped or None,
         "partial": report.partial,
     }
 
@@ -126,7 +126,7 @@ def _print(reports: Sequence[FileReport]) -> None:
         print_table(report_table(recognized))
     problems = [str(problem) for report in reports for problem in report.problems]
     problems += [f"{report.path}: {report.error}" for report in reports if report.error]
-    problems += [f"{report.path}: skipped: {report.left_out}" for report in reports if report.left_out]
+    problems += [f"{report.path}: skipped: {report.skipped}" for report in reports if report.skipped]
     for problem in problems[:MAXIMUM_PROBLEMS]:
         click.echo(formats.plain(problem), err=True)
     if len(problems) > MAXIMUM_PROBLEMS:

@@ -89,7 +89,7 @@ def command(
             return
         serving = StoreExporter(store, config=config, top_sessions=config.session_label)
         notifier = configured_notifier(
-            config, outbox=store.path, emit=watcher.delivered, count=serving.internal.record_notification
+            config, outbox=store.path, emit=watcher.record_deliveries, count=serving.internal.record_notification
         )
         watcher.notifier = serving.notifier = notifier
         notifier.start()
@@ -117,20 +117,20 @@ def follow(watcher: Watcher, stop: threading.Event) -> None:
     """Poll until *stop* is set: one line per live session on a terminal, else one line per change."""
     if not sys.stdout.isatty():
         while not stop.is_set():
-            show_lines(watcher.look())
+            show_lines(watcher.poll())
             stop.wait(POLL_SECONDS)
         return
     unicode = supports_unicode()
     with Live(console=Console(), auto_refresh=False) as live:
         while not stop.is_set():
-            watcher.look()
+            watcher.poll()
             live.update(_screen(_live(watcher), unicode=unicode), refresh=True)
             stop.wait(POLL_SECONDS)
 
 
 def _import_once(watcher: Watcher, paths: Sequence[Path], since_hours: float) -> None:
     """Poll once, and report it when there is no session."""
-    if not show_lines(watcher.look()):
+    if not show_lines(watcher.poll()):
         searched = ", ".join(map(str, paths))
         hint = "--since searches further back"
         click.echo(f"no session in {searched} that changed within {since_hours:g} h; {hint}", err=True)

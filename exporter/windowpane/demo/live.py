@@ -1,4 +1,4 @@
-"""A demo agent for a monitoring stack: packaged recordings played for ever, at the pace of working agents.
+"""A demo agent for a monitoring stack: it plays the packaged recordings forever, at the pace of real agents.
 
 Each worker plays one recording again and again, turn by turn, through the outputs of a real process: the store,
 the alert engine and `/metrics`. Some manage it in a window of another size, some only observe what was recorded,
@@ -31,36 +31,37 @@ from windowpane.sources.playback import session_events
 
 PACE_SECONDS: Final = 2.0
 UPKEEP_SECONDS: Final = 600.0
-KEPT_DAYS: Final = 1.0
-KEPT_BYTES: Final = 500_000_000
-"""Maximum size of the store of a demo that runs for weeks."""
+RETAINED_DAYS: Final = 1.0
+RETAINED_BYTES: Final = 500_000_000
+"""Size of the store of a demo that runs for weeks."""
 
 
 class Worker(NamedTuple):
-    """One agent: its recording and the size of its window."""
+    """One agent, its recording, and the window it is managed in."""
 
     agent: str
     recorded: DemoRecording
     limit_tokens: int | None
-    """None to observe the session as it was recorded."""
+    """None where the recording is observed without being managed."""
 
 
 def workers() -> list[Worker]:
-    """Return agents that manage the long recording in three sizes, and one observer of each format."""
+    """Return workers that manage the long recording in three sizes, and observe one recording of each format."""
     chosen: dict[str, DemoRecording] = {}
     for recorded in recorded_sessions(now=time.time()):
         chosen.setdefault(recorded.name, recorded)
-    agents = [Worker(f"worker-{size // 1_024}k", chosen[LONG_SESSION], size) for size in (8_192, 32_768, 131_072)]
-    agents += [Worker(recorded.source, recorded, None) for recorded in chosen.values()]
-    return agents
+    managed = [
+        Worker(f"worker-{size // 1_024}k", chosen[LONG_SESSION], size) for size in (8_192, 32_768, 131_072)
+    ]
+    return managed + [Worker(one.source, one, None) for one in chosen.values()]
 
 
 def turns(worker: Worker, runtime: Runtime, number: int) -> Iterator[list[Event]]:
-    """Yield one session of *worker* as one list of events per turn, with the current time."""
+    """Yield one session of *worker* as a list of events per turn, with the present as their time."""
     session_id = f"{worker.agent}-{time.time_ns() // 1_000_000}-{number}"
-    played = _observed if worker.limit_tokens is None else _managed
+    events = _observed if worker.limit_tokens is None else _managed
     turn: list[Event] = []
-    for event in played(worker, runtime, session_id):
+    for event in events(worker, runtime, session_id):
         turn.append(event._replace(at=time.time()))
         if isinstance(event.data, TurnEnded):
             yield turn
@@ -83,7 +84,7 @@ def _managed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Even
 
 
 def _observed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Event]:
-    """Yield the recorded events under a new session id, so that each repetition is another session."""
+    """Yield the recorded events under a new session id, so that every repetition is another session."""
     recorded = worker.recorded
     playback = playback_settings(runtime.digest, agent=worker.agent)
     before: EventContext | None = None
@@ -97,7 +98,7 @@ def _observed(worker: Worker, runtime: Runtime, session_id: str) -> Iterator[Eve
 
 
 def work(worker: Worker, runtime: Runtime, stop: threading.Event, *, pace_seconds: float, sessions: int) -> None:
-    """Play sessions until *stop* is set, or *sessions* of them where that is above zero."""
+    """Play session after session until *stop* is set, or *sessions* of them where that is above zero."""
     for number in count():
         if sessions and number >= sessions:
             return
@@ -107,12 +108,14 @@ def work(worker: Worker, runtime: Runtime, stop: threading.Event, *, pace_second
                 return
 
 
-def keep_small(runtime: Runtime) -> int:
-    """Delete old sessions; return their number."""
+def prune_store(runtime: Runtime) -> int:
+    """Delete old sessions; returns their number."""
     store = runtime.store
     if store is None:
         return 0
-    return StoreMaintenance(store, rules=runtime.config.alert_rules()).prune(days=KEPT_DAYS, max_bytes=KEPT_BYTES)
+    return StoreMaintenance(store, rules=runtime.config.alert_rules()).prune(
+        days=RETAINED_DAYS, max_bytes=RETAINED_BYTES
+    )
 
 
 @click.command()
@@ -154,7 +157,7 @@ def main(
         for thread in running:
             thread.start()
         while not stop.wait(UPKEEP_SECONDS):
-            keep_small(runtime)
+            prune_store(runtime)
         for thread in running:
             thread.join()
 

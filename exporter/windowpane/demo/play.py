@@ -1,4 +1,8 @@
-"""Import of the packaged recordings into a store: as recorded, and managed in small windows."""
+"""Plays the packaged recordings into a store: as recorded, and again through the manager in small windows.
+
+Sources and licenses are in NOTICE. Recorded times keep their distances, and the last one becomes a moment ago. A
+format without times gets a steady pace, so that its timeline has one.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +35,21 @@ TURN_SECONDS: Final = 20.0
 """Pace of recordings that have no times."""
 APART_SECONDS: Final = 40.0
 """Time between the ends of two sessions."""
+LONG_SESSION: Final = "pi_large_session.jsonl"
+UNNAMED_MODEL: Final = "gpt-4o"
+"""Model of the recordings without one; the airline conversations have it in their title only."""
+RERUN_LIMITS: Final = (8_192, 32_768)
+"""Windows the long session is managed in, tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoRecording:
-    """One recorded session."""
+    """One packaged session, with times of today."""
 
     name: str
     """The packaged file."""
     source: str
-    """Format of the recording."""
+    """Its format."""
     key: str
     records: Sequence[Record]
 
@@ -59,9 +68,9 @@ def move_to(records: Sequence[Record], end: float) -> list[Record]:
     """Return the records with times that end at *end*, in seconds since the epoch."""
     times = [time for record in records if (time := _time_of(record)) is not None]
     if times:
-        by = end - max(times)
+        offset = end - max(times)
         return [
-            _at(record, time + by) if (time := _time_of(record)) is not None else record for record in records
+            _at(record, time + offset) if (time := _time_of(record)) is not None else record for record in records
         ]
     calls = sum(isinstance(record, ModelCalled) for record in records)
     at, moved = end - calls * TURN_SECONDS, []
@@ -81,7 +90,7 @@ def _at(record: Record, at: float) -> Record:
 
 
 def _packaged() -> Iterator[tuple[str, str, list[Record]]]:
-    """Unpack each file and read it as if a user had named it."""
+    """Unpack and read each file; yields its name, its format and its records."""
     readers = all_readers(complete=True)
     with tempfile.TemporaryDirectory(prefix="windowpane-demo-") as folder:
         for packed in sorted(files("windowpane.demo").joinpath("data").iterdir(), key=lambda entry: entry.name):
@@ -109,7 +118,7 @@ def _of_session(records: Sequence[Record], key: str) -> list[Record]:
 
 
 def rerun_events(recorded: DemoRecording, *, limit_tokens: int, digest: Digester) -> Iterator[Event]:
-    """Yield the events of *recorded* managed in a window of *limit_tokens*, without the end of the session."""
+    """Yield the events of *recorded*, managed in a window of *limit_tokens*; the session does not end."""
     size = f"{limit_tokens // 1_024}k"
     rerun = RerunOptions(
         session_id=f"{recorded.source}-managed-{size}",
@@ -124,25 +133,18 @@ def rerun_events(recorded: DemoRecording, *, limit_tokens: int, digest: Digester
 
 
 def _model_of(recorded: DemoRecording) -> str:
-    """Return the model of most calls; the one at the start of the session where no call names one."""
+    """Return the model of most calls; without one, the model that the session opens with."""
     models = [record.model for record in recorded.records if isinstance(record, ModelCalled) and record.model]
     models = models or [record.model for record in recorded.records if isinstance(record, SessionOpened)]
     return max(set(models), key=models.count, default="")
 
 
-LONG_SESSION: Final = "pi_large_session.jsonl"
-UNNAMED_MODEL: Final = "gpt-4o"
-"""Model of recordings without one; the airline conversations name it only in their title."""
-RERUN_LIMITS: Final = (8_192, 32_768)
-"""Window sizes in which the long session is managed, in tokens."""
-
-
 @dataclass(frozen=True, slots=True)
 class LoadedSession:
-    """One session that was imported into the store."""
+    """One session that was played into the store."""
 
     name: str
-    """Description for a person."""
+    """A label for the user."""
     session_id: str
     events: int
 
@@ -150,18 +152,18 @@ class LoadedSession:
 def load(
     store: SqliteStore, *, now: float, progress: Callable[[str], None], config: Config | None = None
 ) -> list[LoadedSession]:
-    """Import every packaged session into *store*; *progress* receives the name of each before its import.
+    """Play every packaged session into *store*; *progress* is called with the name of each before.
 
-    *config* sets the alert rules; None takes the defaults.
+    *config* holds the alert rules and thresholds; None for the defaults.
     """
-    alerting_store = AlertingStore(store, rules=None if config is None else config.alert_rules())
+    judged = AlertingStore(store, rules=None if config is None else config.alert_rules())
     digest = store.digester()
     playback = playback_settings(digest, model=UNNAMED_MODEL, config=config)
     loaded = []
 
     def play(name: str, events: Callable[[], Iterable[Event]]) -> None:
         progress(name)
-        outcome = alerting_store.import_session(events)
+        outcome = judged.import_session(events)
         loaded.append(LoadedSession(name, outcome.session_id, outcome.appended))
 
     for recorded in recorded_sessions(now=now):

@@ -1,8 +1,8 @@
-"""Follows a recording that is still being written: only what is new is read.
+"""Follows a recording that is still being written, and reads only its new lines.
 
-A JSON Lines file is read once from its beginning; from then on each look reads from where the last one ended, as
-long as what stood before is unchanged. The reader and the sessions stay where they were, so the events are those
-an import of the longer file would have made. A file that shrank or was rewritten is read from the beginning.
+A JSON Lines file is read once from its start; each later read starts where the last one ended, as long as the
+text before is unchanged. The state of the reader and of the sessions is retained, so the events are those of an
+import of the longer file. A file that shrank or was rewritten is read from its start.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from windowpane.sources.transcript import Transcript
 
 PIECE_BYTES: Final = 8 * 2**20
 CHECKED_BYTES: Final = 4_096
-"""Of the beginning, and of what stood before the last offset: enough to notice that a file was rewritten."""
+"""Bytes at the start, and before the last offset, whose digests show that a file was not rewritten."""
 MAXIMUM_PROBLEMS: Final = 100
-"""Problems remembered of one followed file."""
+"""Problems listed of one followed file, the latest."""
 
 
 @runtime_checkable
@@ -38,21 +38,21 @@ class LineReader(Protocol):
         ...
 
     def transcript(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Transcript:
-        """One pass over the file, to be fed rows."""
+        """Return one pass over the file, to be fed rows."""
         ...
 
 
-class Rewritten(Exception):  # noqa: N818  # not an error: the caller reads from the beginning
-    """What was read of the file is no longer what stands there."""
+class Rewritten(Exception):  # noqa: N818  # not an error: the caller reads from the start
+    """The part of the file that was read has changed."""
 
 
 class _Mark(NamedTuple):
-    """By what a file is known to be the one that was read."""
+    """The identity of a file as far as it was read."""
 
     inode: int
     head: bytes
     before: bytes
-    """Digest of what stands before the offset."""
+    """Digest of the bytes before the offset."""
 
 
 @dataclass(slots=True)
@@ -63,19 +63,19 @@ class FollowedFile:
     reader: LineReader
     playback: PlaybackSettings
     offset: int = 0
-    """Bytes that were read, to the end of a line."""
+    """Number of bytes that were read, to the end of a line."""
     problems: list[Problem] = field(default_factory=list)
     _transcript: Transcript | None = None
-    _stages: dict[str, DeferredPlayer] = field(default_factory=dict)
+    _players: dict[str, DeferredPlayer] = field(default_factory=dict)
     _current: DeferredPlayer | None = None
     _emitted: list[Event] = field(default_factory=list)
     _line: int = 0
     _mark: _Mark | None = None
 
     def read(self) -> list[Event]:
-        """The events of what was written since the last call; all sessions', in the order they were written.
+        """Return the events of the lines written since the last call, of all sessions, in the order of the file.
 
-        Raises `Rewritten` where what was read has changed, and `OSError` when the file cannot be read.
+        Raises `Rewritten` where the part that was read has changed, and `OSError` when the file cannot be read.
         """
         with self.path.open("rb") as file:
             self._check(file)
@@ -86,15 +86,15 @@ class FollowedFile:
                 file.seek(self.offset)
             self._mark = _mark(file, self.offset)
         for record in () if self._transcript is None else self._transcript.pause():
-            self._take(record)
-        for stage in self._stages.values():
-            stage.flush()
+            self._play(record)
+        for player in self._players.values():
+            player.flush()
         del self.problems[:-MAXIMUM_PROBLEMS]
         emitted, self._emitted[:] = self._emitted.copy(), []
         return emitted
 
     def _skip(self, skipped: int) -> None:
-        """A line over the cap is passed over."""
+        """Skip a line over the cap."""
         self.problems.append(Problem(str(self.path), self._line + 1, "", f"a line of {skipped:,} bytes skipped"))
         self.offset += skipped
         self._line += 1
@@ -109,22 +109,22 @@ class FollowedFile:
             self._transcript = self.reader.transcript(self.path, stats=stats, problems=self.problems)
         transcript = self._transcript
         for record in transcript.feed(parse_rows(lines, transcript.log, after_line=self._line)):
-            self._take(record)
+            self._play(record)
         self._line += lines.count(b"\n")
 
-    def _take(self, record: Record) -> None:
+    def _play(self, record: Record) -> None:
         if isinstance(record, SessionOpened):
-            stage = self._stages.get(record.session_key)
-            if stage is None:
-                stage = DeferredPlayer(record.session_key, self.reader.format, self.playback, self._emitted)
-                self._stages[record.session_key] = stage
-            self._current = stage
+            player = self._players.get(record.session_key)
+            if player is None:
+                player = DeferredPlayer(record.session_key, self.reader.format, self.playback, self._emitted)
+                self._players[record.session_key] = player
+            self._current = player
         if self._current is not None:
             self._current.play(record)
 
 
 def _whole_lines(file: BinaryIO, *, skip: Callable[[int], None]) -> bytes:
-    """The next lines up to about 8 MB, each whole; empty where no line has ended."""
+    """Return the next whole lines, up to about 8 MB; empty where no line has ended."""
     lines = file.read(PIECE_BYTES)
     while lines and b"\n" not in lines:
         if len(lines) > MAXIMUM_RECORD_BYTES:

@@ -18,46 +18,46 @@ from windowpane.store.records import ImportOutcome
 
 _log: Final = logging.getLogger(__name__)
 
-KEPT_RECORDS_BYTES: Final = 32 * 2**20
-"""Files up to this size are read once and their records kept; larger ones are read again for each session."""
+IN_MEMORY_BYTES: Final = 32 * 2**20
+"""Files up to this size are read once into memory; larger ones are read again for each session."""
 
 
 class SessionStore(Protocol):
-    """What importing needs of a store."""
+    """The part of a store that the importer uses."""
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Store a recorded session, given what makes its whole event sequence."""
+        """Store a recorded session; *events* returns all its events, as often as it is called."""
         ...
 
 
 class Progress(Protocol):
-    """Told of every file before it is read."""
+    """A callback before every file."""
 
     def __call__(self, path: Path, *, number: int, total: int) -> None:
-        """*path* is file *number* of *total*, from 1."""
+        """Report that *path* is read, file *number* of *total*, from 1."""
         ...
 
 
 @dataclass(slots=True)
 class FileReport:
-    """What became of one file."""
+    """The outcome of importing one file."""
 
     path: Path
     format: str | None = None
-    """None where no reader recognised it."""
+    """None where no reader recognizes it."""
     stats: FileStats = field(default_factory=FileStats)
     problems: list[Problem] = field(default_factory=list)
     outcomes: list[ImportOutcome] = field(default_factory=list)
     error: str = ""
-    """Why nothing, or not everything, of the file could be stored."""
-    left_out: str = ""
-    """Why a file that was found in a folder, and not named, was passed over."""
+    """The reason why the file, or a part of it, could not be stored."""
+    skipped: str = ""
+    """The reason why a file of a folder was skipped."""
     unknown: bool = False
-    """No reader recognised it."""
+    """No reader recognizes it."""
 
     @property
     def partial(self) -> bool:
-        """Whether something of the file is not in the store."""
+        """Return whether a part of the file is not in the store."""
         return bool(self.error) or any(problem.severity == "bad" for problem in self.problems)
 
 
@@ -69,20 +69,20 @@ def import_paths(
     readers: Sequence[Reader],
     progress: Progress | None = None,
 ) -> list[FileReport]:
-    """Import every recording among *paths* and below the folders among them; a report a file.
+    """Import every recording among *paths* and below the folders among them; returns a report per file.
 
-    A file of no known format that was not named but found in a folder is reported and is no error.
+    A file of unknown format is an error if *paths* contains it, and skipped if it comes from a folder.
     """
     paths = list(paths)
-    named = {path for path in paths if not path.is_dir()}
+    given = {path for path in paths if not path.is_dir()}
     files = list(files_of(paths))
     reports = []
     for number, path in enumerate(files, 1):
         if progress is not None:
             progress(path, number=number, total=len(files))
         report = import_file(path, store, playback=playback, readers=readers)
-        if report.unknown and path not in named:
-            report.left_out, report.error = report.error, ""
+        if report.unknown and path not in given:
+            report.skipped, report.error = report.error, ""
         reports.append(report)
     return reports
 
@@ -90,7 +90,7 @@ def import_paths(
 def import_file(
     path: Path, store: SessionStore, *, playback: PlaybackSettings, readers: Sequence[Reader]
 ) -> FileReport:
-    """Import one recording; what goes wrong is in the report."""
+    """Import one recording; errors are in the report."""
     report = FileReport(path)
     try:
         _import(path, store, playback, readers, report)
@@ -101,7 +101,7 @@ def import_file(
     except OSError as error:
         report.error = error.strerror or "cannot be read"
     except Exception as error:  # noqa: BLE001
-        # A fault of ours in one file must not cost the user all the others.
+        # An internal error in one file must not prevent the import of the others.
         _log.exception("importing %s failed", path)
         report.error = f"internal error, please report it: {error!r:.200}"
     return report
@@ -121,20 +121,20 @@ def _import(
 
 
 class _Recording:
-    """The records of one file, to be gone through several times."""
+    """The records of one file, which can be iterated several times."""
 
     def __init__(self, path: Path, reader: Reader, report: FileReport) -> None:
         self._path = path
         self._reader = reader
-        self._kept: list[Record] | None = None
+        self._records_read: list[Record] | None = None
         records = reader.read(path, stats=report.stats, problems=report.problems)
-        if path.stat().st_size <= KEPT_RECORDS_BYTES:
-            self._kept = list(records)
-            records = iter(self._kept)
+        if path.stat().st_size <= IN_MEMORY_BYTES:
+            self._records_read = list(records)
+            records = iter(self._records_read)
         self.keys = session_keys(records)
 
     def factory(self, key: str, playback: PlaybackSettings) -> Callable[[], Iterable[Event]]:
-        """What makes the event sequence of one session, as often as it is called."""
+        """Return a function that yields all events of one session, as often as it is called."""
 
         def events() -> Iterable[Event]:
             return session_events(self._records(), key=key, source=self._reader.format, playback=playback)
@@ -142,6 +142,6 @@ class _Recording:
         return events
 
     def _records(self) -> Iterable[Record]:
-        if self._kept is not None:
-            return self._kept
+        if self._records_read is not None:
+            return self._records_read
         return self._reader.read(self._path, stats=FileStats(), problems=[])

@@ -1,8 +1,8 @@
-"""Recordings into a store: the readers, the tracker, the alert engine and the store, composed once.
+"""The import pipeline: readers, tracker, alert engine and store, composed once.
 
-`sources` knows nothing of alerts and the store nothing of recordings; this is where a recorded session gets what
-a live one has: exact or estimated counts, a window size and prices, a fidelity probe for every compression, and
-the alerts it would have fired (stored, never sent).
+`sources` does not know of alerts, nor the store of recordings. Here a recorded session gets the same as a live
+one: exact or estimated counts, a window size and prices, a fidelity probe for every compression, and the alerts
+it would have fired, which are stored and never delivered.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ def playback_settings(
     with_fidelity: bool = True,
     config: Config | None = None,
 ) -> PlaybackSettings:
-    """What playing recordings needs, with the packaged vocabularies and catalog; deterministic.
+    """Return settings with the packaged vocabularies and catalog, under which events are deterministic.
 
-    *config* says where zones begin, over how many turns velocity is taken and what is stale, as it does for
-    agents that run; None is the defaults.
+    *config* holds the thresholds of zones and the settings of the tracker; None for the defaults.
     """
     return PlaybackSettings(
         digest=digest,
@@ -57,9 +56,9 @@ def playback_settings(
 
 
 class AlertingStore:
-    """A store for the importer that keeps each recorded session together with the alerts it would have fired.
+    """A store for the importer that stores each recorded session with the alerts it would have fired.
 
-    *rules* are those of the configuration; None is the defaults.
+    *rules* are those of the configuration; None for the defaults.
     """
 
     def __init__(self, store: EventWriter, *, rules: Sequence[Rule] | None = None) -> None:

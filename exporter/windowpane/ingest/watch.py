@@ -1,8 +1,8 @@
-"""Keeps a store up with transcripts that are being written: what `windowpane watch` does, without a terminal.
+"""Imports transcripts while they are being written: `windowpane watch` without its terminal.
 
-Each look takes in what changed since the last one: of a JSON Lines file only the new lines, of any other the
-whole file. A file that has been still for two minutes is imported as finished, which settles what its end left
-open. Alerts are judged and stored as an import would; those of the last 15 minutes are delivered as well.
+Each poll imports the changes since the last one: of a JSON Lines file only the new lines, of any other the whole
+file. A file without a write for two minutes is imported as finished, which closes its open end. Alerts are
+evaluated and stored as by an import; those of the last 15 minutes are delivered as well.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -34,16 +34,16 @@ from windowpane.store.interface import EventFilter
 from windowpane.store.sqlite import SqliteStore
 
 DISCOVER_SECONDS: Final = 5.0
-"""How often folders are searched for new files."""
+"""Time between two searches of the folders for new files."""
 RETRY_SECONDS: Final = 60.0
-"""How long a file is left alone whose events could not be read or stored; then it is read from its beginning."""
+"""Time until a file whose events could not be read or stored is read again from its start."""
 DELIVERIES: Final = ("notification.delivered", "notification.failed")
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedSession:
-    """The latest of one watched session."""
+    """The latest state of one watched session."""
 
     session_id: str
     agent: str
@@ -53,28 +53,28 @@ class WatchedSession:
     ended: bool = False
 
     def is_live(self, now: float) -> bool:
-        """Whether it has not ended and was heard of within the last 15 minutes."""
+        """Return whether it has not ended and had an event within the last 15 minutes."""
         return not self.ended and self.at is not None and self.at >= live_since(now)
 
 
 @dataclass(slots=True)
-class _File:
-    """What is known of one file."""
+class _WatchedFile:
+    """The state of one watched file."""
 
     stamp: tuple[int, int] = (0, 0)
     """Time of the last change in nanoseconds, and size."""
     reader: Reader | None = None
     followed: FollowedFile | None = None
-    waits_until: float = 0.0
-    """When to try again what failed; 0 where nothing did."""
+    retry_at: float = 0.0
+    """Time of the next attempt after a failure; 0 without one."""
     engine: AlertEngine = field(default_factory=AlertEngine)
-    """Made anew with the watcher's rules where the file is read from its beginning."""
+    """Replaced by one with the watcher's rules where the file is read from its start."""
     stored: dict[str, int] = field(default_factory=dict)
-    """Sessions to the events the store holds of them; those that cannot be appended to are missing."""
+    """Number of stored events by session; sessions that cannot be appended to are absent."""
 
 
 class Watcher:
-    """Follows files. `look` is called by one thread; the notifier's may report deliveries meanwhile."""
+    """Follows files. One thread calls `poll`; the notifier's threads may report deliveries at the same time."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class Watcher:
         rules: Sequence[Rule] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """*readers* hold back what may go on, *final_readers* tell by a file's age whether it does.
+        """*readers* defer the open end of a file, *final_readers* decide by the file's age.
 
-        Files that did not change for *since_seconds* are left alone until they do. *rules* are the alerts that
-        are judged, None the defaults.
+        Files without a change for *since_seconds* are skipped until they change. *rules* are the alert rules,
+        None for the defaults.
         """
         self._paths = tuple(paths)
         self._store = store
@@ -102,35 +102,35 @@ class Watcher:
         self._since = clock() - since_seconds
         self._clock = clock
         self._boundary = ErrorBoundary(_log, clock=clock)
-        self._files: dict[Path, _File] = {}
-        self._found: list[Path] = []
+        self._files: dict[Path, _WatchedFile] = {}
+        self._candidate_files: list[Path] = []
         self._searched_at = -DISCOVER_SECONDS
         self._appending = threading.Lock()
-        """Guards what is known of the store's sessions while events are appended."""
+        """Guards the counts of stored events while events are appended."""
         self.notifier: Notifier | None = None
-        """Told of young alerts, where there is one."""
+        """Delivers recent alerts, if set."""
         self.sessions: dict[str, WatchedSession] = {}
         """The watched sessions, by id."""
 
-    def look(self) -> list[WatchedSession]:
-        """Take in what changed; returns the sessions that moved, each once. Never raises for a bad file."""
-        moved: dict[str, WatchedSession] = {}
+    def poll(self) -> list[WatchedSession]:
+        """Import the changes; returns the sessions that changed, each once. Never raises for a bad file."""
+        changed: dict[str, WatchedSession] = {}
         for path in self._candidates():
             with self._boundary.contain(f"following {path.name}", failed=partial(self._failed, path)):
                 for event in self._visit(path):
-                    seen = self._note(event)
-                    if seen is not None:
-                        moved[seen.session_id] = seen
-        return list(moved.values())
+                    session = self._update(event)
+                    if session is not None:
+                        changed[session.session_id] = session
+        return list(changed.values())
 
-    def delivered(self, batch: list[Event]) -> None:
-        """Store what became of messages; the notifier's `emit`."""
+    def record_deliveries(self, batch: list[Event]) -> None:
+        """Store the outcomes of deliveries; the notifier's `emit`."""
         with self._appending, self._boundary.contain("storing a delivery"):
             self._store.append(batch)
             for event in batch:
-                for known in self._files.values():
-                    if event.context.session_id in known.stored:
-                        known.stored[event.context.session_id] += 1
+                for file in self._files.values():
+                    if event.context.session_id in file.stored:
+                        file.stored[event.context.session_id] += 1
 
     # -- files ------------------------------------------------------------------------------------------------
 
@@ -138,8 +138,8 @@ class Watcher:
         now = self._clock()
         if now - self._searched_at >= DISCOVER_SECONDS:
             self._searched_at = now
-            self._found = list(files_of(path for path in self._paths if path.exists()))
-        return self._found
+            self._candidate_files = list(files_of(path for path in self._paths if path.exists()))
+        return self._candidate_files
 
     def _visit(self, path: Path) -> Iterable[Event]:
         try:
@@ -147,90 +147,90 @@ class Watcher:
         except OSError:
             self._files.pop(path, None)
             return ()
-        known = self._files.setdefault(path, _File())
+        file = self._files.setdefault(path, _WatchedFile())
         is_still = self._clock() - status.st_mtime >= IDLE_SECONDS
         stamp = (status.st_mtime_ns, status.st_size)
-        if known.waits_until:
-            if self._clock() < known.waits_until:
+        if file.retry_at:
+            if self._clock() < file.retry_at:
                 return ()
-            known.waits_until = 0.0
-        elif stamp == known.stamp:
-            return self._settle(path, known) if known.followed is not None and is_still else ()
-        known.stamp = stamp
-        return self._changed(path, known, is_still=is_still) if status.st_mtime >= self._since else ()
+            file.retry_at = 0.0
+        elif stamp == file.stamp:
+            return self._settle(path, file) if file.followed is not None and is_still else ()
+        file.stamp = stamp
+        return self._changed(path, file, is_still=is_still) if status.st_mtime >= self._since else ()
 
     def _failed(self, path: Path) -> None:
-        """What was read of a file may not have been stored: it is read again, not at once."""
-        known = self._files.get(path)
-        if known is not None:
-            known.followed = None
-            known.stored.clear()
-            known.waits_until = self._clock() + RETRY_SECONDS
+        """Read a file again later, since its events may not have been stored."""
+        file = self._files.get(path)
+        if file is not None:
+            file.followed = None
+            file.stored.clear()
+            file.retry_at = self._clock() + RETRY_SECONDS
 
-    def _changed(self, path: Path, known: _File, *, is_still: bool) -> Iterable[Event]:
-        if known.reader is None:
-            known.reader = self._reader(path)
-        if known.reader is None:
+    def _changed(self, path: Path, file: _WatchedFile, *, is_still: bool) -> Iterable[Event]:
+        if file.reader is None:
+            file.reader = self._reader(path)
+        if file.reader is None:
             return ()
-        if isinstance(known.reader, LineReader) and not is_still:
-            return self._tail(path, known, known.reader)
-        return self._settle(path, known)
+        if isinstance(file.reader, LineReader) and not is_still:
+            return self._tail(path, file, file.reader)
+        return self._settle(path, file)
 
     def _reader(self, path: Path) -> Reader | None:
         try:
             return reader_for(path, self._readers)
         except SourceError:
-            return None  # too short to be told yet, or something else; looked at again when it changes
+            return None  # too short so far, or of another format; tried again when it changes
 
-    def _tail(self, path: Path, known: _File, reader: LineReader) -> Iterable[Event]:
-        if known.followed is None:
-            return self._begin(path, known, reader)
+    def _tail(self, path: Path, file: _WatchedFile, reader: LineReader) -> Iterable[Event]:
+        if file.followed is None:
+            return self._restart(path, file, reader)
         try:
-            events = known.followed.read()
+            events = file.followed.read()
         except Rewritten:
-            return self._begin(path, known, reader)
-        fresh = list(known.engine.interleave(events))
-        if not self._extend(known, fresh):
-            return self._begin(path, known, reader)
+            return self._restart(path, file, reader)
+        fresh = list(file.engine.interleave(events))
+        if not self._extend(file, fresh):
+            return self._restart(path, file, reader)
         self._notify(fresh)
         return fresh
 
-    def _begin(self, path: Path, known: _File, reader: LineReader) -> Iterable[Event]:
-        """Read a file from its beginning and store what the store does not hold yet."""
-        known.followed, known.engine = FollowedFile(path, reader, self._playback), AlertEngine(self._rules)
-        known.stored.clear()
-        interleaved = list(known.engine.interleave(known.followed.read()))
-        for session_id, events in by_session(interleaved).items():
+    def _restart(self, path: Path, file: _WatchedFile, reader: LineReader) -> Iterable[Event]:
+        """Read a file from its start and store the events that the store does not hold."""
+        file.followed, file.engine = FollowedFile(path, reader, self._playback), AlertEngine(self._rules)
+        file.stored.clear()
+        interleaved = list(file.engine.interleave(file.followed.read()))
+        for session_id, batch in by_session(interleaved).items():
             with self._appending:
-                self._store.import_session(lambda events=events: events)  # type: ignore[misc]
-                held = self._held(session_id)
-                if held.own == len(events):
-                    known.stored[session_id] = held.total
+                self._store.import_session(lambda batch=batch: batch)  # type: ignore[misc]
+                stored = self._stored(session_id)
+                if stored.without_deliveries == len(batch):
+                    file.stored[session_id] = stored.total
         self._notify(interleaved)
         return interleaved
 
-    def _extend(self, known: _File, fresh: list[Event]) -> bool:
-        """Append new events; False where the store holds something else than was left there."""
+    def _extend(self, file: _WatchedFile, fresh: list[Event]) -> bool:
+        """Append new events; returns False where the store no longer holds the events appended before."""
         for session_id, events in by_session(fresh).items():
             with self._appending:
-                held = known.stored.get(session_id)
-                if held is None and self._store.session(session_id) is None:
-                    held = 0
-                if held is None or not self._store.extend_session(events, events=held):
+                stored = file.stored.get(session_id)
+                if stored is None and self._store.session(session_id) is None:
+                    stored = 0
+                if stored is None or not self._store.extend_session(events, events=stored):
                     return False
-                known.stored[session_id] = held + len(events)
+                file.stored[session_id] = stored + len(events)
         return True
 
-    def _held(self, session_id: str) -> _Held:
+    def _stored(self, session_id: str) -> _StoredEvents:
         row = self._store.session(session_id)
         total = 0 if row is None else row.events
         foreign = self._store.count_events(EventFilter(session_id=session_id, types=DELIVERIES))
-        return _Held(total, total - foreign)
+        return _StoredEvents(total, total - foreign)
 
-    def _settle(self, path: Path, known: _File) -> Iterable[Event]:
-        """Import the whole file; one that grows afterwards is read from the beginning."""
-        known.followed = None
-        known.stored.clear()
+    def _settle(self, path: Path, file: _WatchedFile) -> Iterable[Event]:
+        """Import the whole file; one that grows afterwards is read from its start."""
+        file.followed = None
+        file.stored.clear()
         readers = self._final_readers
         judged = AlertingStore(self._store, rules=self._rules)
         report = import_file(path, judged, playback=self._playback, readers=readers)
@@ -248,42 +248,42 @@ class Watcher:
     # -- sessions ---------------------------------------------------------------------------------------------
 
     def _notify(self, events: Iterable[Event]) -> None:
-        """Deliver what is recent: an alert of yesterday helps nobody."""
+        """Deliver the alerts among *events* that are recent enough to be acted on."""
         if self.notifier is None:
             return
         since = live_since(self._clock())
-        young = [
+        recent = [
             event
             for event in events
             if isinstance(event.data, AlertFired | AlertResolved) and event.at is not None and event.at >= since
         ]
-        if young:
-            self.notifier.write(young)
+        if recent:
+            self.notifier.write(recent)
 
-    def _note(self, event: Event) -> WatchedSession | None:
+    def _update(self, event: Event) -> WatchedSession | None:
         context, data = event.context, event.data
-        seen = self.sessions.get(context.session_id)
+        session = self.sessions.get(context.session_id)
         if isinstance(data, PressureMeasured):
-            seen = WatchedSession(context.session_id, context.agent, context.model, event.at, data)
-        elif isinstance(data, SessionEnded) and seen is not None:
-            seen = WatchedSession(seen.session_id, seen.agent, seen.model, event.at, seen.pressure, ended=True)
+            session = WatchedSession(context.session_id, context.agent, context.model, event.at, data)
+        elif isinstance(data, SessionEnded) and session is not None:
+            session = replace(session, at=event.at, ended=True)
         else:
             return None
-        self.sessions[context.session_id] = seen
-        return seen
+        self.sessions[context.session_id] = session
+        return session
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """How many events the store holds of a session: in all, and without deliveries."""
+class _StoredEvents:
+    """The number of a session's stored events."""
 
     total: int
-    own: int
+    without_deliveries: int
 
 
 def by_session(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """Events by session, each in order."""
-    found: dict[str, list[Event]] = {}
+    """Group events by session, each in order."""
+    sessions: dict[str, list[Event]] = {}
     for event in events:
-        found.setdefault(event.context.session_id, []).append(event)
-    return found
+        sessions.setdefault(event.context.session_id, []).append(event)
+    return sessions
