@@ -55,7 +55,7 @@ class Sized(NamedTuple):
 
 
 def halves_of(sized: Sequence[Sized]) -> dict[str, str]:
-    """The half of each session: by size, neighbours in pairs, a digest deciding which of a pair goes where."""
+    """Return the half of each session: neighbors by size are paired, and a digest decides which one is where."""
     ranked = sorted(sized, key=lambda one: (-one.tokens, one.source.name))
     halves = {}
     for at in range(0, len(ranked), 2):
@@ -66,7 +66,7 @@ def halves_of(sized: Sequence[Sized]) -> dict[str, str]:
 
 
 def study(task: Task) -> Studied | None:
-    """Replay one session in one window; None where the window does not bind, or cannot hold it."""
+    """Replay one session in one window; None if its content never fills the window or cannot fit it."""
     prepared = PreparedRecording(task.source.load())
     default = ReplaySetup(task.limit_tokens, policy=DEFAULT)
     limits = default.limits
@@ -87,7 +87,7 @@ def study(task: Task) -> Studied | None:
 
 
 class Swept:
-    """The default with its thresholds moved; each setting is replayed once, whatever it is compared with."""
+    """The default policy with shifted thresholds; each setting is replayed once for all comparisons."""
 
     def __init__(self, prepared: PreparedRecording, limit_tokens: int) -> None:
         self._prepared = prepared
@@ -95,7 +95,7 @@ class Swept:
         self._runs: dict[int, ReplayRun] = {}
 
     def at(self, step: int) -> ReplayRun:
-        """With eviction from so many thousandths of the window."""
+        """Return the run with eviction from so many thousandths of the window."""
         if step not in self._runs:
             zones = parse_thresholds(str(step / 1_000))
             setup = ReplaySetup(self._limit_tokens, policy=DEFAULT, thresholds=zones)
@@ -104,7 +104,7 @@ class Swept:
 
 
 def match_truncation(prepared: PreparedRecording, limit_tokens: int, target: int) -> Matched:
-    """By the share of the window at which it begins to drop."""
+    """Match by the share of the window at which truncation starts."""
     return _match(
         "truncate",
         lambda step: simulate(prepared, ReplaySetup(limit_tokens, "truncate", truncate_ratio=step / 1_000)),
@@ -115,7 +115,7 @@ def match_truncation(prepared: PreparedRecording, limit_tokens: int, target: int
 
 
 def match_keeping(prepared: PreparedRecording, limit_tokens: int, target: int) -> Matched:
-    """By the number of groups it keeps."""
+    """Match by the number of groups that are kept."""
     return _match(
         "keep_last",
         lambda step: simulate(prepared, ReplaySetup(limit_tokens, "keep_last", keep_groups=step)),
@@ -150,7 +150,7 @@ def _match(kind: str, at: Callable[[int], ReplayRun], low: int, high: int, targe
 
 
 def joined(sized: Sequence[Sized], limit_tokens: int) -> list[RecordingSource]:
-    """Disjoint runs of sessions, the largest first, each of so many windows of content and no session twice."""
+    """Return disjoint runs of sessions, the largest first, each of so many windows of content."""
     groups: list[RecordingSource] = []
     parts: list[RecordingSource] = []
     tokens = 0
@@ -169,14 +169,14 @@ def measure_size(source: RecordingSource) -> int:
 
 
 class Study(NamedTuple):
-    """What was found, and which half each session belongs to."""
+    """The results, and the half of each session."""
 
     found: list[Studied]
     halves: dict[str, str]
 
 
 def sweep(folder: Path, *, half: str | None, quick: bool, workers: int) -> Study:
-    """Every session in every window it fills; of one half only, where one is named."""
+    """Replay every session in every window it fills, or those of one half."""
     sources: list[RecordingSource] = list(find_recordings([folder]))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
@@ -218,7 +218,7 @@ def main() -> None:
 
 
 def report(study: Study) -> str:
-    """The whole document."""
+    """Return the whole document."""
     reported = [one for one in study.found if study.halves.get(one.name) == "reported"]
     lines = [
         PREFACE,

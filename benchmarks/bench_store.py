@@ -1,4 +1,4 @@
-"""The store against a bare sqlite3 batch insert, and what pages ask of it.
+"""The store against a bare sqlite3 batch insert, and the reads of the pages.
 
 Run it with `python benchmarks/bench_store.py`. The floor inserts the very rows that the store wrote (events and
 projections), already made, into tables with the same indexes, by `executemany` in the same batches; the
@@ -48,7 +48,7 @@ class Measure(NamedTuple):
 
 
 def session(session_id: str, events: int, digest: Callable[[str], str]) -> list[Event]:
-    """A coding agent's session: a user message, then calls and results, one model call a turn."""
+    """Yield a coding agent's session: a user message, then calls and results, one model call per turn."""
     made: list[Event] = []
     info = SessionInfo(session_id, "reviewer", "gpt-5", "live", f"{session_id}-stream")
     tracker = SessionTracker(info, emit=made.extend, digest=digest, limits=WindowLimits.of(400_000, "catalogue"))
@@ -99,7 +99,7 @@ def full_path(folder: Path, events: list[Event], *, key: bytes | None = None) ->
 
 
 def bare_path(folder: Path, source: SqliteStore, tables: tuple[str, ...]) -> float:
-    """Insert the same rows, already made, with the same indexes and in as many commits."""
+    """Insert the same rows, made before, with the same indexes and as many commits."""
     reading = sqlite3.connect(source.path)
     target = open_writer(folder / f"bare-{time.monotonic_ns()}.db")
     for kind in ("table", "index"):
@@ -136,13 +136,13 @@ def bare_path(folder: Path, source: SqliteStore, tables: tuple[str, ...]) -> flo
 
 
 def settle() -> None:
-    """Keep the garbage collector from walking over the events made beforehand, which no live agent holds."""
+    """Exclude the prepared events from garbage collection, since no live agent holds them."""
     gc.collect()
     gc.freeze()
 
 
 def recorded_rates(folder: Path) -> list[Measure]:
-    """The same ratio over recorded sessions, which measure more often and add fewer blocks a turn."""
+    """Measure the same ratio over recorded sessions, which measure more often and add fewer blocks per turn."""
     named = os.environ.get("WINDOWPANE_SESSIONS_DIR")
     if not named:
         return [Measure("recorded sessions", "WINDOWPANE_SESSIONS_DIR is not set", "", met=True)]
@@ -173,7 +173,7 @@ def recorded_rates(folder: Path) -> list[Measure]:
 
 
 class Quarters:
-    """Counts a quarter of a token a character: counting is not what is measured here."""
+    """Counts a quarter of a token per character: counting is not measured here."""
 
     source: CountSource = "estimate"
 

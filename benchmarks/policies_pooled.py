@@ -1,4 +1,4 @@
-"""All windows together: one figure an opponent, drawn by session with every window that the session fills."""
+"""All windows together: one value per opponent, drawn by session with every window that the session fills."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REGRET = "regret_ratio"
 
 
 def pooled(studied: Sequence[Studied]) -> list[str]:
-    """Both baselines at the tokens of the default, by every reading and where they never fail; best preset."""
+    """Compare with both baselines at the default's tokens, by every reading, and with the best preset."""
     lines = []
     for kind, title in BASELINES:
         against = matched(kind)
@@ -39,17 +39,17 @@ def pooled(studied: Sequence[Studied]) -> list[str]:
 
 
 def matched(kind: str) -> Callable[[Studied], Figures | None]:
-    """A baseline at the tokens of the default."""
+    """Return the values of a baseline at the tokens of the default."""
     return lambda one: matched_with(one, kind).figures
 
 
 def sound(kind: str) -> Callable[[Studied], Figures | None]:
-    """Nothing of a baseline that overflowed; so content larger than the window plays no part."""
+    """Return None for a baseline that overflowed, so content larger than the window has no influence."""
     return lambda one: None if matched_with(one, kind).overflows else matched_with(one, kind).figures
 
 
 def _told(studied: Sequence[Studied], against: Callable[[Studied], Figures | None], measure: str) -> str:
-    """The difference in words; nothing is said of a window in which either side has no figure."""
+    """Return the difference as text; empty for a window in which either side has no value."""
     by_session: dict[str, list[float]] = {}
     for one in studied:
         own, other = figures(run_of(one, DEFAULT)), against(one) or {}
@@ -63,7 +63,7 @@ def _told(studied: Sequence[Studied], against: Callable[[Studied], Figures | Non
 
 
 def clustered(deltas: Sequence[Sequence[float]]) -> Difference | None:
-    """Mean over all windows, with the 90% interval of a bootstrap that draws sessions with all theirs."""
+    """Return the mean over all windows, with the 90% interval of a bootstrap that draws whole sessions."""
     if not deltas:
         return None
     sums = np.array([sum(own) for own in deltas])

@@ -1,4 +1,4 @@
-"""What the study of the policies found, as Markdown: tables, paired differences with intervals, verdicts."""
+"""The results of the study of the policies as Markdown: tables, paired differences with intervals, verdicts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Studied:
 
 
 class Difference(NamedTuple):
-    """Mean of default less other, with its 90% interval; None where there are too few sessions."""
+    """Mean of default less other, with its 90% interval; None for too few sessions."""
 
     sessions: int
     mean: float
@@ -65,7 +65,7 @@ def figures(run: ReplayRun) -> dict[str, float]:
 
 
 def difference(pairs: Iterable[tuple[float, float]]) -> Difference | None:
-    """Mean of first less second, with the 90% interval of a bootstrap that draws sessions."""
+    """Return the mean of first less second, with the 90% interval of a bootstrap that draws sessions."""
     deltas = np.array([one - other for one, other in pairs])
     if not len(deltas):
         return None
@@ -75,7 +75,7 @@ def difference(pairs: Iterable[tuple[float, float]]) -> Difference | None:
 
 
 def said(found: Difference, *, lower_is_better: bool) -> str:
-    """The verdict in words."""
+    """Return the verdict as text."""
     if found.sessions < FEWEST:
         return f"inconclusive (only {found.sessions})"
     if found.low <= 0 <= found.high:
@@ -117,7 +117,7 @@ def percent(value: float | None) -> str:
 
 
 class Compared(NamedTuple):
-    """A measure that pairs are compared by."""
+    """A measure by which pairs are compared."""
 
     name: str
     label: str
@@ -153,7 +153,7 @@ Figures = dict[str, float]
 
 
 def comparison(studied: Sequence[Studied]) -> list[str]:
-    """The default against each baseline at its tokens, and against every preset as it is and at the preset's."""
+    """Compare the default with each baseline at its tokens, and with every preset, also at the preset's."""
     lines = [
         "| default against | by | sessions | mean difference | 90% interval | default is |",
         "|---|---|--:|--:|--:|---|",
@@ -179,7 +179,7 @@ BASELINES: Final = (("truncate", "truncation"), ("keep_last", "keep last N"))
 
 
 def matched_with(one: Studied, kind: str) -> Matched:
-    """What is held against *kind* at the same tokens."""
+    """Return the run that is compared with *kind* at the same tokens."""
     return next(m for m in one.matched if m.kind == kind)
 
 
@@ -213,7 +213,7 @@ def number(value: float) -> str:
 
 
 def run_of(one: Studied, name: str) -> ReplayRun:
-    """The replay under a policy or preset."""
+    """Return the replay under a policy or preset."""
     return next(run for run in one.runs if run.setup.name == name)
 
 
@@ -252,7 +252,7 @@ def chapter(title: str, studied: Sequence[Studied], limits: Sequence[int], note:
 
 
 def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
-    """What counts, a line a window and an opponent: both baselines, and the best preset by both readings."""
+    """Return one line per window and opponent: both baselines, and the best preset by both readings."""
     lines = []
     for limit in limits:
         own = [one for one in studied if one.limit_tokens == limit]
@@ -276,7 +276,7 @@ def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
 
 
 def best_preset(studied: Sequence[Studied]) -> str:
-    """The preset with the lowest mean regret, of those that overflow in the fewest calls."""
+    """Return the preset with the lowest mean regret, of those that overflow in the fewest calls."""
 
     def rank(name: str) -> tuple[int, float]:
         runs = [run_of(one, name).measures for one in studied]
@@ -288,7 +288,7 @@ def best_preset(studied: Sequence[Studied]) -> str:
 def _verdict(
     title: str, defaults: dict[str, Figures], found: dict[str, Figures], measure: str = "regret_ratio"
 ) -> str:
-    """A line of a list; one level further in where the title is."""
+    """Return a line of a list, one level deeper below a title."""
     line = f"{' ' * (len(title) - len(title.lstrip()))}- {title.lstrip()}"
     result = difference(_pairs(defaults, found, measure))
     if result is None:

@@ -21,7 +21,7 @@ the last N groups. Differences are default less other; what is measured, and how
 
 
 def policies_section() -> str:
-    """Section of RESULTS.md; empty where the study was never made."""
+    """Return the section of RESULTS.md; empty if the study was never made."""
     if not POLICIES.exists():
         return ""
     text = POLICIES.read_text(encoding="utf-8")
@@ -37,7 +37,7 @@ def policies_section() -> str:
 
 
 def refresh_results() -> None:
-    """Put the section into RESULTS.md, in the place of the one that stands there."""
+    """Replace the section in RESULTS.md."""
     section = policies_section()
     if not section or not RESULTS.exists():
         return
@@ -49,7 +49,7 @@ def refresh_results() -> None:
 
 
 def _sections(text: str, prefix: str) -> list[tuple[str, str]]:
-    """Titles that begin with *prefix*, and what stands below each."""
+    """Return the titles that start with *prefix*, and the text below each."""
     found = re.findall(rf"^{re.escape(prefix)}(.*)\n((?:(?!^#).*\n?)*)", text, re.MULTILINE)
-    kept = prefix.removeprefix("## ")
-    return [(f"{kept}{title}".strip(), body.strip()) for title, body in found]
+    retained = prefix.removeprefix("## ")
+    return [(f"{retained}{title}".strip(), body.strip()) for title, body in found]
