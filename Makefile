@@ -23,9 +23,10 @@ test: servers lint ## format, lint, types, then every test
 test-all: servers lint ## like test, with the large matrices and more generated examples
 	WINDOWPANE_TEST_ALL=1 $(PYTEST)
 
-lint: $(VENV)/.installed-dev ## format check, lint and types
+lint: $(VENV)/.installed-dev ## format check, lint, words and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python tests/vocabulary/check.py
 	$(BIN)/mypy
 
 format: $(VENV)/.installed-dev ## rewrite the files in the one format

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def eventful_session(path: Path) -> str:
-    """The session in which most happened: compressions, evictions, regrets, alerts."""
+    """Return the session with the most events: compressions, evictions, regrets, alerts."""
     store = SqliteStore(path)
     rows = store.sessions(SessionFilter(limit=500))
     store.close()
@@ -85,7 +85,7 @@ def eventful_session(path: Path) -> str:
 
 
 def compared(path: Path) -> list[str]:
-    """The two sessions in which most was taken out."""
+    """Return the two sessions with the most removed content."""
     store = SqliteStore(path)
     rows = sorted(store.sessions(SessionFilter(limit=500)), key=lambda row: row.evicted_blocks, reverse=True)
     store.close()
@@ -93,7 +93,7 @@ def compared(path: Path) -> list[str]:
 
 
 def replayed(path: Path, session: str) -> str:
-    """The latest replay of the store; where it has none, *session* under three policies in a 32K window."""
+    """Return the latest replay of the store, else one of *session* under three policies in a 32K window."""
     store = SqliteStore(path)
     if not (stored := store.replays(limit=1)):
         setups = combine_setups(limits=[32_768], policies=["hybrid", "lru", "fifo"], baselines=True)

@@ -1,4 +1,4 @@
-"""What `import windowpane` offers."""
+"""The public names of `windowpane`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_every_public_name_can_be_had() -> None:
     assert windowpane.__all__ == sorted(windowpane.__all__)
 
 
-def test_public_objects_say_where_they_live() -> None:
+def test_public_objects_are_those_of_their_module() -> None:
     """A lazily loaded name is the same object as in its own module."""
     from windowpane.runtime.managers import ContextWindowManager
 

@@ -129,7 +129,7 @@ def heat(style: PanelStyle, query: Query) -> heatmap.Panel:
 
 
 def rows(style: PanelStyle, *columns: Query, links: dict[str, models.DashboardLink] | None = None) -> table.Panel:
-    """A table: instant queries joined by their labels; a query's legend is its column's heading.
+    """Return a table of instant queries joined by their labels; the legend of a query is its heading.
 
     The first column's largest values come first.
     """

@@ -76,7 +76,7 @@ class TestWhatIsLoaded:
         assert small.fidelity is not None
         assert demo.alerts(session_id="pi-managed-8k")
 
-    def test_the_recorded_figures_are_the_recordings_own(self, demo: SqliteReader) -> None:
+    def test_the_values_are_those_of_the_recordings(self, demo: SqliteReader) -> None:
         """The long session carries the tokens and dollars that its provider reported."""
         long = next(row for row in demo.sessions() if row.source == "pi")
 

@@ -167,7 +167,7 @@ FLAT = sorted(set(PAYLOADS) - {"block.added", "turn.ended"})
 """Payloads whose numbers are their fields."""
 
 
-def test_words_outside_our_vocabulary_are_not_sent() -> None:
+def test_values_outside_the_vocabulary_are_not_sent() -> None:
     """A tool's name, a path or a digest may look like a word; only enumerated fields are sent."""
     block = Block(
         "b1", "tool_result", 10, 3, "b0", 1, "digest-of-it", 40, "exact", None, "call-77", "payroll_lookup",

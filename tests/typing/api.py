@@ -118,7 +118,7 @@ def listeners(window: windowpane.ContextWindowManager) -> None:
 
 
 def parts() -> windowpane.AsyncContextWindowManager:
-    """Parts of the engine may be replaced or left out."""
+    """Parts of the engine may be replaced or omitted."""
     dependencies: windowpane.Dependencies = replace(windowpane.default_dependencies("gpt-5"), archive=None)
     settings = windowpane.EngineSettings(summarizer=None, policy=windowpane.Policy("mine", {"recency": 1.0}))
     return windowpane.AsyncContextWindowManager(

@@ -24,6 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 RULES = Path(__file__).with_name("words.toml")
 SUFFIXES = (".py", ".md")
+TESTS = ("tests/", "benchmarks/")
+"""Folders in which only names of functions and classes, docstrings and comments are checked."""
 QUESTION = re.compile(r"(What|Whether|How|Where|Who|Whose|When|Which|Why|As `[^`]+`,?)(?=\s)")
 OPENING = "a first sentence that names the thing, or an imperative"
 NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -88,14 +90,16 @@ def check_python(vocabulary: Vocabulary, path: str, source: str) -> Iterator[Fin
     tree = ast.parse(source)
     yield from vocabulary.in_name(path, 1, Path(path).stem)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    in_tests = path.startswith(TESTS)
     for node in ast.walk(tree):
-        for line, name in _defined_names(node):
-            yield from vocabulary.in_name(path, line, name)
+        if not in_tests or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for line, name in _defined_names(node):
+                yield from vocabulary.in_name(path, line, name)
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             is_docstring = id(node) in docstrings
             if is_docstring and (match := QUESTION.match(node.value)):
                 yield Finding(path, node.lineno, match[0], OPENING, node.value.partition("\n")[0])
-            if is_docstring or (" " in node.value and not path.startswith("tests/")):
+            if is_docstring or (" " in node.value and not in_tests):
                 yield from vocabulary.in_prose(path, node.lineno, node.value)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:

@@ -75,7 +75,7 @@ def _present(reader: tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]], v
 
 
 def _mirror(name: str, names: tuple[str, ...]) -> type[msgspec.Struct]:
-    """A structure of these fields that omits None when it is written."""
+    """Return a structure type of these fields that omits None when it is written."""
     fields_without_values = [(field, Any, None) for field in names]
     return msgspec.defstruct(name, fields_without_values, omit_defaults=True)
 
@@ -176,7 +176,7 @@ def _encode(event: Event) -> bytes:
 
 
 def _remember(context: EventContext) -> bytes:
-    """The context's fields without the closing brace; the last one is cached, since a turn's events share it."""
+    """Return the context's fields without the closing brace; cached, since events of one turn share it."""
     global _last_context  # noqa: PLW0603  # replaced as one pair, so that no thread sees half of it
     head = _encoder.encode(_CONTEXT_MIRROR(*_read_context(context)))[:-1]
     _last_context = (context, head)

@@ -191,7 +191,7 @@ _NAME_LITERALS = _guarded([(name, name in _PASSWORD_NAMES) for name in _ASSIGNED
 
 
 def _present(guarded: _Guarded[_Item], text: str) -> list[tuple[str, _Item]]:
-    """The literals that occur in *text*, with the item of each."""
+    """Return the literals that occur in *text*, with the item of each."""
     return [pair for guard, pairs in guarded if guard in text for pair in pairs if pair[0] in text]
 
 
@@ -266,7 +266,7 @@ def _assigned(name: str, text: str, folded: str, *, password: bool) -> Iterator[
 
 
 def _is_random(value: str, *, password: bool) -> bool:
-    """True if an assigned *value* is a secret and not a word, a number, a type or an expression.
+    """Return True if an assigned *value* is a secret and not a word, a number, a type or an expression.
 
     Words joined by dots, underscores or slashes are names of things (`process.env.API_KEY_2`), however long.
     """
@@ -282,7 +282,7 @@ def _is_random(value: str, *, password: bool) -> bool:
 
 
 def _at_edge(text: str, position: int) -> bool:
-    """True if no word continues into *position*.
+    """Return True if no word continues into *position*.
 
     An escaped line break (`\\n` in JSON) and the last line of a private key end a word too.
     """

@@ -186,7 +186,7 @@ def _from_store(store: EventReader, session_id: str) -> Recording:
 
 
 def _is_first_hand(block: Block) -> bool:
-    """The block neither replaces other content nor was carried into another window."""
+    """Return True if the block neither replaces other content nor was carried into another window."""
     return block.content_type not in DERIVED_TYPES and block.content_type != "unattributed" and not block.replaces
 
 

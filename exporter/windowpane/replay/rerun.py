@@ -216,7 +216,7 @@ class _Player:
 
 
 def _no_time() -> float:
-    """A rerun takes no time: measured durations would differ from run to run."""
+    """Return 0: measured durations would differ from run to run."""
     return 0.0
 
 

@@ -147,7 +147,7 @@ def _tables(report: SessionReport) -> str:
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table under its title; the rows of a long one continue in a folded part."""
+    """Return a table under its title; the rows of a long one continue in a folded part."""
     if not rows:
         return ""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
@@ -167,7 +167,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _style() -> str:
-    """The style sheet, with all colors from the palette."""
+    """Return the style sheet, with all colors from the palette."""
 
     def colors(index: int) -> str:
         areas = [

@@ -141,7 +141,7 @@ def _eviction(stored: StoredEvent, data: BlocksEvicted) -> ReportedEviction:
 
 
 def _compressions(events: Sequence[StoredEvent]) -> list[ReportedCompression]:
-    """The compressions in order, each with its evaluation."""
+    """Return the compressions in order, each with its evaluation."""
     fidelity: dict[str, FidelityEvaluated] = {}
     for stored in events:
         data = stored.event.data

@@ -75,7 +75,7 @@ def settings_for(options: EngineOptions, config: Config, preset: Preset | None) 
         changes["embed"] = options.embedder
     if is_set(config, COMPACT_RATIO):
         changes["compact_ratio"] = config.compression.compaction_utilization_threshold
-    named = {
+    configurable = {
         "soft_ratio": ("budget.soft_limit_pct", config.budget.soft_limit_pct),
         "protected_types": ("eviction.protected_types", frozenset(config.eviction.protected_types)),
         "summarize_tokens": (
@@ -84,7 +84,7 @@ def settings_for(options: EngineOptions, config: Config, preset: Preset | None) 
         ),
         "checkpoint_ratio": ("cross_window.auto_save_threshold", config.cross_window.auto_save_threshold),
     }
-    changes |= {field: value for field, (key, value) in named.items() if given is None or is_set(config, key)}
+    changes |= {field: value for field, (key, value) in configurable.items() if given is None or is_set(config, key)}
     changes |= _background(options, config, base, _compacts_from(config, preset))
     own = _chosen(options)
     return replace(base, **{field: value for field, value in changes.items() if field not in own})
@@ -120,9 +120,9 @@ def tracker_settings(options: EngineOptions, config: Config, preset: Preset | No
     tracking = configured
     if preset is not None:
         shares = configured.budget
-        named = {component: share for component, share in shares.items() if _is_allotted(config, component)}
+        allotted = {component: share for component, share in shares.items() if _is_allotted(config, component)}
         tracking = preset.tracking(configured)
-        tracking = replace(tracking, budget={**tracking.budget, **named})
+        tracking = replace(tracking, budget={**tracking.budget, **allotted})
         if is_set(config, "eviction.type_ttl"):
             tracking = replace(tracking, lifetimes=dict(configured.lifetimes))
     if options.budget is None or (preset is not None and options.budget == "default"):

@@ -215,7 +215,7 @@ def _with_parties(
     subagent: Callable[[str], Any] | None,
     judge: SampledJudge | None,
 ) -> Dependencies:
-    """The dependencies with the model, sub-agent and judge passed, or the configured judge."""
+    """Return the dependencies with the model, sub-agent and judge passed, or the configured judge."""
     judge = judge or dependencies.judge
     if judge is None and config.health_monitoring.judge.model is not None:
         judge = configured_judge(config.health_monitoring.judge)

@@ -133,7 +133,7 @@ def _conditions(query: EventFilter, scope: EventScope, *, counting: bool = False
 
 
 def _is_rare(query: EventFilter, scope: EventScope) -> bool:
-    """Collecting and sorting the types' events is less work than walking until enough were found."""
+    """Return True if collecting and sorting the events of the types costs less than a scan until enough match."""
     wanted = min(sum(scope.types.values()), scope.total)
     return wanted * wanted < query.limit * max(scope.total, 1)
 

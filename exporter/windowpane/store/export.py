@@ -111,7 +111,7 @@ def write_parquet(batches: Iterator[list[ExportRow]], file: Path) -> int:
 
 @contextmanager
 def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[ExportRow]], None]]:
-    """A function that adds a batch to *target*, which is written from front to back and never read.
+    """Return a function that adds a batch to *target*, which is written from front to back and never read.
 
     Raises `StoreError` where pyarrow is not installed.
     """

@@ -104,7 +104,7 @@ class Projection:
     # -- by event ---------------------------------------------------------------------------------------------
 
     def _called(self, session: SessionDraft, event: Event, seq: int) -> None:
-        """The model was called with the window as it was just before *seq*."""
+        """Record a model call with the window just before *seq*."""
         session.memory.called_turn = event.context.turn
         self._turns.of(session.key, event, seq).call(seq - 1)
 

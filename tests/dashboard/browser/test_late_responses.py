@@ -45,7 +45,7 @@ class Line:
     def connect(self, socket: Any) -> None:
         self.browser, server = socket, socket.connect_to_server()
 
-        def asks(message: Any) -> None:
+        def requests(message: Any) -> None:
             self.looked |= BackMsg.FromString(message).rerun_script.is_auto_rerun
             server.send(message)
 
@@ -56,7 +56,7 @@ class Line:
             else:
                 socket.send(message)
 
-        socket.on_message(asks)
+        socket.on_message(requests)
         server.on_message(answers)
 
     def hold(self) -> None:

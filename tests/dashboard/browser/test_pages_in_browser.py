@@ -101,7 +101,7 @@ def _box(position: Locator) -> FloatRect:
 
 
 def _until_heading(page: Page, name: str, act: Callable[[], None]) -> None:
-    """Do it until its effect is there: a figure that is still being laid out moves away from the pointer."""
+    """Do it until its effect is there: a chart that is still being laid out moves away from the pointer."""
     heading = page.get_by_role("heading", name=name)
     for _ in range(8):
         act()

@@ -161,7 +161,7 @@ def event_id(stream_id: str, n: int, at: float | None) -> str:
 
 @lru_cache(maxsize=256)
 def _entropy(stream_id: str) -> int:
-    """The first 80 bits of a stream; the highest bit is 0, so that counting never overflows."""
+    """Return the first 80 bits of a stream; the highest bit is 0, so that counting never overflows."""
     return int.from_bytes(blake2b(stream_id.encode("utf-8", "replace"), digest_size=10).digest(), "big") >> 1
 
 

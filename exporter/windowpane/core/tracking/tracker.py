@@ -212,7 +212,7 @@ class SessionTracker:
         self.record(TurnStarted(), at)
 
     def _measure_call(self, at: float | None) -> None:
-        """The model is called now, with the window as it is."""
+        """Record that the model is called now, with the window as it is."""
         if not self._measured:
             self.measure("before", at)
         else:
@@ -495,7 +495,7 @@ class SessionTracker:
         return opened
 
     def _renamed(self, blocks: Iterable[Block]) -> list[Block]:
-        """The blocks under new ids; a group is named after the new id of its first block."""
+        """Return the blocks under new ids; a group is named after the new id of its first block."""
         groups: dict[str, str] = {}
         renamed = []
         for block in blocks:
@@ -538,7 +538,7 @@ class SessionTracker:
 
 
 def _limit_fields(limits: WindowLimits | None) -> dict[str, Any]:
-    """The fields of the events that report limits; empty for unknown limits."""
+    """Return the fields of events that report limits; empty for unknown limits."""
     if limits is None:
         return {}
     return {

@@ -83,7 +83,7 @@ class ReferenceIndex:
         self._used: dict[str, int] = {}
 
     def __len__(self) -> int:
-        """Number of indexed blocks."""
+        """Return the number of indexed blocks."""
         return len(self._held)
 
     def add(self, block_id: str, text: str) -> None:

@@ -152,7 +152,7 @@ def _parts(message: Message) -> list[Mapping[str, Any]]:
 def _answered(
     parts: Sequence[Mapping[str, Any]], waiting: Sequence[str], repairs: dict[str, int], unanswered: Unanswered
 ) -> list[Mapping[str, Any]]:
-    """The parts of a user message: results of the waiting calls in their order, then the rest."""
+    """Return the parts of a user message: results of the waiting calls in their order, then the rest."""
     results: dict[str, Mapping[str, Any]] = {}
     for part in parts:
         if part.get("type") != _RESULT:

@@ -111,7 +111,7 @@ class Window:
         return [slot.block for slot in slots.values()]
 
     def _make_room(self, removed: Iterable[Slot], count: int) -> int:
-        """The position of the first of *count* results; the slots behind them move to make room."""
+        """Return the position of the first of *count* results; the slots behind them move to make room."""
         position = min((slot.position for slot in removed), default=None)
         if position is None:
             position, self._next_position = self._next_position, self._next_position + count
