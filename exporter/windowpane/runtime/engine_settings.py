@@ -84,7 +84,9 @@ def settings_for(options: EngineOptions, config: Config, preset: Preset | None) 
         ),
         "checkpoint_ratio": ("cross_window.auto_save_threshold", config.cross_window.auto_save_threshold),
     }
-    changes |= {field: value for field, (key, value) in configurable.items() if given is None or is_set(config, key)}
+    changes |= {
+        field: value for field, (key, value) in configurable.items() if given is None or is_set(config, key)
+    }
     changes |= _background(options, config, base, _compacts_from(config, preset))
     own = _chosen(options)
     return replace(base, **{field: value for field, value in changes.items() if field not in own})
