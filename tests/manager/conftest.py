@@ -1,9 +1,8 @@
-"""Builders and validators that the tests of the manager share."""
+"""Puts the builders and validators that the tests of the manager share on the path."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE / "scenarios")]
+sys.path.insert(0, str(Path(__file__).parent))

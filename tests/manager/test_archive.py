@@ -116,7 +116,7 @@ def test_a_process_that_runs_for_weeks_deletes_expired_originals_too(tmp_path: P
     assert not is_left(tmp_path / "a")
 
 
-def test_scenario_115_an_older_generation_is_rejected(tmp_path: Path) -> None:
+def test_an_older_generation_is_rejected(tmp_path: Path) -> None:
     """A checkpoint that is not newer than the one there is refused; nothing changes."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(2), "# two")
@@ -139,9 +139,7 @@ def test_a_later_window_is_newer_whatever_its_version(tmp_path: Path) -> None:
     assert (store.load("s1").document or {})["window_id"] == 2
 
 
-def test_scenario_116_a_crash_while_writing_leaves_the_previous_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_while_writing_leaves_the_previous_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the disk fills during the write, the generation before is loaded and no rubbish stays."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(1), "# one")
@@ -159,9 +157,7 @@ def test_scenario_116_a_crash_while_writing_leaves_the_previous_one(
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 99}'])
-def test_scenario_117_a_corrupt_checkpoint_gives_way_to_the_generation_before(
-    tmp_path: Path, damage: bytes
-) -> None:
+def test_a_corrupt_checkpoint_gives_way_to_the_generation_before(tmp_path: Path, damage: bytes) -> None:
     """Damage is noticed and the previous generation used; with none left the error says so."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(1), "# one")
@@ -190,7 +186,7 @@ def test_any_changed_byte_is_noticed(position: int, value: int) -> None:
     assert decoded == document(3)
 
 
-def test_scenario_121_a_bootstrap_is_bounded_with_goal_and_constraints_word_for_word() -> None:
+def test_a_bootstrap_is_bounded_with_goal_and_constraints_word_for_word() -> None:
     """However small it has to be, the task is whole."""
     made = document(1, goal="The whole goal, word for word.\nSecond line.")
     made["sections"]["artifacts"] = [f"src/file_{n}.py" for n in range(5_000)]

@@ -130,7 +130,7 @@ def test_a_model_s_summary_gets_the_goal_word_for_word() -> None:
     assert f"{HEADINGS['goal']}\\nMigrate" in json.dumps(messages, ensure_ascii=False)
 
 
-def test_scenario_099_a_useless_answer_is_tried_again_and_then_replaced() -> None:
+def test_a_useless_answer_is_tried_again_and_then_replaced() -> None:
     """Empty twice: the extractive summary stands in, and the event says what happened."""
     model = ScriptedModel([""])
     sink, _ = with_model(model)
@@ -188,7 +188,7 @@ def test_a_model_that_is_down_is_not_asked_for_every_result() -> None:
     assert model.asked
 
 
-def test_scenario_038_what_comes_in_while_a_summary_is_written_survives() -> None:
+def test_what_comes_in_while_a_summary_is_written_survives() -> None:
     """A tool result that arrives from another thread during the model call is still there afterwards."""
     sink = RecordingSink()
     arrived = threading.Event()

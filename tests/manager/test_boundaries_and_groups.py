@@ -1,8 +1,4 @@
-"""Where a history may be cut, and how a broken one is mended. Numbers name the scenarios of the research page.
-
-Not here: 21 to 39 (fitting and the paths), 60, 61 and 63 to 66 (what waits, and reasoning), which are tested with
-the manager, its plans and the presets.
-"""
+"""Boundaries at which a history may be cut, and the repair of broken histories."""
 
 from __future__ import annotations
 
@@ -41,12 +37,12 @@ C, T = call("1"), result("1")
 @pytest.mark.parametrize(
     ("history", "starts"),
     [
-        pytest.param([], [], id="scenario_001_empty"),
-        pytest.param([U, A, U, A], [0, 2], id="scenario_002_two_exchanges"),
-        pytest.param([U, C, T, A, U, A], [0, 4], id="scenario_003_tools_in_the_first"),
-        pytest.param([U, C, T, C, T, A], [0], id="scenario_004_several_tool_rounds"),
-        pytest.param([A, C, T], [], id="scenario_005_no_user"),
-        pytest.param([C, T, A, U, A], [3], id="scenario_006_leading_tools"),
+        pytest.param([], [], id="empty"),
+        pytest.param([U, A, U, A], [0, 2], id="two_exchanges"),
+        pytest.param([U, C, T, A, U, A], [0, 4], id="tools_in_the_first"),
+        pytest.param([U, C, T, C, T, A], [0], id="several_tool_rounds"),
+        pytest.param([A, C, T], [], id="no_user"),
+        pytest.param([C, T, A, U, A], [3], id="leading_tools"),
     ],
 )
 def test_exchanges_begin_at_user_messages(history: list[Any], starts: list[int]) -> None:
@@ -55,13 +51,13 @@ def test_exchanges_begin_at_user_messages(history: list[Any], starts: list[int])
 
 
 @pytest.mark.parametrize("index", [-1, 0, 4, 9])
-def test_scenario_007_the_ends_of_a_history_are_safe(index: int) -> None:
+def test_the_ends_of_a_history_are_safe(index: int) -> None:
     """Cutting nothing or everything parts nothing."""
     assert is_exchange_boundary([U, C, T, A], index)
     assert is_exchange_boundary([], index)
 
 
-def test_scenario_008_only_a_user_message_begins_a_safe_cut() -> None:
+def test_only_a_user_message_begins_a_safe_cut() -> None:
     """Before an answer, a call or a result a cut would split an exchange."""
     assert [is_exchange_boundary([U, A, C, T, U], index) for index in range(1, 5)] == [False, False, False, True]
 
@@ -69,19 +65,19 @@ def test_scenario_008_only_a_user_message_begins_a_safe_cut() -> None:
 @pytest.mark.parametrize(
     ("history", "target", "cut"),
     [
-        pytest.param([], 0, 0, id="scenario_009_empty"),
-        pytest.param([U, A], 0, 0, id="scenario_009_target_0"),
-        pytest.param([U, A], 5, 2, id="scenario_010_beyond_the_end"),
-        pytest.param([U, A, U, A], 2, 2, id="scenario_011_on_a_user"),
-        pytest.param([U, A, U, A], 3, 2, id="scenario_012_on_the_answer"),
-        pytest.param([U, A, U, call("1", "2"), T, result("2"), A], 5, 2, id="scenario_013_among_results"),
-        pytest.param([C, T, A, U], 1, 3, id="scenario_014_forward"),
-        pytest.param([U, A, U, C, T, C, T, A], 5, 2, id="scenario_015_chain"),
-        pytest.param([A, A, C, T, A], 3, 2, id="scenario_016_no_user_stays_pair_safe"),
-        pytest.param([U, C, T, A], 2, 0, id="scenario_017_single_exchange"),
-        pytest.param([U, A, U, C, T, C, T, C, T, A], 6, 2, id="scenario_018_long_chain"),
-        pytest.param([U, A, U, C, T, A, U, A], 4, 2, id="scenario_019_three_exchanges"),
-        pytest.param([U, C, T, C, T, A, U, A], 3, 6, id="scenario_020_chained_first"),
+        pytest.param([], 0, 0, id="empty"),
+        pytest.param([U, A], 0, 0, id="target_0"),
+        pytest.param([U, A], 5, 2, id="beyond_the_end"),
+        pytest.param([U, A, U, A], 2, 2, id="on_a_user"),
+        pytest.param([U, A, U, A], 3, 2, id="on_the_answer"),
+        pytest.param([U, A, U, call("1", "2"), T, result("2"), A], 5, 2, id="among_results"),
+        pytest.param([C, T, A, U], 1, 3, id="forward"),
+        pytest.param([U, A, U, C, T, C, T, A], 5, 2, id="chain"),
+        pytest.param([A, A, C, T, A], 3, 2, id="no_user_stays_pair_safe"),
+        pytest.param([U, C, T, A], 2, 0, id="single_exchange"),
+        pytest.param([U, A, U, C, T, C, T, C, T, A], 6, 2, id="long_chain"),
+        pytest.param([U, A, U, C, T, A, U, A], 4, 2, id="three_exchanges"),
+        pytest.param([U, C, T, C, T, A, U, A], 3, 6, id="chained_first"),
     ],
 )
 def test_a_cut_snaps_to_a_safe_place(history: list[Any], target: int, cut: int) -> None:
@@ -92,53 +88,51 @@ def test_a_cut_snaps_to_a_safe_place(history: list[Any], target: int, cut: int) 
 @pytest.mark.parametrize(
     ("history", "expected", "repairs"),
     [
-        pytest.param([], [], {}, id="scenario_040_empty"),
-        pytest.param([U, C, T], [U, C, T], {}, id="scenario_041_single_pair"),
+        pytest.param([], [], {}, id="empty"),
+        pytest.param([U, C, T], [U, C, T], {}, id="single_pair"),
         pytest.param(
             [U, call("1", "2"), result("2"), T],
             [U, call("1", "2"), T, result("2")],
             {},
-            id="scenario_042_several_calls",
+            id="several_calls",
         ),
-        pytest.param([T, U, A], [U, A], {"orphan_result": 1}, id="scenario_043_leading_orphan"),
-        pytest.param([U, T, A], [U, A], {"orphan_result": 1}, id="scenario_044_after_a_user"),
-        pytest.param([U, A, T], [U, A], {"orphan_result": 1}, id="scenario_045_after_a_plain_answer"),
-        pytest.param([U, A, C, T], [U, A, C, T], {}, id="scenario_047_calls_after_an_answer_are_kept"),
-        pytest.param([U, C, T, C, T], [U, C, T, C, T], {}, id="scenario_048_two_rounds"),
+        pytest.param([T, U, A], [U, A], {"orphan_result": 1}, id="leading_orphan"),
+        pytest.param([U, T, A], [U, A], {"orphan_result": 1}, id="after_a_user"),
+        pytest.param([U, A, T], [U, A], {"orphan_result": 1}, id="after_a_plain_answer"),
+        pytest.param([U, A, C, T], [U, A, C, T], {}, id="calls_after_an_answer_are_kept"),
+        pytest.param([U, C, T, C, T], [U, C, T, C, T], {}, id="two_rounds"),
         pytest.param(
             [U, call("1", "2"), T, result("2"), call("3", "4"), result("3"), result("4")],
             [U, call("1", "2"), T, result("2"), call("3", "4"), result("3"), result("4")],
             {},
-            id="scenario_049_several_rounds_of_several",
+            id="several_rounds_of_several",
         ),
         pytest.param(
             [U, C, result("1", "first"), result("1", "second")],
             [U, C, result("1", "first")],
             {"duplicate_result": 1},
-            id="scenario_050_first_result_wins",
+            id="first_result_wins",
         ),
-        pytest.param([U, C, T, A, C, T], [U, C, T, A, C, T], {}, id="scenario_051_id_used_again"),
-        pytest.param([U, C, T, result("")], [U, C, T], {"orphan_result": 1}, id="scenario_052_empty_id"),
+        pytest.param([U, C, T, A, C, T], [U, C, T, A, C, T], {}, id="id_used_again"),
+        pytest.param([U, C, T, result("")], [U, C, T], {"orphan_result": 1}, id="empty_id"),
         pytest.param(
             [U, call("1", "2"), T],
             [U, call("1", "2"), T, result("2", ABORTED)],
             {"aborted_result": 1},
-            id="scenario_053_one_of_two_answered",
+            id="one_of_two_answered",
         ),
-        pytest.param(
-            [U, C, A], [U, C, result("1", ABORTED), A], {"aborted_result": 1}, id="scenario_054_unanswered"
-        ),
+        pytest.param([U, C, A], [U, C, result("1", ABORTED), A], {"aborted_result": 1}, id="unanswered"),
         pytest.param(
             [U, C, T, call("2"), A, call("3"), result("3")],
             [U, C, T, call("2"), result("2", ABORTED), A, call("3"), result("3")],
             {"aborted_result": 1},
-            id="scenario_055_gap_in_the_middle",
+            id="gap_in_the_middle",
         ),
         pytest.param(
             [U, call("1"), call("2"), result("2"), T],
             [U, call("1"), T, call("2"), result("2")],
             {},
-            id="scenario_062_run_of_two_answers",
+            id="run_of_two_answers",
         ),
     ],
 )
@@ -151,7 +145,7 @@ def test_a_history_is_mended(history: list[Any], expected: list[Any], repairs: d
     assert openai_faults(mended.messages) == []
 
 
-def test_scenario_046_leading_calls_can_be_left_out() -> None:
+def test_leading_calls_can_be_left_out() -> None:
     """Where a provider wants a user message first, calls before it are removed with their results."""
     mended = repair([C, T, U, A], leading_calls=False)
 
@@ -159,7 +153,7 @@ def test_scenario_046_leading_calls_can_be_left_out() -> None:
     assert mended.repairs == {"leading_call": 1, "orphan_result": 1}
 
 
-def test_scenario_053_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
+def test_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
     """The other stated policy: the whole group goes, what the model said beside it is kept."""
     mended = repair([U, call("1", "2", text="let me look"), T], unanswered="drop")
 
@@ -167,7 +161,7 @@ def test_scenario_053_unanswered_calls_can_be_dropped_and_their_text_stays() -> 
     assert mended.repairs == {"dropped_call": 1}
 
 
-def test_scenario_057_a_removed_call_takes_its_result_along() -> None:
+def test_a_removed_call_takes_its_result_along() -> None:
     """Where the call was cut off its result goes; where the result was, the call does."""
     assert repair([T, A, U]).messages == [A, U]
     assert repair([U, C], unanswered="drop").messages == [U]
@@ -185,7 +179,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.sampled_from(["answer", "drop"]), st.booleans())
-def test_scenario_056_any_history_is_mended_into_a_valid_one_and_only_once(
+def test_any_history_is_mended_into_a_valid_one_and_only_once(
     history: list[Any], unanswered: Any, leading: bool
 ) -> None:
     """What comes out is valid, a second repair finds nothing, and the input is not touched."""
@@ -200,7 +194,7 @@ def test_scenario_056_any_history_is_mended_into_a_valid_one_and_only_once(
 
 
 @given(MESSAGES, st.integers(-1, 16))
-def test_scenario_059_a_cut_at_a_safe_boundary_leaves_no_orphan(history: list[Any], target: int) -> None:
+def test_a_cut_at_a_safe_boundary_leaves_no_orphan(history: list[Any], target: int) -> None:
     """Both sides of the cut are valid by themselves when the whole was."""
     whole = repair(history).messages
     cut = safe_boundary(whole, target)

@@ -363,7 +363,7 @@ def test_a_model_may_write_the_merged_text_and_an_embedder_may_say_what_is_alike
 # -- who is asked, and what waits -----------------------------------------------------------------------------
 
 
-def test_scenario_114_a_compaction_can_be_vetoed_and_its_forecast_is_told() -> None:
+def test_a_compaction_can_be_vetoed_and_its_forecast_is_told() -> None:
     """While the adviser objects nothing is compacted; what has to leave for the call to fit still leaves."""
     sink = RecordingSink()
     proposals: list[CompactionProposal] = []
@@ -397,7 +397,7 @@ def test_an_adviser_that_fails_stops_nothing() -> None:
     assert "compaction" in strategies(sink)
 
 
-def test_scenario_061_a_call_that_waits_for_approval_never_leaves() -> None:
+def test_a_call_that_waits_for_approval_never_leaves() -> None:
     """Through evictions, compactions and a new window its group stays, until its result takes the place."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -420,7 +420,7 @@ def test_scenario_061_a_call_that_waits_for_approval_never_leaves() -> None:
         assert valid(window)
 
 
-def test_scenario_061_a_long_call_keeps_its_place_with_an_interim_result() -> None:
+def test_a_long_call_keeps_its_place_with_an_interim_result() -> None:
     """Each interim result takes the place of the one before; a dead call of an older turn holds nothing up."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -524,7 +524,7 @@ def test_a_model_sums_up_no_result_that_never_leaves(kept: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", [{}, {"cascade": ["eviction", "compaction", "subagent_delegation"]}])
-def test_scenarios_037_038_113_compaction_in_the_background_takes_only_what_it_covers(
+def test_compaction_in_the_background_takes_only_what_it_covers(
     chosen: dict[str, Any],
 ) -> None:
     """Where eviction falls short no hook waits for the summary; what comes meanwhile survives."""

@@ -219,7 +219,7 @@ def test_mending_does_not_change_what_it_was_given(history: list[dict[str, Any]]
     assert repr(history) == before
 
 
-def test_scenario_071_an_image_in_a_tool_s_output_is_sent_and_counted_flat() -> None:
+def test_an_image_in_a_tool_s_output_is_sent_and_counted_flat() -> None:
     """Three megabytes of base64 are one image, in the result for Anthropic and after it for OpenAI."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
     with manager(RecordingSink(), limit=200_000) as window:
@@ -236,7 +236,7 @@ def test_scenario_071_an_image_in_a_tool_s_output_is_sent_and_counted_flat() -> 
         assert window.messages()[-1]["content"][1] == {"type": "image_url", "image_url": address}
 
 
-def test_scenario_092_an_image_leaves_with_its_result() -> None:
+def test_an_image_leaves_with_its_result() -> None:
     """Once the result is masked the image is neither counted nor sent."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
     with manager(RecordingSink(), limit=8_192) as window:

@@ -210,7 +210,7 @@ def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
     assert all(document["goal"] == GOAL for document, _ in dependencies.checkpoints.saved)
 
 
-def test_scenario_023_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
+def test_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
     """A pinned turn larger than the window by itself is kept whole, and the error says why there is no call."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
@@ -244,7 +244,7 @@ def test_an_overflow_tells_the_size_that_did_not_fit() -> None:
     assert overflow.used_tokens == before > levels.ceiling > after
 
 
-def test_scenario_102_a_large_system_prompt_alone_starts_no_reduction() -> None:
+def test_a_large_system_prompt_alone_starts_no_reduction() -> None:
     """Where what is sent with every call is over the threshold by itself, nothing is attempted for it."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
@@ -275,7 +275,7 @@ def test_nothing_that_may_leave_makes_a_call_impossible(static_tokens: int) -> N
     assert [event for event in sink.of(OverflowDetected) if event.outcome == "failed"] == []
 
 
-def test_scenario_022_a_single_turn_too_large_is_reduced_from_within() -> None:
+def test_a_single_turn_too_large_is_reduced_from_within() -> None:
     """A request whose tool results alone overflow keeps the request and shortens the results."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
@@ -338,7 +338,7 @@ def test_a_result_without_its_call_is_told_as_text_and_reported() -> None:
     assert sink.of(HistoryRepaired)[0].repair == "unmatched_result"
 
 
-def test_scenario_050_of_two_results_to_one_call_the_first_wins() -> None:
+def test_of_two_results_to_one_call_the_first_wins() -> None:
     """A duplicate result is ignored and counted."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -351,7 +351,7 @@ def test_scenario_050_of_two_results_to_one_call_the_first_wins() -> None:
     assert sink.of(HistoryRepaired)[0].repair == "duplicate_result"
 
 
-def test_scenario_053_a_call_without_result_is_answered_as_aborted_until_it_comes() -> None:
+def test_a_call_without_result_is_answered_as_aborted_until_it_comes() -> None:
     """Of calls A and B only A answered: what is sent says that B was aborted, and B's result replaces that."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -381,7 +381,7 @@ def test_a_result_without_an_id_goes_to_the_open_call_of_its_tool() -> None:
         assert [(m["tool_call_id"], m["content"]) for m in tools] == [("a", "from x"), ("b", "from y")]
 
 
-def test_scenario_051_ids_used_again_in_a_later_turn_are_other_calls() -> None:
+def test_ids_used_again_in_a_later_turn_are_other_calls() -> None:
     """`call_0` in every reply: each result stays with its own call."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -412,7 +412,7 @@ def test_a_huge_result_is_capped_when_it_comes_in_and_kept_whole_in_the_archive(
         assert window.retrieve(handle) == output
 
 
-def test_scenario_033_an_overflow_from_the_provider_allows_exactly_one_smaller_retry() -> None:
+def test_an_overflow_from_the_provider_allows_exactly_one_smaller_retry() -> None:
     """After a refused call the window is strictly smaller and may be sent once more, not twice."""
     sink = RecordingSink()
     with manager(sink, limit=32_768) as window:
@@ -433,7 +433,7 @@ def test_scenario_033_an_overflow_from_the_provider_allows_exactly_one_smaller_r
     assert sink.of(LimitChanged)[0].limit_tokens == 16_384
 
 
-def test_scenario_034_a_network_error_is_no_overflow() -> None:
+def test_a_network_error_is_no_overflow() -> None:
     """Other errors change nothing and are not retried by us."""
     sink = RecordingSink()
     with manager(sink) as window:

@@ -89,7 +89,7 @@ def test_text_and_calls_are_read_from_every_shape(shape: dict[str, Any], form: A
     assert reply.model == shape["model"]
 
 
-def test_scenario_076_cached_input_is_counted_once() -> None:
+def test_cached_input_is_counted_once() -> None:
     """1,000 input tokens of which 200 were cached are 800 and 200; with writes 500, 200 and 300."""
     assert read_usage(CHAT["usage"]) == Usage(800, 50, 200, 0, 30)
     assert read_usage(RESPONSES["usage"]) == Usage(800, 50, 200, 0, 30)

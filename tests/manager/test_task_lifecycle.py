@@ -153,7 +153,7 @@ def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_pat
     assert {"name": "scan references", "status": "in_progress"} in stored["task"]["subtasks"]
 
 
-def test_scenario_118_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> None:
+def test_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> None:
     """Through checkpoint, resume, compaction and another checkpoint, a status stays what it was."""
     first_window(tmp_path)
     sink = RecordingSink()
@@ -174,7 +174,7 @@ def test_scenario_118_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> 
     assert statuses["canary deploy"] == "planned"
 
 
-def test_scenario_119_a_drift_of_the_environment_is_told(tmp_path: Path) -> None:
+def test_a_drift_of_the_environment_is_told(tmp_path: Path) -> None:
     """A named file that changed, and a commit that moved, are counted and stand in the bootstrap."""
     git = tmp_path / ".git"
     (git / "refs/heads").mkdir(parents=True)
@@ -223,7 +223,7 @@ def test_with_no_whole_checkpoint_the_task_starts_cold_and_can_save_again(tmp_pa
     assert (tmp_path / "migration.archived-1.json").read_bytes() == b"{"
 
 
-def test_scenario_115_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
+def test_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
     """Where the newest file is replaced by an older one, the newer generation beside it is used."""
     first_window(tmp_path)
     older = (tmp_path / "migration.previous.json").read_bytes()
@@ -237,7 +237,7 @@ def test_scenario_115_an_old_file_put_back_does_not_revert_progress(tmp_path: Pa
     assert "stale" in sink.of(CheckpointRejected)[0].reason
 
 
-def test_scenario_120_of_two_writers_one_is_refused(tmp_path: Path) -> None:
+def test_of_two_writers_one_is_refused(tmp_path: Path) -> None:
     """Both resumed from the same checkpoint; the second to save is told that it is stale."""
     first_window(tmp_path)
     one, other = RecordingSink(), RecordingSink()

@@ -1,4 +1,4 @@
-"""What is alerted, from the manager's own events (scenarios 122 to 125; the others are tested with the judge)."""
+"""Alerts from the events of a managed session."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reported(sink: JudgedQuestion, *totals: int) -> None:
             window.on_turn_end(chat_reply("ok", input_tokens=total))
 
 
-def test_scenario_122_red_for_two_turns_is_quiet_the_third_alerts_and_it_clears_with_hysteresis() -> None:
+def test_red_for_two_turns_is_quiet_the_third_alerts_and_it_clears_with_hysteresis() -> None:
     """Above 90% in the third turn; just below 90% it stays, well below it resolves."""
     sink = JudgedQuestion()
     reported(sink, 91_000, 91_500, 92_000, 89_000, 80_000)
@@ -48,7 +48,7 @@ def test_scenario_122_red_for_two_turns_is_quiet_the_third_alerts_and_it_clears_
     assert sink.about("utilization") == [(3, "fired"), (5, "resolved")]
 
 
-def test_scenario_123_the_eviction_rate_recovers() -> None:
+def test_the_eviction_rate_recovers() -> None:
     """It counts the last five turns, so it falls back to 0 when nothing leaves any more."""
     sink = JudgedQuestion()
     with manager(sink, limit=32_768, policy="fifo") as window:
@@ -63,7 +63,7 @@ def test_scenario_123_the_eviction_rate_recovers() -> None:
     assert rates[-1] == 0
 
 
-def test_scenario_124_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> None:
+def test_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> None:
     """Turns of 2,000 tokens, then one of 15,000."""
     sink = JudgedQuestion()
     with manager(sink, limit=200_000) as window:
@@ -76,7 +76,7 @@ def test_scenario_124_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> N
     assert [turn for turn, state in sink.about("burn_rate_spike") if state == "fired"] == [9]
 
 
-def test_scenario_125_compressions_that_do_not_compress_alert() -> None:
+def test_compressions_that_do_not_compress_alert() -> None:
     """A ratio of 1 is below the least that is worth while; the alert says so."""
     sink = JudgedQuestion()
     with manager(sink, limit=100_000) as window:

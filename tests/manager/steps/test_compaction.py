@@ -1,4 +1,4 @@
-"""Compaction: what is cut, what is accepted, how it ends (scenarios 96 to 130)."""
+"""Compaction: the blocks it removes, the summaries it accepts, and when it stops."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def removed(
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5])
 @pytest.mark.parametrize("name", ["tail_ratio", "user_ratio", "summary_ratio"])
-def test_scenario_096_a_share_of_all_or_less_than_nothing_is_refused(name: str, share: float) -> None:
+def test_a_share_of_all_or_less_than_nothing_is_refused(name: str, share: float) -> None:
     """What is kept is a share from 0 to below 1; the error names it."""
     with pytest.raises(ConfigurationError, match=name):
         replace(CompactionBounds(), **{name: share})
 
 
-def test_scenario_096_an_empty_or_a_single_message_is_not_cut() -> None:
+def test_an_empty_or_a_single_message_is_not_cut() -> None:
     """There is nothing before it."""
     assert removed([]) == []
     assert removed([item("u1", "user_message", 20_000)]) == []
 
 
-def test_scenario_096_the_cut_keeps_the_newest_that_fit_and_stands_before_a_call() -> None:
+def test_the_cut_keeps_the_newest_that_fit_and_stands_before_a_call() -> None:
     """Of five exchanges the newest whole one stays; an open call stays though it is last."""
     items = [one for n in range(1, 6) for one in exchange(n, 3_000, turn=n)]
     half = removed(items, target=10**6)
@@ -62,7 +62,7 @@ def test_scenario_096_the_cut_keeps_the_newest_that_fit_and_stands_before_a_call
     assert "call" not in removed(with_call, open_calls=frozenset({"open"}))
 
 
-def test_scenario_098_the_previous_summary_is_taken_up_and_is_no_user_text() -> None:
+def test_the_previous_summary_is_taken_up_and_is_no_user_text() -> None:
     """A second compaction removes the first summary, hands it on, and never keeps it as a user's message."""
     items = [
         item("sum", "summary", 400, text=f"{PREAMBLE}\n- old"),
@@ -76,7 +76,7 @@ def test_scenario_098_the_previous_summary_is_taken_up_and_is_no_user_text() -> 
     assert plan.partial_message is None or plan.partial_message.content_type == "user_message"
 
 
-def test_scenario_102_what_is_sent_with_every_call_is_not_reduced_in_vain() -> None:
+def test_what_is_sent_with_every_call_is_not_reduced_in_vain() -> None:
     """System prompt and tools above the limit: no attempt, an error with the numbers."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
@@ -90,7 +90,7 @@ def test_scenario_102_what_is_sent_with_every_call_is_not_reduced_in_vain() -> N
     assert sink.of(BlocksEvicted) == []
 
 
-def test_scenario_103_under_soft_pressure_without_candidates_nothing_changes() -> None:
+def test_under_soft_pressure_without_candidates_nothing_changes() -> None:
     """Only what never leaves is there: no event, no error, the same messages."""
     sink = RecordingSink()
     with manager(sink, limit=10_000) as window:
@@ -102,7 +102,7 @@ def test_scenario_103_under_soft_pressure_without_candidates_nothing_changes() -
     assert sink.of(BlocksEvicted) == []
 
 
-def test_scenario_103_under_hard_pressure_the_turn_itself_is_reduced() -> None:
+def test_under_hard_pressure_the_turn_itself_is_reduced() -> None:
     """Above the ceiling the results of the turn under way are shortened, so that the call can be made."""
     sink = RecordingSink()
     with manager(sink, limit=10_000) as window:
@@ -117,7 +117,7 @@ def test_scenario_103_under_hard_pressure_the_turn_itself_is_reduced() -> None:
         assert is_valid(window)
 
 
-def test_scenario_103_progress_of_less_than_a_tenth_is_not_accepted() -> None:
+def test_progress_of_less_than_a_tenth_is_not_accepted() -> None:
     """Unless the target is met."""
     proposed_summary = ProposedSummary("short", 1_000, 100, window_before=10_000, target_tokens=5_000)
 
@@ -126,7 +126,7 @@ def test_scenario_103_progress_of_less_than_a_tenth_is_not_accepted() -> None:
     assert rejection_reason(replace(proposed_summary, tokens_before=1_100)) == ""
 
 
-def test_scenario_103_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_forgotten() -> None:
+def test_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_forgotten() -> None:
     """OpenHands' request: half of twenty are left, one of them the summary of the sixteen that are gone."""
     items = [item(f"m{n}", "assistant_response", 100, n, pinned=n < 2) for n in range(25)]
     gone = removed(items, bounds=CompactionBounds(chosen_groups=keep_newest(7)))
@@ -136,7 +136,7 @@ def test_scenario_103_of_25_messages_over_20_all_but_the_first_two_and_the_newes
 
 
 @pytest.mark.parametrize("strategy", [SlidingWindow(0), SlidingWindow(-1), Summarize(-1)])
-def test_scenario_103_a_bound_that_keeps_nothing_or_less_is_refused(strategy: Any) -> None:
+def test_a_bound_that_keeps_nothing_or_less_is_refused(strategy: Any) -> None:
     """By its name, when the preset is made."""
     with pytest.raises(ConfigurationError, match=r"strategy\.(messages|keep)"):
         ai_sdk_go(strategy=strategy)
@@ -146,9 +146,7 @@ def test_scenario_103_a_bound_that_keeps_nothing_or_less_is_refused(strategy: An
     ("sizes", "needed", "kept"),
     [((10, 10), 11, 0), ((10, 10, 10, 10), 15, 2), ((5, 5, 5, 5), 18, 0), ((10, 10), 10, 1), ((10, 10), 0, 2)],
 )
-def test_scenario_104_the_shortest_prefix_that_frees_enough_leaves(
-    sizes: tuple[int, ...], needed: int, kept: int
-) -> None:
+def test_the_shortest_prefix_that_frees_enough_leaves(sizes: tuple[int, ...], needed: int, kept: int) -> None:
     """Whole messages, oldest first, and not one more than needed."""
     items = [item(f"a{n}", "assistant_response", tokens) for n, tokens in enumerate(sizes)]
     plan = plan_oldest(snapshot(items), needed)
@@ -157,7 +155,7 @@ def test_scenario_104_the_shortest_prefix_that_frees_enough_leaves(
     assert [removal.blocks[0].id for removal in plan.removals] == [f"a{n}" for n in range(len(sizes) - kept)]
 
 
-def test_scenario_107_after_a_compaction_the_agent_goes_on_without_another() -> None:
+def test_after_a_compaction_the_agent_goes_on_without_another() -> None:
     """The same turn asked again, and the next, compact nothing."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
@@ -174,7 +172,7 @@ def test_scenario_107_after_a_compaction_the_agent_goes_on_without_another() -> 
         assert second.freed_tokens == third.freed_tokens == 0
 
 
-def test_scenario_108_the_message_whose_call_overflowed_is_sent_again() -> None:
+def test_the_message_whose_call_overflowed_is_sent_again() -> None:
     """After the reduction the user's message stands last, its image with it."""
     sink = RecordingSink()
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -191,7 +189,7 @@ def test_scenario_108_the_message_whose_call_overflowed_is_sent_again() -> None:
         assert last["content"] == [{"type": "text", "text": "what is on this picture?"}, image]
 
 
-def test_scenario_109_the_newest_user_text_stays_and_the_one_that_only_fits_in_part_is_shortened() -> None:
+def test_the_newest_user_text_stays_and_the_one_that_only_fits_in_part_is_shortened() -> None:
     """User messages are kept newest first up to their bound; the straddler comes back shortened."""
     items = [item("goal", "user_message", 10)]
     for n in range(1, 7):
@@ -214,7 +212,7 @@ def test_scenario_109_the_newest_user_text_stays_and_the_one_that_only_fits_in_p
     assert (plan.partial_message.id, plan.partial_tokens) == ("u4", 1_000)
 
 
-def test_scenario_110_a_smaller_window_is_fitted_before_the_next_call() -> None:
+def test_a_smaller_window_is_fitted_before_the_next_call() -> None:
     """The provider names a smaller limit than was known: the next call is made within it."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
@@ -232,7 +230,7 @@ def test_scenario_110_a_smaller_window_is_fitted_before_the_next_call() -> None:
         assert is_valid(window)
 
 
-def test_scenario_111_an_overflow_that_nothing_can_help_is_told() -> None:
+def test_an_overflow_that_nothing_can_help_is_told() -> None:
     """No retry is offered and the event says that it failed."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
@@ -244,7 +242,7 @@ def test_scenario_111_an_overflow_that_nothing_can_help_is_told() -> None:
     assert [event.outcome for event in sink.of(OverflowDetected)] == ["failed"]
 
 
-def test_scenario_112_a_replacement_that_cannot_go_in_takes_nothing_out() -> None:
+def test_a_replacement_that_cannot_go_in_takes_nothing_out() -> None:
     """The window is as it was before, in order and totals."""
     window = Window({})
     for n in range(4):
@@ -256,7 +254,7 @@ def test_scenario_112_a_replacement_that_cannot_go_in_takes_nothing_out() -> Non
     assert (list(window), window.tokens, window.version) == before
 
 
-def test_scenario_129_a_call_that_waits_stays_and_everything_before_it_may_go() -> None:
+def test_a_call_that_waits_stays_and_everything_before_it_may_go() -> None:
     """The last message has a pending call: a compaction leaves it and takes what is older."""
     items = [item("goal", "user_message", 10), *tool_items(1, 9_000), *tool_items(2, 9_000, turn=2)]
     items.append(item("call3", "tool_call", 20, 3, group="g3"))
@@ -267,7 +265,7 @@ def test_scenario_129_a_call_that_waits_stays_and_everything_before_it_may_go() 
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.0, 2.0])
-def test_scenario_130_a_share_out_of_range_is_refused_instead_of_bent(share: float) -> None:
+def test_a_share_out_of_range_is_refused_instead_of_bent(share: float) -> None:
     """Letta takes 0 for a tenth and 2 for all; here a wrong setting is an error that names itself."""
     with pytest.raises(ConfigurationError) as caught:
         CompactionBounds(summary_ratio=share)
@@ -279,7 +277,7 @@ def attempts(sink: RecordingSink) -> list[str]:
     return [event.outcome for event in sink.of(ContentCompressed) if event.strategy == "compaction"]
 
 
-def test_scenario_101_after_three_attempts_without_progress_only_a_real_message_allows_another() -> None:
+def test_after_three_attempts_without_progress_only_a_real_message_allows_another() -> None:
     """Nothing is tried meanwhile, the opening is reported once, and the next user message resets it."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
@@ -300,7 +298,7 @@ def test_scenario_101_after_three_attempts_without_progress_only_a_real_message_
     assert [event.reason for event in sink.of(BreakerOpened)] == ["no progress"]
 
 
-def test_scenario_132_a_window_that_refills_at_once_three_times_is_not_compacted_again() -> None:
+def test_a_window_that_refills_at_once_three_times_is_not_compacted_again() -> None:
     """Compacted, full again in the next turn, three times over: the breaker stops it, and the calls still fit."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:

@@ -143,7 +143,7 @@ def test_references_count_only_where_something_tracks_them() -> None:
     assert "reference_frequency" in tracked.removals[0].terms
 
 
-def test_scenario_095_a_placeholder_that_is_not_smaller_is_not_used() -> None:
+def test_a_placeholder_that_is_not_smaller_is_not_used() -> None:
     """Tiny results stay: masking them would make the window larger."""
     found = plan(window(20, tokens=15), 10**6)
 

@@ -148,7 +148,7 @@ def test_little_coverage_gives_no_score_and_says_why() -> None:
     assert "40%" in evaluated.reason
 
 
-def test_scenario_126_text_without_facts_is_unknown_not_perfect() -> None:
+def test_text_without_facts_is_unknown_not_perfect() -> None:
     """Nothing to ask means no score."""
     evaluated = evaluate([block("well then, hello")], [block("hi")], digest=digest)
 

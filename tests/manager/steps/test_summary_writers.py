@@ -1,4 +1,4 @@
-"""Who writes a summary: models that fail, refuse or are slow, and users who say no (scenarios 100 to 131)."""
+"""Writers of summaries: models that fail, refuse or are slow, and users who object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
 TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")
 
 
-def test_scenario_100_a_budget_that_cannot_be_reached_ends() -> None:
+def test_a_budget_that_cannot_be_reached_ends() -> None:
     """A model that only ever writes too much is asked a bounded number of times, and the session goes on."""
     sink = RecordingSink()
     model = ScriptedModel([words(30_000)])
@@ -32,7 +32,7 @@ def test_scenario_100_a_budget_that_cannot_be_reached_ends() -> None:
     assert all(event.method == "extractive" for event in compactions if event.outcome == "accepted")
 
 
-def test_scenario_099_a_summary_that_is_too_long_is_asked_for_again_and_then_made_without_the_model() -> None:
+def test_a_summary_that_is_too_long_is_asked_for_again_and_then_made_without_the_model() -> None:
     """The second time for less; what is still too long gives way to the deterministic summary with its marks."""
     sink = RecordingSink()
     model = ScriptedModel([words(30_000, tag="long"), words(30_000, tag="longer")])
@@ -49,7 +49,7 @@ def test_scenario_099_a_summary_that_is_too_long_is_asked_for_again_and_then_mad
 
 
 @pytest.mark.parametrize(("over", "reason"), [(0, ""), (1, "too little progress")])
-def test_scenario_099_a_summary_that_meets_the_target_exactly_is_accepted(over: int, reason: str) -> None:
+def test_a_summary_that_meets_the_target_exactly_is_accepted(over: int, reason: str) -> None:
     """One token more does not, where it is no tenth of the window either."""
     proposed_summary = ProposedSummary("summary", 1_000, 500, window_before=10_000, target_tokens=9_500 - over)
 
@@ -81,7 +81,7 @@ def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
             )
 
 
-def test_scenario_105_a_summariser_that_overflows_is_shown_less_and_the_number_is_reported() -> None:
+def test_a_summariser_that_overflows_is_shown_less_and_the_number_is_reported() -> None:
     """The oldest groups are left out, and the event says how many."""
     sink = RecordingSink()
     model = Short(most=6)
@@ -94,7 +94,7 @@ def test_scenario_105_a_summariser_that_overflows_is_shown_less_and_the_number_i
     assert event.reason.endswith("groups were too much for the model")
 
 
-def test_scenario_131_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> None:
+def test_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> None:
     """A model that refuses everything sees fewer messages each time, then the extractive summary stands in."""
     sink = RecordingSink()
     model = Short(most=0)
@@ -109,7 +109,7 @@ def test_scenario_131_the_transcript_gets_shorter_step_by_step_and_is_never_sent
     assert lengths == sorted(lengths, reverse=True)
 
 
-def test_scenario_111_a_summariser_that_fails_before_a_call_is_swallowed() -> None:
+def test_a_summariser_that_fails_before_a_call_is_swallowed() -> None:
     """The agent goes on with the extractive summary; the failure is in the event."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, model=ScriptedModel([OSError("gone")])) as window:
@@ -120,7 +120,7 @@ def test_scenario_111_a_summariser_that_fails_before_a_call_is_swallowed() -> No
     assert (event.method, event.reason) == ("extractive", "model failed: OSError")
 
 
-def test_scenario_113_exactly_what_was_sent_to_the_summariser_is_removed() -> None:
+def test_exactly_what_was_sent_to_the_summariser_is_removed() -> None:
     """A result and a message that arrive while it writes are there afterwards, in their places."""
     sink = RecordingSink()
     began, may_answer = threading.Event(), threading.Event()
@@ -154,7 +154,7 @@ def test_scenario_113_exactly_what_was_sent_to_the_summariser_is_removed() -> No
         assert is_valid(window)
 
 
-def test_scenario_114_a_compaction_can_be_vetoed() -> None:
+def test_a_compaction_can_be_vetoed() -> None:
     """Whoever is asked sees what is proposed and how small it would get; a no keeps the conversation."""
     sink = RecordingSink()
     asked: list[CompactionProposal] = []
@@ -176,7 +176,7 @@ def test_scenario_114_a_compaction_can_be_vetoed() -> None:
     assert all(0 < proposal.tokens_after < proposal.tokens_before for proposal in asked)
 
 
-def test_scenario_114_what_was_forecast_stands_beside_what_was_freed() -> None:
+def test_what_was_forecast_stands_beside_what_was_freed() -> None:
     """The summary is no larger than was told, and the measurements before and after show what really left."""
     sink = RecordingSink()
     asked: list[CompactionProposal] = []

@@ -1,4 +1,4 @@
-"""Pruning old tool results (scenarios 87 to 95; 93 is tested with truncation)."""
+"""Pruning of old tool results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(*results: int, tools: dict[int, str] | None = None) -> list[Item]:
     return items
 
 
-def test_scenario_087_old_output_is_cleared_and_a_protected_tool_s_is_not() -> None:
+def test_old_output_is_cleared_and_a_protected_tool_s_is_not() -> None:
     """50K of output from before the last two user turns goes, but not what a protected tool returned."""
     items = [user(0, 1), *tool_items(0, 50_000), *tool_items(1, 50_000, tool="skill")]
     items += [*tool_items(2, 41_000), user(1, 2), *tool_items(3, 60_000), user(2, 3)]
@@ -48,14 +48,14 @@ def test_scenario_087_old_output_is_cleared_and_a_protected_tool_s_is_not() -> N
     assert cleared(found) == ["result0", "result2"]
 
 
-def test_scenario_088_exactly_at_the_bounds_nothing_happens() -> None:
+def test_exactly_at_the_bounds_nothing_happens() -> None:
     """40,000 tokens are protected inclusively, and 20,000 are not more than 20,000."""
     assert cleared(prune(run(20_000, 40_000))) == []
     assert cleared(prune(run(20_001, 40_000))) == ["result0"]
     assert prune(run(40_000)).prunable_tokens == 0
 
 
-def test_scenario_089_a_cleared_result_ends_the_scan() -> None:
+def test_a_cleared_result_ends_the_scan() -> None:
     """What stands before an already cleared result was decided then; pruning again changes nothing."""
     items = run(50_000, 30_000, 40_000)
     first = prune(items)
@@ -71,12 +71,12 @@ def test_scenario_089_a_cleared_result_ends_the_scan() -> None:
     assert prune([*items[:3], *done[3:]]).scanned_tokens == 40_000
 
 
-def test_scenario_090_a_run_with_a_single_instruction_is_pruned_too() -> None:
+def test_a_run_with_a_single_instruction_is_pruned_too() -> None:
     """With one user message there are no older turns to wait for; the newest 40K still stay."""
     assert cleared(prune(run(30_000, 30_000, 40_000))) == ["result0", "result1"]
 
 
-def test_scenario_091_the_input_is_not_touched() -> None:
+def test_the_input_is_not_touched() -> None:
     """A plan is made; the snapshot is as it was."""
     snap = snapshot(run(30_000, 30_000, 40_000))
     before = copy.deepcopy(snap.items)
@@ -85,7 +85,7 @@ def test_scenario_091_the_input_is_not_touched() -> None:
     assert snap.items == before
 
 
-def test_scenario_092_truncation_keeps_both_ends_once() -> None:
+def test_truncation_keeps_both_ends_once() -> None:
     """900 characters become 200, a marker and 200; what fits stays, and what was cut is not cut again."""
     text = "a" * 300 + "b" * 300 + "c" * 300
     short = middle_out(text, 125, COUNTER)
@@ -97,7 +97,7 @@ def test_scenario_092_truncation_keeps_both_ends_once() -> None:
     assert middle_out(text[:400], 125, COUNTER) == text[:400]
 
 
-def test_scenario_092_what_cannot_be_cut_leaves_its_turn_to_the_next() -> None:
+def test_what_cannot_be_cut_leaves_its_turn_to_the_next() -> None:
     """Arguments that are no object stay as they are; the window is brought down by what can be shortened."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
@@ -123,7 +123,7 @@ def test_scenario_092_what_cannot_be_cut_leaves_its_turn_to_the_next() -> None:
         assert "*** Patch " + words(1_500)[:50] in str(window.messages())
 
 
-def test_scenario_094_the_newest_so_many_results_stay_whatever_their_size() -> None:
+def test_the_newest_so_many_results_stay_whatever_their_size() -> None:
     """Keep three, clear at least a minimum, exclude tools: as Anthropic's clearing is configured."""
     keep_three = Pruning(0, 0, keep_results=3, skipped_user_turns=0)
 
@@ -134,7 +134,7 @@ def test_scenario_094_the_newest_so_many_results_stay_whatever_their_size() -> N
     ) == ["result1"]
 
 
-def test_scenario_094_inputs_of_calls_can_be_cleared_and_stay_objects() -> None:
+def test_inputs_of_calls_can_be_cleared_and_stay_objects() -> None:
     """Long strings of a call's arguments go, its keys stay."""
     clipped = clip_arguments('{"path": "a.py", "content": "' + "x" * 9_000 + '"}', 100, COUNTER)
 
@@ -149,14 +149,14 @@ def test_a_negative_bound_is_refused_by_name(field: str) -> None:
         replace(BASE, **{field: -1})
 
 
-def test_scenario_095_a_marker_that_is_not_smaller_is_not_used() -> None:
+def test_a_marker_that_is_not_smaller_is_not_used() -> None:
     """Results shorter than the marker stay as they are."""
     found = prune(run(*[5] * 9_000, 30_000, 40_000))
 
     assert cleared(found) == ["result9000"]
 
 
-def test_scenario_095_every_result_is_capped_when_it_comes_in() -> None:
+def test_every_result_is_capped_when_it_comes_in() -> None:
     """2,500 tokens, head and tail, under BaseAgent's numbers."""
     sink = RecordingSink()
     with manager(sink, limit=200_000, preset=BASEAGENT) as window:

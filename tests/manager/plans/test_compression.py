@@ -26,7 +26,7 @@ COUNTER = CharacterCounter()
 
 
 @given(st.text(max_size=600), st.integers(-2, 120))
-def test_scenario_093_truncation_never_grows_and_meets_its_limit(text: str, limit: int) -> None:
+def test_truncation_never_grows_and_meets_its_limit(text: str, limit: int) -> None:
     """Whatever the text and the cap, the result fits and is no longer than it was."""
     short = middle_out(text, limit, COUNTER)
 
@@ -120,7 +120,7 @@ OFFER = {
         ({"fidelity": 0.2}, "fidelity 0.20 is below 0.5"),
     ],
 )
-def test_scenario_097_the_gate_names_what_is_wrong(change: dict[str, Any], reason: str) -> None:
+def test_the_gate_names_what_is_wrong(change: dict[str, Any], reason: str) -> None:
     """Empty, inflated, tool-calling, incomplete or useless results are refused."""
     assert rejection_reason(ProposedSummary(**{**OFFER, **change})) == reason
 
@@ -132,7 +132,7 @@ def test_content_cannot_close_its_own_fence() -> None:
     assert text.count(text.splitlines()[0].removeprefix("<<<content ")) == 2
 
 
-def test_scenario_101_three_attempts_without_progress_open_the_breaker() -> None:
+def test_three_attempts_without_progress_open_the_breaker() -> None:
     """Until the next real user message nothing is tried."""
     breaker = Breaker()
     opened = [breaker.failed() for _ in range(4)]
@@ -144,7 +144,7 @@ def test_scenario_101_three_attempts_without_progress_open_the_breaker() -> None
     assert breaker.due(6)
 
 
-def test_scenario_132_three_quick_refills_open_the_breaker() -> None:
+def test_three_quick_refills_open_the_breaker() -> None:
     """A window full again within three turns of each compaction is thrashing."""
     breaker = Breaker()
     tried = []
@@ -169,7 +169,7 @@ def test_refills_far_apart_are_normal() -> None:
     ("used", "action"),
     [(49_999, "none"), (50_000, "prepare"), (75_000, "evict"), (90_000, "compact"), (95_000, "roll")],
 )
-def test_scenario_086_each_zone_has_its_action_from_its_threshold_on(used: int, action: str) -> None:
+def test_each_zone_has_its_action_from_its_threshold_on(used: int, action: str) -> None:
     """Exactly at a threshold the next action is due."""
     assert due(used, Levels.of(WindowLimits.of(100_000, "given"))) == action
 

@@ -1,4 +1,4 @@
-"""Calls and results, reasoning, approvals (scenarios 58 to 66; the others are tested with the groups)."""
+"""Calls, results and reasoning stay together in every reduction."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pairs_hold(messages: list[dict[str, Any]]) -> bool:
     return not waiting
 
 
-def test_scenario_058_a_mixed_message_loses_only_its_orphan_part() -> None:
+def test_a_mixed_message_loses_only_its_orphan_part() -> None:
     """What the user said beside a result without a call stays."""
     history = [
         msg("user", text("go")),
@@ -111,7 +111,7 @@ def test_any_history_of_parts_is_mended_once(history: list[Any], drop: bool) -> 
     assert repair_parts(mended.messages, unanswered=policy).repairs == {}
 
 
-def test_scenario_059_two_compactions_in_a_row_leave_no_orphan() -> None:
+def test_two_compactions_in_a_row_leave_no_orphan() -> None:
     """The second takes up what the first left, calls and results with it: what is sent is valid each time."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
@@ -134,7 +134,7 @@ def test_scenario_059_two_compactions_in_a_row_leave_no_orphan() -> None:
         assert calls == results
 
 
-def test_scenario_060_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -> None:
+def test_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -> None:
     """The user interrupts while a tool runs, the window fills and is compacted: what is sent stays valid."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
@@ -150,7 +150,7 @@ def test_scenario_060_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -
         assert any(event.outcome == "accepted" for event in sink.of(ContentCompressed))
 
 
-def test_scenario_061_a_call_that_waits_is_never_compacted() -> None:
+def test_a_call_that_waits_is_never_compacted() -> None:
     """Pending approvals stay open whatever the pressure; the call of an older run is dead."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
@@ -176,7 +176,7 @@ BATCH = [item(f"call{n}", "tool_call", 10, group="batch") for n in range(3)] + [
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_scenario_063_a_batch_of_calls_leaves_whole_and_batches_are_independent(policy: str) -> None:
+def test_a_batch_of_calls_leaves_whole_and_batches_are_independent(policy: str) -> None:
     """Of a group that is dropped nothing is left, and no other group goes with it."""
     items = [
         item("goal", "user_message", 10),
@@ -201,7 +201,7 @@ THINKING_LOOP = [
 ]
 
 
-def test_scenario_064_a_tool_cycle_with_thinking_is_atomic() -> None:
+def test_a_tool_cycle_with_thinking_is_atomic() -> None:
     """Compaction takes all of the reply with its reasoning and results or none of it."""
     items = [item("goal", "user_message", 10), *THINKING_LOOP, *tool_items(1, 9_000, turn=2)]
     items.append(item("said", "assistant_response", 9_000, turn=3))
@@ -221,7 +221,7 @@ def test_scenario_064_a_tool_cycle_with_thinking_is_atomic() -> None:
     assert not {block.id for block in plan.removed} & {"think", "call", "result"}
 
 
-def test_scenario_065_reasoning_of_old_replies_leaves_with_them_and_never_in_part() -> None:
+def test_reasoning_of_old_replies_leaves_with_them_and_never_in_part() -> None:
     """After a compaction no signed thinking is left without the reply it belongs to."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
@@ -248,7 +248,7 @@ def test_scenario_065_reasoning_of_old_replies_leaves_with_them_and_never_in_par
         assert is_valid(window)
 
 
-def test_scenario_066_reasoning_before_a_call_belongs_to_its_group() -> None:
+def test_reasoning_before_a_call_belongs_to_its_group() -> None:
     """What was thought before a call is protected and removed together with it."""
     snap = snapshot([item("goal", "user_message", 10), *THINKING_LOOP], turn=9, open_calls=frozenset({"loop"}))
 
@@ -256,7 +256,7 @@ def test_scenario_066_reasoning_before_a_call_belongs_to_its_group() -> None:
     assert "loop" in never_removed(snap, groups_of(snap.items))
 
 
-def test_scenario_106_a_compaction_that_is_cancelled_leaves_nothing_behind() -> None:
+def test_a_compaction_that_is_cancelled_leaves_nothing_behind() -> None:
     """The agent gives up while the model writes: at once, with the window as it was and no summary."""
     sink = RecordingSink()
     asked = asyncio.Event()

@@ -88,7 +88,7 @@ class TestReadingAnswers:
         assert read_verdict(said) == "yes"
 
     @pytest.mark.parametrize("said", ["no", "No, yesterday", "NO: the port differs", "no - see line 3"])
-    def test_scenario_127_a_no_with_yes_inside_another_word_is_no(self, said: str) -> None:
+    def test_a_no_with_yes_inside_another_word_is_no(self, said: str) -> None:
         """ "No, yesterday" is not yes."""
         assert read_verdict(said) == "no"
 
@@ -96,7 +96,7 @@ class TestReadingAnswers:
         "said",
         ["", "yesterday", "yes and no", "not yes", "the answer is yes", "maybe", "no, or rather yes", "yes/no"],
     )
-    def test_scenario_127_everything_else_is_no_verdict(self, said: str) -> None:
+    def test_everything_else_is_no_verdict(self, said: str) -> None:
         """What is not plainly one of the two is not counted as either."""
         assert read_verdict(said) is None
 
@@ -150,7 +150,7 @@ class TestJudging:
 
         assert judgement.shares["key_facts"] == 0.25
 
-    def test_scenario_127_two_unknowns_are_not_consistent(self) -> None:
+    def test_two_unknowns_are_not_consistent(self) -> None:
         """A question neither text answers is dropped, and not knowing afterwards is never compared."""
         reader = Reader()
 
@@ -160,7 +160,7 @@ class TestJudging:
         assert judgement.score == 0.0
         assert reader.compared() == []
 
-    def test_scenario_126_no_questions_is_unknown(self) -> None:
+    def test_no_questions_is_unknown(self) -> None:
         """Without questions, or with none that the original answers, there is no score and a reason."""
         nothing_asked = run_effect(judge(ORIGINAL, ORIGINAL, ()), Reader())
         nothing_known = run_effect(judge("hello", "hello", QUESTIONS), Reader())
@@ -171,7 +171,7 @@ class TestJudging:
         assert nothing_known.dropped == QUESTIONS
 
     @pytest.mark.parametrize("early", [True, False])
-    def test_scenario_127_late_facts_are_probed(self, early: bool) -> None:
+    def test_late_facts_are_probed(self, early: bool) -> None:
         """A fact far behind the first part of a long text is found, in the original and in what is left."""
         filler = "nothing of interest here\n" * 5_000
         text = f"port=8443\n{filler}" if early else f"{filler}port=8443"
@@ -337,7 +337,7 @@ class TestQuestions:
         for question in questions_from(blocks_of(self.TEXT)):
             assert question.expected not in question.text
 
-    def test_scenario_127_questions_reach_the_end_of_a_long_text(self) -> None:
+    def test_questions_reach_the_end_of_a_long_text(self) -> None:
         """However few questions there are, the last of many facts is among them."""
         text = "\n\n".join(f"The worker {n} must never open port {n} of machine host_{n:03}" for n in range(300))
 

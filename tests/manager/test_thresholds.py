@@ -1,4 +1,4 @@
-"""When a window is over (scenarios 80 to 85; 86 is tested with the levels)."""
+"""Thresholds: when a window is over its limits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def zone(used: int, limit: int, output: int = 0) -> str:
     return WindowLimits.of(limit, "given", requested_output_tokens=output).zone_of(used)
 
 
-def test_scenario_080_the_output_s_room_belongs_to_the_output() -> None:
+def test_the_output_s_room_belongs_to_the_output() -> None:
     """80K are too much for 100K with a large output, 110K are not for 200K with the same."""
     assert zone(80_000, 100_000, 32_000) == "overflow"
     assert zone(110_000, 200_000, 32_000) != "overflow"
 
 
-def test_scenario_080_cached_input_is_input() -> None:
+def test_cached_input_is_input() -> None:
     """60K fresh, 10K read from and 10K written to the cache are 80K of 100K."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, requested_output_tokens=32_000) as window:
@@ -51,9 +51,9 @@ def test_scenario_080_cached_input_is_input() -> None:
 @pytest.mark.parametrize(
     ("used", "limit", "over"),
     [
-        pytest.param(274_000, 272_000, True, id="scenario_081_above_the_cap"),
-        pytest.param(230_000, 272_000, False, id="scenario_081_below_the_cap"),
-        pytest.param(198_000, 200_000, True, id="scenario_082_no_room_for_an_answer"),
+        pytest.param(274_000, 272_000, True, id="above_the_cap"),
+        pytest.param(230_000, 272_000, False, id="below_the_cap"),
+        pytest.param(198_000, 200_000, True, id="no_room_for_an_answer"),
     ],
 )
 def test_a_window_is_over_when_the_answer_has_no_room(used: int, limit: int, over: bool) -> None:
@@ -61,7 +61,7 @@ def test_a_window_is_over_when_the_answer_has_no_room(used: int, limit: int, ove
     assert (zone(used, limit) == "overflow") is over
 
 
-def test_scenario_083_a_window_of_unknown_size_is_never_over() -> None:
+def test_a_window_of_unknown_size_is_never_over() -> None:
     """Whatever is in it and whatever the provider counted."""
     sink = RecordingSink()
     with manager(sink, limit=None) as window:
@@ -73,7 +73,7 @@ def test_scenario_083_a_window_of_unknown_size_is_never_over() -> None:
         assert window.status().zone is None
 
 
-def test_scenario_083_where_reduction_is_switched_off_none_is_made() -> None:
+def test_where_reduction_is_switched_off_none_is_made() -> None:
     """Without a step nothing is done for pressure, whatever the zone; the safety net is for what does not fit."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, cascade=[]) as window:
@@ -93,9 +93,9 @@ def test_scenario_083_where_reduction_is_switched_off_none_is_made() -> None:
 @pytest.mark.parametrize(
     ("limit", "shares"),
     [
-        pytest.param(100_000, (0.50, 0.75, 0.90), id="scenario_086_50_75_90"),
-        pytest.param(20_000, (0.40, 0.65, 0.85), id="scenario_086_small_windows_act_earlier"),
-        pytest.param(8_192, (0.40, 0.65, 0.85), id="scenario_086_a_reserve_that_is_a_quarter_acts_earlier_still"),
+        pytest.param(100_000, (0.50, 0.75, 0.90), id="50_75_90"),
+        pytest.param(20_000, (0.40, 0.65, 0.85), id="small_windows_act_earlier"),
+        pytest.param(8_192, (0.40, 0.65, 0.85), id="a_reserve_that_is_a_quarter_acts_earlier_still"),
     ],
 )
 def test_a_zone_begins_exactly_at_its_threshold(limit: int, shares: tuple[float, float, float]) -> None:
@@ -112,10 +112,10 @@ def test_a_zone_begins_exactly_at_its_threshold(limit: int, shares: tuple[float,
 @pytest.mark.parametrize(
     ("window", "messages", "output", "over"),
     [
-        pytest.param(100, 1, 0, True, id="scenario_084_tiny_window"),
-        pytest.param(2_000, 1, 1_800, True, id="scenario_084_most_of_it_for_output"),
-        pytest.param(2_000, 1, 0, False, id="scenario_084_fits"),
-        pytest.param(2_000, 0, 1_800, False, id="scenario_084_empty"),
+        pytest.param(100, 1, 0, True, id="tiny_window"),
+        pytest.param(2_000, 1, 1_800, True, id="most_of_it_for_output"),
+        pytest.param(2_000, 1, 0, False, id="fits"),
+        pytest.param(2_000, 0, 1_800, False, id="empty"),
     ],
 )
 def test_messages_tools_and_output_together_may_not_exceed_the_window(
@@ -130,10 +130,10 @@ def test_messages_tools_and_output_together_may_not_exceed_the_window(
 @pytest.mark.parametrize(
     ("used", "acts"),
     [
-        pytest.param(8_000, True, id="scenario_085_above"),
-        pytest.param(5_000, False, id="scenario_085_below"),
-        pytest.param(7_500, True, id="scenario_085_exactly"),
-        pytest.param(7_499, False, id="scenario_085_just_below"),
+        pytest.param(8_000, True, id="above"),
+        pytest.param(5_000, False, id="below"),
+        pytest.param(7_500, True, id="exactly"),
+        pytest.param(7_499, False, id="just_below"),
     ],
 )
 def test_at_three_quarters_something_is_done(used: int, acts: bool) -> None:

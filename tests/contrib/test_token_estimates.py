@@ -1,4 +1,4 @@
-"""How messages are counted (scenarios 67 to 79)."""
+"""Token estimates of messages, and reported usage."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def call(arguments: Any = "{}") -> dict[str, Any]:
     return {"id": "call_1", "type": "function", "function": {"name": "read_file", "arguments": arguments}}
 
 
-def test_scenario_067_an_empty_message_costs_its_structure() -> None:
+def test_an_empty_message_costs_its_structure() -> None:
     """Role and punctuation take tokens too."""
     assert count() == 12 * 2 // 5
 
 
-def test_scenario_068_tool_calls_add_to_the_text() -> None:
+def test_tool_calls_add_to_the_text() -> None:
     """Id, type, name and arguments count; a name without a function object counts as itself."""
     assert count(content="hi", tool_calls=[call()]) > count(content="hi")
     assert count(tool_calls=[{"id": "1", "name": "read_file"}]) > count(tool_calls=[{"id": "1"}])
 
 
-def test_scenario_069_long_arguments_count_in_full() -> None:
+def test_long_arguments_count_in_full() -> None:
     """5,000 characters of arguments are at least 2,000 tokens at two and a half characters a token."""
     assert count(tool_calls=[call("x" * 5_000)]) >= 2_000
 
 
-def test_scenario_070_reasoning_adds() -> None:
+def test_reasoning_adds() -> None:
     """What the model thought is sent again and counts."""
     assert count(content="hi", reasoning_content="because " * 50) > count(content="hi") + 100
 
 
-def test_scenario_071_images_are_flat_and_their_bytes_never_count() -> None:
+def test_images_are_flat_and_their_bytes_never_count() -> None:
     """Two images are two flat costs, three megabytes of base64 or not, in a tool result too; never 0."""
     image = {"type": "image_url", "image_url": {"url": PICTURE}}
     text = {"type": "text", "text": "look"}
@@ -65,7 +65,7 @@ def test_scenario_071_images_are_flat_and_their_bytes_never_count() -> None:
     assert count(media=[PICTURE]) == count() + MEDIA_TOKENS
 
 
-def test_scenario_071_the_manager_counts_an_image_flat() -> None:
+def test_the_manager_counts_an_image_flat() -> None:
     """The window's count of an image does not depend on its bytes."""
     sink = RecordingSink()
     with manager(sink, limit=200_000) as window:
@@ -76,7 +76,7 @@ def test_scenario_071_the_manager_counts_an_image_flat() -> None:
         assert window.status().used_tokens == 1 + 2 * 1_000
 
 
-def test_scenario_072_parts_of_a_system_prompt_stand_instead_of_it() -> None:
+def test_parts_of_a_system_prompt_stand_instead_of_it() -> None:
     """The larger of both counts, never their sum."""
     whole = count(content="x" * 1_000)
     parts = [{"text": "x" * 500}, {"text": "x" * 500}]
@@ -86,7 +86,7 @@ def test_scenario_072_parts_of_a_system_prompt_stand_instead_of_it() -> None:
     assert count(content="x" * 1_000, system_parts=[{"text": "short"}]) == whole
 
 
-def test_scenario_073_tool_definitions_count_and_none_costs_nothing() -> None:
+def test_tool_definitions_count_and_none_costs_nothing() -> None:
     """Three tools cost more than one."""
     tool = {"function": {"name": "f", "description": "does it", "parameters": {"type": "object"}}}
 
@@ -94,19 +94,19 @@ def test_scenario_073_tool_definitions_count_and_none_costs_nothing() -> None:
     assert estimate_tool_definition_tokens([tool] * 3) > estimate_tool_definition_tokens([tool]) > 0
 
 
-def test_scenario_074_characters_outside_ascii_count_as_themselves() -> None:
+def test_characters_outside_ascii_count_as_themselves() -> None:
     """Chinese text counts, and its arguments are not inflated to escapes six characters long."""
     assert count(content="你好世界") > count()
     assert count(tool_calls=[call({"path": "文件" * 100})]) < count(tool_calls=[call({"path": "x" * 300})])
 
 
 @pytest.mark.parametrize(("characters", "tokens"), [(4_000, 1_000), (20_000, 5_000), (0, 0)])
-def test_scenario_075_four_characters_a_token(characters: int, tokens: int) -> None:
+def test_four_characters_a_token(characters: int, tokens: int) -> None:
     """The plain estimate of BaseAgent and ai-sdk-go."""
     assert CharacterEstimate(4).count("x" * characters) == tokens
 
 
-def test_scenario_077_cached_tokens_of_earlier_calls_are_not_summed() -> None:
+def test_cached_tokens_of_earlier_calls_are_not_summed() -> None:
     """Each report stands for its own call: three calls that read the same cache are not three windows."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -125,7 +125,7 @@ def test_scenario_077_cached_tokens_of_earlier_calls_are_not_summed() -> None:
     assert final == [10_000] * 3
 
 
-def test_scenario_077_a_report_above_the_given_window_is_not_believed() -> None:
+def test_a_report_above_the_given_window_is_not_believed() -> None:
     """It is reported, and our own count stands."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
@@ -138,7 +138,7 @@ def test_scenario_077_a_report_above_the_given_window_is_not_believed() -> None:
     assert sink.of(TurnEnded)[0].count_source != "usage"
 
 
-def test_scenario_078_what_came_after_the_last_reply_is_added_to_the_report() -> None:
+def test_what_came_after_the_last_reply_is_added_to_the_report() -> None:
     """The provider counted up to its reply; a tool result since then is estimated on top."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -151,7 +151,7 @@ def test_scenario_078_what_came_after_the_last_reply_is_added_to_the_report() ->
         assert 7_000 <= window.status().used_tokens <= 7_050
 
 
-def test_scenario_079_encrypted_reasoning_takes_no_room() -> None:
+def test_encrypted_reasoning_takes_no_room() -> None:
     """Reasoning that the provider keeps for itself is not counted as its base64."""
     sink = RecordingSink()
     with manager(sink) as window:

@@ -1,4 +1,4 @@
-"""Picoclaw's three paths: after a turn, before a call, after a refusal (scenarios 28 to 39).
+"""Picoclaw's three paths: after a turn, before a call, after a refusal.
 
 33, 34 and 38 are tested with the manager itself.
 """
@@ -33,7 +33,7 @@ def compressed(sink: RecordingSink) -> list[ContentCompressed]:
     return [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
 
 
-def test_scenario_028_a_refused_call_drops_the_older_turns_and_notes_it_in_the_summary() -> None:
+def test_a_refused_call_drops_the_older_turns_and_notes_it_in_the_summary() -> None:
     """Three turns of five messages: the history is shorter, the note is in the summary, the reason is a retry."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
@@ -59,7 +59,7 @@ def test_scenario_028_a_refused_call_drops_the_older_turns_and_notes_it_in_the_s
     assert compressed(sink)[0].trigger == "llm_retry"
 
 
-def test_scenario_029_before_a_call_the_reason_is_the_budget() -> None:
+def test_before_a_call_the_reason_is_the_budget() -> None:
     """Messages and output together exceed the window: the older turns go before the call is made."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, requested_output_tokens=10_000) as win:
@@ -75,7 +75,7 @@ def test_scenario_029_before_a_call_the_reason_is_the_budget() -> None:
     assert sink.of(OverflowDetected)[0].where == "proactive"
 
 
-def test_scenario_030_one_message_is_left_alone() -> None:
+def test_one_message_is_left_alone() -> None:
     """There is no older half of one turn: where it fits nothing is done, even when asked for."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
@@ -89,7 +89,7 @@ def test_scenario_030_one_message_is_left_alone() -> None:
     assert records == []
 
 
-def test_scenario_031_two_messages_that_fit_are_left_alone() -> None:
+def test_two_messages_that_fit_are_left_alone() -> None:
     """A question and its answer are one turn; nothing is dropped from it, not even when it is forced."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
@@ -104,7 +104,7 @@ def test_scenario_031_two_messages_that_fit_are_left_alone() -> None:
     assert records == []
 
 
-def test_scenario_031_two_messages_that_do_not_fit_are_reduced_inside() -> None:
+def test_two_messages_that_do_not_fit_are_reduced_inside() -> None:
     """The source never compresses two messages however big; here the call is made possible."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=20_000) as win:
@@ -116,7 +116,7 @@ def test_scenario_031_two_messages_that_do_not_fit_are_reduced_inside() -> None:
         assert "go on" in sent(win)
 
 
-def test_scenario_032_a_turn_with_a_huge_result_keeps_its_request() -> None:
+def test_a_turn_with_a_huge_result_keeps_its_request() -> None:
     """One user message, one call, one result larger than the window: the request survives, the pair stays."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=8_192) as win:
@@ -129,7 +129,7 @@ def test_scenario_032_a_turn_with_a_huge_result_keeps_its_request() -> None:
         assert is_valid(win)
 
 
-def test_scenario_035_below_every_threshold_nothing_changes() -> None:
+def test_below_every_threshold_nothing_changes() -> None:
     """Few messages and little in them."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
@@ -141,7 +141,7 @@ def test_scenario_035_below_every_threshold_nothing_changes() -> None:
     assert records == []
 
 
-def test_scenario_036_too_many_messages_are_summarised_after_the_turn() -> None:
+def test_too_many_messages_are_summarised_after_the_turn() -> None:
     """Above twenty messages the older ones become a summary, and the last four stay."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
@@ -162,7 +162,7 @@ def test_scenario_036_too_many_messages_are_summarised_after_the_turn() -> None:
     assert compressed(sink)[0].trigger == "summarize"
 
 
-def test_scenario_036_too_much_history_is_summarised_after_the_turn() -> None:
+def test_too_much_history_is_summarised_after_the_turn() -> None:
     """Above three quarters of the window, strictly, however few the messages are."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=10_000, requested_output_tokens=500) as win:
@@ -196,7 +196,7 @@ def ask(win: Any, n: int) -> None:
     talk(win, f"question {n}: please look at module_{n}", f"answer {n}: " + words(80))
 
 
-def test_scenario_037_a_second_trigger_joins_the_first() -> None:
+def test_a_second_trigger_joins_the_first() -> None:
     """While a summary is being written the next turn's end starts no other."""
     sink, records = RecordingSink(), []
     model = Slow()
@@ -214,7 +214,7 @@ def test_scenario_037_a_second_trigger_joins_the_first() -> None:
     assert len(compressed(sink)) == 1
 
 
-def test_scenario_038_messages_that_come_while_the_summary_is_written_stay() -> None:
+def test_messages_that_come_while_the_summary_is_written_stay() -> None:
     """What was sent to the summariser leaves, exactly; what came meanwhile does not."""
     sink, records = RecordingSink(), []
     model = Slow()
@@ -233,7 +233,7 @@ def test_scenario_038_messages_that_come_while_the_summary_is_written_stay() -> 
         assert is_valid(win)
 
 
-def test_scenario_039_the_summary_there_was_is_taken_up_by_the_next() -> None:
+def test_the_summary_there_was_is_taken_up_by_the_next() -> None:
     """A decision of the first summary is still in the third."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:

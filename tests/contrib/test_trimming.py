@@ -1,4 +1,4 @@
-"""Fitting a history into a budget by whole turns (scenarios 21 to 27; 22 and 23 are tested with the manager)."""
+"""Fitting a history into a budget by whole turns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ten(_message: Any) -> int:
     return 10
 
 
-def test_scenario_021_the_oldest_turn_goes_whole_until_the_rest_fits() -> None:
+def test_the_oldest_turn_goes_whole_until_the_rest_fits() -> None:
     """Six messages of 360 characters do not fit 700 tokens; without the oldest turn four are left."""
     history = exchanges(3, 360)
     fitted = trim_to_fit(history, 700)
@@ -36,7 +36,7 @@ def test_scenario_021_the_oldest_turn_goes_whole_until_the_rest_fits() -> None:
     assert fitted.fits
 
 
-def test_scenario_024_the_newest_messages_that_fit_stay() -> None:
+def test_the_newest_messages_that_fit_stay() -> None:
     """Of forty messages of ten tokens the newest twenty fit 200."""
     history = [said(role, 5, name=str(n)) for n in range(20) for role in ("user", "assistant")]
     fitted = trim_to_fit(history, 200, estimate=ten)
@@ -45,7 +45,7 @@ def test_scenario_024_the_newest_messages_that_fit_stay() -> None:
     assert fitted.fits
 
 
-def test_scenario_025_the_turn_under_way_stays_whole_though_it_is_too_large() -> None:
+def test_the_turn_under_way_stays_whole_though_it_is_too_large() -> None:
     """A latest tool turn of 215 tokens against a budget of 210: everything older goes, nothing of it does."""
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     active = [
@@ -60,7 +60,7 @@ def test_scenario_025_the_turn_under_way_stays_whole_though_it_is_too_large() ->
     assert not fitted.fits
 
 
-def test_scenario_026_what_fits_is_left_alone() -> None:
+def test_what_fits_is_left_alone() -> None:
     """Five messages of ten tokens in a budget of a hundred."""
     history = [*exchanges(2, 5), said("user", 5)]
     fitted = trim_to_fit(history, 100, estimate=ten)
@@ -69,7 +69,7 @@ def test_scenario_026_what_fits_is_left_alone() -> None:
     assert fitted.dropped == 0
 
 
-def test_scenario_027_the_budget_is_the_window_without_the_output() -> None:
+def test_the_budget_is_the_window_without_the_output() -> None:
     """A window of 5,000 with 2,000 for output leaves 3,000; system prompt, summary and tools come off too."""
     assert history_budget(5_000, max_tokens=2_000) == 3_000
     assert (
