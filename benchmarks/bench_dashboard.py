@@ -6,9 +6,9 @@ Prints: navigation to fleet and to the longest session against a page with one s
 95th percentile) and cold (first page of a fresh server in a fresh browser profile); moving the turn slider
 against an empty fragment; audit search; how much of it is the server's own reading and drawing; and the same
 reads on a tenth of the store. A page counts as navigated to at the first moment at which its chart or table is
-drawn and its script has ended, for both sides alike and asked in the page itself, frame by frame: a page that
-goes on by itself is not waited for by accident. When it has gone on to the tables below the session's fold is
-said beside it. Pages take turns, so that a busy moment of the machine meets all. Needs a Chromium.
+drawn and its script has ended, measured for both sides in the page itself, frame by frame. The time until the
+tables below the session's chart are drawn is printed beside it. Pages take turns, so that a busy moment of the
+machine affects all. Needs a Chromium.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ empty()
 """
 
 
-class Place(NamedTuple):
+class Target(NamedTuple):
     """A page to navigate to."""
 
     app: Path
     path: str
     drawn: str
-    """What is painted when the page is there."""
+    """Selector of the part that is painted when the page is usable."""
     later: str
-    """What is there when all of it is drawn that is drawn without scrolling."""
+    """Selector of the last part that is drawn without scrolling."""
 
 
 class Spent(NamedTuple):
@@ -96,13 +96,13 @@ class Spent(NamedTuple):
     whole: float
 
 
-def navigate(context: BrowserContext, url: str, place: Place) -> Spent:
+def navigate(context: BrowserContext, url: str, target: Target) -> Spent:
     """Go there and wait until the page is drawn and its script has ended, then for the rest of it."""
     page = context.new_page()
-    page.goto(f"{url}/{place.path}", wait_until="commit")
+    page.goto(f"{url}/{target.path}", wait_until="commit")
     drawn, whole = (
-        float(page.wait_for_function(MOMENT, arg=[shown, SETTLED], timeout=PATIENCE).json_value())
-        for shown in (place.drawn, place.later)
+        float(page.wait_for_function(MOMENT, arg=[selector, SETTLED], timeout=PATIENCE).json_value())
+        for selector in (target.drawn, target.later)
     )
     page.close()
     return Spent(drawn, whole)
@@ -112,31 +112,31 @@ def profile(browser: Browser) -> BrowserContext:
     return browser.new_context(viewport={"width": 1280, "height": 800})
 
 
-def warm(browser: Browser, places: dict[str, Place], urls: dict[Path, str]) -> dict[str, list[Spent]]:
+def warm(browser: Browser, targets: dict[str, Target], urls: dict[Path, str]) -> dict[str, list[Spent]]:
     context = profile(browser)
-    times: dict[str, list[Spent]] = {name: [] for name in places}
-    for place in places.values():
-        navigate(context, urls[place.app], place)
+    times: dict[str, list[Spent]] = {name: [] for name in targets}
+    for target in targets.values():
+        navigate(context, urls[target.app], target)
     for _ in range(WARM_ROUNDS):
-        for name, place in places.items():
-            times[name].append(navigate(context, urls[place.app], place))
+        for name, target in targets.items():
+            times[name].append(navigate(context, urls[target.app], target))
     context.close()
     return times
 
 
 def cold(
-    browser: Browser, places: dict[str, Place], store: Path
+    browser: Browser, targets: dict[str, Target], store: Path
 ) -> tuple[dict[str, list[Spent]], dict[str, list[float]]]:
     """Milliseconds of the first page of a fresh server, and those its start took before."""
-    times: dict[str, list[Spent]] = {name: [] for name in places}
-    starts: dict[str, list[float]] = {name: [] for name in places}
+    times: dict[str, list[Spent]] = {name: [] for name in targets}
+    starts: dict[str, list[float]] = {name: [] for name in targets}
     for _ in range(COLD_ROUNDS):
-        for name, place in places.items():
-            begun = time.perf_counter()
-            with serving(store, app=place.app) as url:
-                starts[name].append(1_000 * (time.perf_counter() - begun))
+        for name, target in targets.items():
+            started = time.perf_counter()
+            with serving(store, app=target.app) as url:
+                starts[name].append(1_000 * (time.perf_counter() - started))
                 context = profile(browser)
-                times[name].append(navigate(context, url, place))
+                times[name].append(navigate(context, url, target))
                 context.close()
     return times, starts
 
@@ -153,31 +153,31 @@ def step(page: Page, turn: int) -> float:
     """Milliseconds from a key on the slider to the new turn's heading, script finished."""
     page.bring_to_front()
     page.get_by_role("slider").first.focus()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     page.keyboard.press("ArrowRight")
     page.get_by_role("heading", name=f"Turn {turn}:").wait_for(timeout=PATIENCE)
     page.wait_for_selector(SETTLED, timeout=PATIENCE)
-    return 1_000 * (time.perf_counter() - begun)
+    return 1_000 * (time.perf_counter() - started)
 
 
 def slide(context: BrowserContext, floor_url: str, url: str, middle: int) -> None:
     empty = opened(context, floor_url, 5_000)
     ours = opened(context, f"{url}/session?session={LONGEST}&turn={middle}", middle)
-    figures = [id_of(ours)]
+    charts = [id_of(ours)]
     base, moved = [], []
     for number in range(1, SLIDER_ROUNDS + 2):
         base.append(step(empty, 5_000 + number))
         moved.append(step(ours, middle + number))
-        figures.append(id_of(ours))
+        charts.append(id_of(ours))
     floor, spent = median(base[1:]), median(moved[1:])  # the first step of each loads what later ones have
     above(f"turn slider above an empty fragment ({floor:,.0f} ms)", spent - floor, SLIDER_MILLISECONDS)
-    print(f"        the picture was drawn {len(set(figures))} time over {SLIDER_ROUNDS + 1} steps")
+    print(f"        the chart was drawn {len(set(charts))} time over {SLIDER_ROUNDS + 1} steps")
     empty.close()
     ours.close()
 
 
 def id_of(page: Page) -> str:
-    """What the picture's own element is called: marked when first seen, gone when it is drawn again."""
+    """Return the mark of the chart's element: set at first sight, lost when it is drawn again."""
     mark = "plot => plot.dataset.seen ||= String(Math.random())"
     return str(page.locator(".st-key-window_chart .main-svg").first.evaluate(mark))
 
@@ -192,11 +192,11 @@ def search(context: BrowserContext, url: str) -> None:
     field = page.get_by_role("textbox", name="Search")
     for word in ("evicted", "hybrid", "target", "tool_result", "marathon", "drop", "read", "final", "policy"):
         field.fill(word)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         field.press("Enter")
         page.wait_for_function(f"new URLSearchParams(location.search).get('text') === '{word}'", timeout=PATIENCE)
         page.wait_for_selector(SETTLED, timeout=PATIENCE)
-        times.append(1_000 * (time.perf_counter() - begun))
+        times.append(1_000 * (time.perf_counter() - started))
     above(
         f"audit search (slowest of {len(times)} words {max(times):,.0f} ms)", median(times), SEARCH_MILLISECONDS
     )
@@ -204,7 +204,7 @@ def search(context: BrowserContext, url: str) -> None:
 
 
 def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
-    """What the server reads and draws for a page, nothing cached."""
+    """Return the reads and drawings of the server for each page, nothing cached."""
     store = SqliteStore(path)
     now, middle = time.time(), turns // 2
 
@@ -217,15 +217,15 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         removed_blocks(store, LONGEST, middle)
         store.events(EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle))
 
-    def page(**asked: str) -> None:
-        store.events(EventFilter(**asked, limit=101))
-        store.count_events(EventFilter(**asked))
+    def page(**filters: str) -> None:
+        store.events(EventFilter(**filters, limit=101))
+        store.count_events(EventFilter(**filters))
 
     return {
         "fleet: list, alerts, frame": lambda: fleet_frame(read_fleet(store, FleetFilters()), now),
         "session: timeline read": lambda: read_timeline(store, LONGEST),
-        "session: timeline read and picture": draw,
-        "turn: window, departures, events": at_turn,
+        "session: timeline read and chart": draw,
+        "turn: window, removed blocks, events": at_turn,
         "audit: a page of all events": lambda: store.events(EventFilter(limit=101, newest_first=True)),
         "audit: a page of a search": lambda: page(text="evicted"),
         "audit: a page of a search for a common word": lambda: page(text="tool_result"),
@@ -255,9 +255,9 @@ def server_report(large: Path, small: Path, turns: int) -> None:
 
 
 def timed(act: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     act()
-    return 1_000 * (time.perf_counter() - begun)
+    return 1_000 * (time.perf_counter() - started)
 
 
 def main() -> None:
@@ -266,39 +266,40 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=2_000)
     parser.add_argument("--turns", type=int, default=10_000)
     parser.add_argument("--store", type=Path, help="keep the store here, and use it where it exists")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = asked.store or Path(folder) / "windowpane.db"
+        path = arguments.store or Path(folder) / "windowpane.db"
         if not path.exists():
-            fill(path, events=asked.events, sessions=asked.sessions, turns=asked.turns)
+            fill(path, events=arguments.events, sessions=arguments.sessions, turns=arguments.turns)
         small = Path(folder) / "small.db"
-        fill(small, events=asked.events // 10, sessions=asked.sessions, turns=asked.turns)
-        server_report(path, small, asked.turns)
+        fill(small, events=arguments.events // 10, sessions=arguments.sessions, turns=arguments.turns)
+        server_report(path, small, arguments.turns)
         floor = Path(folder) / "floor.py"
         floor.write_text(FLOOR, encoding="utf-8")
-        in_browser(path, floor, asked.turns // 2)
+        in_browser(path, floor, arguments.turns // 2)
 
 
 def in_browser(path: Path, floor: Path, middle: int) -> None:
-    places = {
-        "floor": Place(floor, "", CHART, CHART),
-        "fleet": Place(APP, "", TABLE, TABLE),
-        "session": Place(APP, f"session?session={LONGEST}&turn={middle}", CHART, TABLE),
+    targets = {
+        "floor": Target(floor, "", CHART, CHART),
+        "fleet": Target(APP, "", TABLE, TABLE),
+        "session": Target(APP, f"session?session={LONGEST}&turn={middle}", CHART, TABLE),
     }
     with sync_playwright() as driver, ExitStack() as servers:
         browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         urls = {app: servers.enter_context(serving(path, app=app)) for app in (floor, APP)}
-        report("warm", warm(browser, places, urls))
+        report("warm", warm(browser, targets, urls))
         context = profile(browser)
         slide(context, urls[floor], urls[APP], middle)
         search(context, urls[APP])
         context.close()
         servers.close()
-        times, starts = cold(browser, places, path)
+        times, starts = cold(browser, targets, path)
         report("cold", times)
-        begun = {name: median(each) for name, each in starts.items()}
+        started = {name: median(each) for name, each in starts.items()}
         print(
-            f"        starting the server before: floor {begun['floor']:,.0f} ms, ours {begun['session']:,.0f} ms"
+            f"        starting the server before: floor {started['floor']:,.0f} ms, "
+            f"ours {started['session']:,.0f} ms"
         )
         browser.close()
 

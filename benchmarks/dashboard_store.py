@@ -37,13 +37,13 @@ def session_events(session_id: str, turns: int, start: float) -> list[Event]:
 
 
 def drop(session: SessionTracker, at: float) -> None:
-    gone = tuple(
+    evicted = tuple(
         EvictedBlock(block.id, block.content_type, block.tokens, "drop", "over the target", 0.2)
         for block in session.window
         if not block.pinned
     )
-    removed = sum(block.tokens for block in gone)
-    session.evict(BlocksEvicted("hybrid", gone, removed, removed, 12_000), (), at)
+    removed = sum(block.tokens for block in evicted)
+    session.evict(BlocksEvicted("hybrid", evicted, removed, removed, 12_000), (), at)
 
 
 def work(session: SessionTracker, turn: int, at: float) -> None:
@@ -59,7 +59,7 @@ def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
     """The longest session, then copies of one shorter session until there are enough events."""
     store = SqliteStore(path)
     now = time.time()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     long = session_events(LONGEST, turns, now - 4.0 * turns)
     for at in range(0, len(long), BATCH):
         store.append(long[at : at + BATCH])
@@ -79,7 +79,7 @@ def fill(path: Path, *, events: int, sessions: int, turns: int) -> None:
     store.close()
     print(
         f"store: {size.events:,} events of {size.sessions:,} sessions, {size.bytes / 1e6:,.0f} MB, "
-        f"written in {time.perf_counter() - begun:,.0f} s"
+        f"written in {time.perf_counter() - started:,.0f} s"
     )
 
 

@@ -34,7 +34,7 @@ RECORDINGS = (
 )  # fmt: skip
 SETTLED = "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
 UNFINISHED = "[data-testid=stSkeleton], [data-stale=true], .st-key-below_anchor"
-"""Selector of placeholders, and of elements that are about to be drawn again."""
+"""Placeholders of parts that are not drawn yet, and parts that are about to be drawn again."""
 FAILED = "[data-testid=stException], .st-key-unforeseen"
 PATIENCE = 60_000
 """Milliseconds; a machine that runs other tests beside these draws slowly."""

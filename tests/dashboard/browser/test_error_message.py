@@ -20,22 +20,22 @@ pytestmark = pytest.mark.browser
 BROKEN = """
 import sys
 from pathlib import Path
-from windowpane_dashboard import fleet_table, launch
-from windowpane_dashboard.sections import timeline, window
+from windowpane_dashboard.sections import fleet_table, timeline, window
+from windowpane_dashboard.server import launch
 
-def fails(*given, **named):
+select_turn, window_section = timeline.select_turn, window.window_section
+
+def fail(*arguments, **options):
     raise ValueError("words of an agent")
 
-kept = window.window_section
+def fail_at_turn_12(store, row, timeline, turn):
+    return fail() if turn == 12 else window_section(store, row, timeline, turn)
 
-def fails_at_turn_12(store, row, timeline, turn):
-    return fails() if turn == 12 else kept(store, row, timeline, turn)
-
-fleet_table.fleet_styled = fails
-window.window_section = fails_at_turn_12
-timeline.go_to = lambda turn, last: fails() if turn == 11 else moved(turn, last)
+fleet_table.fleet_styled = fail
+window.window_section = fail_at_turn_12
+timeline.select_turn = lambda turn, last: fail() if turn == 11 else select_turn(turn, last)
 launch.run(Path(sys.argv[1]), int(sys.argv[2]))
-""".replace("kept = ", "moved, kept = timeline.go_to, ")
+"""
 
 
 @pytest.fixture
