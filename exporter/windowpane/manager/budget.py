@@ -68,7 +68,7 @@ class Ruling:
         return None if self.budget_tokens is None else max(0, self.budget_tokens - self.used_tokens)
 
 
-class Budget:
+class ComponentBudgets:
     """Shares of one window. Used tokens are read from the window, so they fall when content is removed.
 
     Raises `ConfigurationError` for an unknown component, a negative share, or shares that sum to more than 1.

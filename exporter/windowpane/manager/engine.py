@@ -27,7 +27,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, ReferenceIndex, argument_values
 from windowpane.exceptions import WindowError
 from windowpane.fidelity.facts import Fact
-from windowpane.manager.budget import Budget, Ruling, check_claim
+from windowpane.manager.budget import ComponentBudgets, Ruling, check_claim
 from windowpane.manager.levels import Levels
 from windowpane.manager.listeners import Journal
 from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
@@ -62,7 +62,7 @@ class Engine:
     """Seconds of any monotonic clock; the default never moves, so durations are 0."""
     limits: WindowLimits | None = None
     levels: Levels | None = None
-    budget: Budget | None = None
+    budget: ComponentBudgets | None = None
     calls: ToolCalls = field(default_factory=ToolCalls)
     reduction: ReductionState = field(default_factory=ReductionState)
     notes: NoteBook = field(init=False)
@@ -96,7 +96,7 @@ class Engine:
         self.budget = None
         if limits is not None:
             shares, soft = self.tracker.settings.budget, self.settings.soft_ratio
-            self.budget = Budget(shares, limits.limit_tokens, soft_ratio=soft)
+            self.budget = ComponentBudgets(shares, limits.limit_tokens, soft_ratio=soft)
             self.budget.reserved.update(reserved)
 
     def follow_limits(self) -> None:

@@ -47,7 +47,7 @@ _UNTRACED: Final = nullcontext()
 _log = logging.getLogger(__name__)
 
 
-class Progress(NamedTuple, Generic[T]):
+class EffectProgress(NamedTuple, Generic[T]):
     """The state of a running effect: a command to carry out, or its result."""
 
     command: Command | None
@@ -152,7 +152,7 @@ class ManagedSession:
         self.notify()
         return progress.result
 
-    def advance(self, effect: Effect[T], result: CommandResult | None) -> Progress[T]:
+    def advance(self, effect: Effect[T], result: CommandResult | None) -> EffectProgress[T]:
         """Run *effect* up to its next command or its end, with the lock held."""
         with self.lock:
             try:
@@ -160,8 +160,8 @@ class ManagedSession:
             except StopIteration as end:
                 if self.listeners.has_event_listeners:
                     self.engine.tracker.flush()
-                return Progress(None, end.value)
-            return Progress(command, None)
+                return EffectProgress(None, end.value)
+            return EffectProgress(command, None)
 
     def discard(self, effect: Effect[T]) -> None:
         """Close an effect that was interrupted, as by a cancelled task, so that it blocks nothing."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.effects.model_calls import fenced
-from windowpane.manager.budget import Budget
+from windowpane.manager.budget import ComponentBudgets
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED, Breaker
 from windowpane.manager.levels import Levels, cache_break_even
 from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
@@ -214,7 +214,7 @@ def test_an_early_edit_has_to_free_more_to_pay_for_the_cache() -> None:
 
 def test_a_budget_warns_blocks_and_holds_reservations() -> None:
     """Above 80% it warns, above all of it it blocks, and what is reserved counts until it is committed."""
-    budget = Budget({"tool_results": 0.10}, 100_000)
+    budget = ComponentBudgets({"tool_results": 0.10}, 100_000)
     used: Any = {"tool_results": 4_000}
 
     assert budget.check("tool_results", 3_000, used).outcome == "allowed"
