@@ -69,7 +69,7 @@ def test_originals_are_readable_by_their_owner_only(tmp_path: Path) -> None:
 
 
 def test_secrets_are_redacted_before_they_are_kept(tmp_path: Path) -> None:
-    """What comes back says that something was taken out."""
+    """The returned text marks the redacted part."""
     archive = FileArchive(tmp_path, redact=lambda text: redact(text).text, clock=ManualClock())
     archive.put("s", "h", "token ghp_" + "a1B2" * 9 + " end")
     kept = archive.get("s", "h")
@@ -80,7 +80,7 @@ def test_secrets_are_redacted_before_they_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a/b", ".", "x" * 500, "\x00"])
-def test_a_name_from_outside_never_leaves_the_folder(tmp_path: Path, name: str) -> None:
+def test_a_name_from_outside_stays_within_the_folder(tmp_path: Path, name: str) -> None:
     """Session ids and handles come from anywhere; files stay where they belong."""
     archive = FileArchive(tmp_path / "in", redact=plain, clock=ManualClock())
     archive.put(name, name, "text")

@@ -171,7 +171,7 @@ def test_large_tool_results_are_summarised_where_masking_is_not_enough() -> None
     assert all(event.outcome == "accepted" and (event.ratio or 0) > 10 for event in summarised)
 
 
-def test_a_model_that_is_down_is_not_asked_for_every_result() -> None:
+def test_a_model_that_is_down_is_not_called_for_every_result() -> None:
     """One failed call a turn at most, and after three the breaker is open."""
     sink = RecordingSink()
     model = ScriptedModel([RuntimeError("down")])

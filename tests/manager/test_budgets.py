@@ -52,7 +52,7 @@ def test_a_profile_that_does_not_exist_is_refused() -> None:
 
 
 def test_a_profile_of_the_file_can_be_changed_in_part() -> None:
-    """Shares that are left out are the profile's."""
+    """Omitted shares are the profile's."""
     config = load_config(
         environ={}, arguments={"budget": {"profile": "research", "allocations": {"message_history": 0.50}}}
     )
@@ -62,7 +62,7 @@ def test_a_profile_of_the_file_can_be_changed_in_part() -> None:
     assert budget["message_history"] == 0.50
 
 
-def test_asking_changes_nothing_and_says_what_is_left() -> None:
+def test_can_add_changes_nothing_and_returns_the_remaining_tokens() -> None:
     """Under the soft limit an addition is allowed."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -75,7 +75,7 @@ def test_asking_changes_nothing_and_says_what_is_left() -> None:
 
 
 def test_above_a_component_s_budget_it_warns_unless_components_are_enforced() -> None:
-    """Tracked by component, enforced by the window as a whole, unless told otherwise."""
+    """Tracked by component, enforced by the window as a whole, unless configured otherwise."""
     sink = RecordingSink()
     with manager(sink) as window:
         assert window.budget.can_add("tool_results", 13_000).outcome == "warned"
@@ -88,7 +88,7 @@ def test_above_a_component_s_budget_it_warns_unless_components_are_enforced() ->
 
 
 def test_what_the_window_has_no_room_for_is_blocked() -> None:
-    """The output reserve is not given away, whatever a component's budget says."""
+    """The output reserve is not given away, whatever a component's budget is."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user(words(60_000))
@@ -135,7 +135,7 @@ def test_without_a_window_size_everything_is_allowed() -> None:
         assert window.status().components["tool_results"].budget_tokens is None
 
 
-def test_the_status_says_when_each_component_is_used_up() -> None:
+def test_the_status_forecasts_when_each_component_is_exhausted() -> None:
     """Tool results that grow by 2,000 a turn in a budget of 12,000 last a few turns more."""
     with manager(RecordingSink()) as window:
         window.add_user("go")
@@ -187,7 +187,7 @@ def test_the_audit_trail_has_what_was_decided() -> None:
     assert sink.of(BlocksEvicted)
 
 
-def test_what_the_model_says_of_its_budget_corrects_the_count_where_there_is_no_usage() -> None:
+def test_the_remaining_tokens_that_a_model_reports_correct_the_count_without_usage() -> None:
     """Remaining is turned into used, and the source is named."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -202,8 +202,8 @@ def test_what_the_model_says_of_its_budget_corrects_the_count_where_there_is_no_
 
 
 @pytest.mark.parametrize("limit", [100_000, None])
-def test_what_the_model_says_it_used_corrects_the_count_too(limit: int | None) -> None:
-    """Also in a window of unknown size; where both are said the used tokens hold."""
+def test_the_used_tokens_that_a_model_reports_correct_the_count_too(limit: int | None) -> None:
+    """Also in a window of unknown size; if both are reported the used tokens apply."""
     sink = RecordingSink()
     with manager(sink, limit=limit) as window:
         window.add_user(words(10_000))
@@ -260,7 +260,7 @@ def test_a_policy_of_one_s_own_can_be_set_at_run_time() -> None:
 
 
 def test_the_policy_can_be_changed_at_run_time() -> None:
-    """The next eviction is by the new one; a name that is none raises and changes nothing."""
+    """The next eviction is by the new one; an unknown name raises and changes nothing."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")

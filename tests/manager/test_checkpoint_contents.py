@@ -1,4 +1,4 @@
-"""What a checkpoint says of a session: sections, notes, handles, windows; and what a bootstrap takes of it."""
+"""Contents of a checkpoint: sections, notes, handles, windows; and what a bootstrap takes of it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_resumed_goal_outlasts_an_empty_window(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp_path: Path) -> None:
-    """Its checksum holds; the task begins cold, says so, and can be saved again."""
+    """Its checksum holds; the task starts cold, reports it, and can be saved again."""
     with session(tmp_path, RecordingSink()) as window:
         window.task.complete("step")
     path = tmp_path / "task.json"
@@ -172,7 +172,7 @@ def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> N
 
 
 def test_a_line_of_the_last_summary_is_kept_and_not_repeated() -> None:
-    """What a summary says already is said once."""
+    """Lines of a summary are not repeated."""
     line = "Decided to use native fetch because of the bundle"
     with manager(RecordingSink()) as window:
         window._engine.add("summary", f"## Decisions and reasons\n- {line}\n- plain words of before")
@@ -210,7 +210,7 @@ def made(**task: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_a_bootstrap_says_the_urgent_first_and_every_section() -> None:
+def test_a_bootstrap_has_the_urgent_first_and_every_section() -> None:
     """Goal, what changed, progress, then the sections of the window."""
     text = bootstrap(made(subtasks=[{"name": "api.ts", "status": "in_progress"}]), drift=["branch: was a, is b"])
     order = (
@@ -235,7 +235,7 @@ def test_a_bootstrap_takes_the_last_line_that_fits_and_nothing_after_it() -> Non
     assert "[planned" not in bootstrap(document, max_characters=until_first - 1)
 
 
-def test_of_a_section_that_does_not_fit_the_newest_lines_are_told() -> None:
+def test_a_section_that_does_not_fit_retains_its_newest_lines() -> None:
     """The last lines of a section matter most, as in a summary; they stay in their order."""
     document = made()
     document["sections"] = {"state": [f"next: step {n}" for n in range(40)]}

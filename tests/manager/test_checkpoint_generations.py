@@ -1,4 +1,4 @@
-"""What is kept of a task's checkpoints when files are damaged, processes die and several sessions write."""
+"""Checkpoints of a task survive damaged files, dying processes and several sessions write."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rejected(sink: RecordingSink) -> list[str]:
     return [event.reason.split(":")[0] for event in sink.of(CheckpointRejected)]
 
 
-def test_a_damaged_file_never_takes_the_place_of_the_whole_generation_before(tmp_path: Path) -> None:
+def test_a_damaged_file_never_replaces_the_intact_previous_generation(tmp_path: Path) -> None:
     """After a resumption from the generation before, that one is still there for the next damage."""
     steps(tmp_path, "one", "two")
     (tmp_path / "task.json").write_bytes(b"{")
@@ -59,7 +59,7 @@ def test_a_damaged_file_never_takes_the_place_of_the_whole_generation_before(tmp
     assert rejected(sink) == ["corrupt"]
 
 
-def test_a_process_that_dies_while_it_writes_leaves_a_whole_checkpoint(
+def test_a_process_that_dies_while_writing_keeps_an_intact_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever step of a save it dies at, and whether the newest file was whole or not."""
@@ -82,7 +82,7 @@ def test_a_process_that_dies_while_it_writes_leaves_a_whole_checkpoint(
             assert open_task(folder).task.subtasks.get("one") == "done", (damaged, dies_at)
 
 
-def test_a_task_begun_anew_keeps_what_it_puts_aside_readable(tmp_path: Path) -> None:
+def test_the_archived_files_of_a_restarted_task_stay_readable(tmp_path: Path) -> None:
     """Also where only the generation before is whole."""
     steps(tmp_path, "one", "two")
     (tmp_path / "task.json").unlink()
@@ -99,7 +99,7 @@ def test_json_nested_without_end_is_a_damaged_checkpoint() -> None:
         decode(b"[" * 200_000)
 
 
-def test_a_completed_task_whose_process_died_before_the_files_were_put_aside_can_begin_again(
+def test_a_completed_task_whose_process_died_before_archiving_can_start_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not resumed, and what comes next is saved instead of refused as stale."""
@@ -120,8 +120,8 @@ def test_a_completed_task_whose_process_died_before_the_files_were_put_aside_can
     assert stored(tmp_path, "task.archived-1.json")["summary"] == "all done"
 
 
-def test_what_is_said_of_a_task_after_it_is_complete_does_not_bring_it_back(tmp_path: Path) -> None:
-    """A `done` in some `finally` is no reason to resume a task that has its final summary."""
+def test_records_after_completion_do_not_bring_a_task_back(tmp_path: Path) -> None:
+    """A `done` in some `finally` does not resume a task that has its final summary."""
     window = open_task(tmp_path)
     window.task.complete("one")
     window.complete("all done")
@@ -169,7 +169,7 @@ def test_above_its_level_a_window_is_saved_every_five_turns_and_not_below(tmp_pa
     assert {event.trigger for event in sink.of(CheckpointSaved)} == {"pressure"}
 
 
-def test_alternatives_may_be_said_as_one_text(tmp_path: Path) -> None:
+def test_alternatives_may_be_one_text(tmp_path: Path) -> None:
     """`instead_of="got"` is one alternative and not three letters."""
     window = open_task(tmp_path)
     window.task.decide("native fetch", instead_of="got")
@@ -189,7 +189,7 @@ def test_an_event_loop_is_not_kept_from_resuming(tmp_path: Path) -> None:
     assert window.task.subtasks == {"one": "done"}
 
 
-def test_a_task_begins_anew_after_it_was_put_aside_in_memory_as_in_files() -> None:
+def test_an_archived_task_starts_afresh_in_memory_as_in_files() -> None:
     """Tests that use the store in memory see what a folder would show them."""
     dependencies = in_memory_dependencies(RecordingSink())
 

@@ -1,4 +1,4 @@
-"""What the configuration file says reaches the managers."""
+"""Settings of the configuration file reach the managers."""
 
 from __future__ import annotations
 

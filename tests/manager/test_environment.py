@@ -1,4 +1,4 @@
-"""What surrounds a task: files by content, and the commit however git keeps it."""
+"""Facts about a task's surroundings: files by content, and the commit in every form that git stores it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def commit_and_branch(root: Path) -> tuple[str | None, str | None]:
     return facts.get("commit"), facts.get("branch")
 
 
-def test_files_are_told_by_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_compared_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A digest, a folder, nothing there, or only a size where reading would take long."""
     (tmp_path / "a.py").write_text("text")
     (tmp_path / "large").write_bytes(b"x" * 11)

@@ -1,4 +1,4 @@
-"""A conversation that began elsewhere: taken in through the managers, and mended where it is broken."""
+"""A conversation that started elsewhere: taken in through the managers, and repaired where it is broken."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ BROKEN: dict[str, tuple[list[dict[str, Any]], dict[str, int], dict[str, int]]] =
 
 @pytest.mark.parametrize("drop", [False, True])
 @pytest.mark.parametrize("shape", list(BROKEN))
-def test_a_broken_history_is_mended_counted_and_reported(shape: str, drop: bool) -> None:
+def test_a_broken_history_is_repaired_counted_and_reported(shape: str, drop: bool) -> None:
     """By the policy that was asked for; what is sent holds to both providers' rules."""
     history, answered, dropped = BROKEN[shape]
     sink = RecordingSink()
@@ -138,7 +138,7 @@ def test_a_broken_history_is_mended_counted_and_reported(shape: str, drop: bool)
 @pytest.mark.parametrize("answered", [(), ("a",)])
 @pytest.mark.parametrize("shape", ["openai", "anthropic"])
 def test_calls_at_the_open_end_wait_for_their_results(shape: str, answered: tuple[str, ...], drop: bool) -> None:
-    """The agent goes on where the history stops: nothing is repaired, and the results find their calls."""
+    """The agent continues where the history stops: nothing is repaired, and the results find their calls."""
     if shape == "openai":
         history = [user("go"), call("a", "b"), *map(result, answered)]
     else:
@@ -156,7 +156,7 @@ def test_calls_at_the_open_end_wait_for_their_results(shape: str, answered: tupl
 
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
-    """It is the caller's mistake, and said at once."""
+    """It is the caller's mistake, and raised at once."""
     with manager(RecordingSink()) as window, pytest.raises(ConfigurationError, match="answer or drop"):
         window.add_messages([user("go")], unanswered="ignore")  # type: ignore[arg-type]
 
@@ -236,7 +236,7 @@ def test_an_image_in_a_tool_s_output_is_sent_and_counted_flat() -> None:
         assert window.messages()[-1]["content"][1] == {"type": "image_url", "image_url": address}
 
 
-def test_an_image_leaves_with_its_result() -> None:
+def test_an_image_is_removed_with_its_result() -> None:
     """Once the result is masked the image is neither counted nor sent."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
     with manager(RecordingSink(), limit=8_192) as window:

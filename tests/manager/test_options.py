@@ -1,4 +1,4 @@
-"""What a manager can be told when it is made."""
+"""Options of a manager: signature, documentation, and errors that name the option."""
 
 from __future__ import annotations
 

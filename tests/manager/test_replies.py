@@ -105,7 +105,7 @@ def test_signed_thinking_is_kept_as_it_came() -> None:
 
 
 def test_reasoning_that_is_not_sent_back_is_not_kept() -> None:
-    """What will not be sent again takes no room in the window; it is named as unread."""
+    """Parts that are not sent again take no room in the window; they are listed as unread."""
     assert read_reply(RESPONSES).unread == ("reasoning",)
 
 
@@ -123,14 +123,14 @@ def test_an_empty_reply_has_no_parts() -> None:
 
 @pytest.mark.parametrize("reply", [object(), 42, {"answer": "hello"}])
 def test_anything_else_is_refused(reply: Any) -> None:
-    """A shape nobody has is an error that names its type."""
+    """An unknown shape is an error that names its type."""
     with pytest.raises(TypeError, match=type(reply).__name__):
         read_reply(reply)
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": -5}, {"input_tokens": "many"}])
 def test_impossible_usage_counts_nothing(usage: Any) -> None:
-    """Negative or textual counts are no counts."""
+    """Negative or textual counts are ignored."""
     found = read_usage(usage)
 
     assert found is None or found.input_total == 0

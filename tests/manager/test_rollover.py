@@ -1,4 +1,4 @@
-"""From one window into the next: what the roll saves, what comes along, and what `clear` leaves behind."""
+"""From one window into the next: what the roll saves, what comes along, and what `clear` removes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ GOAL = "Port the exporter.\nKeep  its names."
 
 
 def fill(window: ContextWindowManager, *, most: int = 60) -> bool:
-    """Talk until the window rolled; says whether it did."""
+    """Talk until the window rolled; return whether it did."""
     return any(talk(window, f"Question {n}?", words(800, tag=f"a{n}x")).action == "roll" for n in range(most))
 
 
-def test_the_window_that_rolls_is_saved_before_the_next_begins() -> None:
+def test_the_window_is_saved_before_the_next_one_starts() -> None:
     """A summary, then a checkpoint of it, then a new window with the goal word for word."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, cascade=["roll"], task_goal=GOAL, constraints=["never touch x"]) as window:
@@ -53,7 +53,7 @@ def test_where_nothing_can_be_summarised_no_window_is_opened() -> None:
 
 @pytest.mark.parametrize(("reason", "windows"), [(NO_PROGRESS, 1), (REFILLED, 2)])
 def test_a_breaker_that_opened_for_want_of_progress_stops_rolls_too(reason: str, windows: int) -> None:
-    """Where summaries help but the window refills, a new window is the way out, and closes the breaker."""
+    """If summaries help but the window refills, a new window solves it and closes the breaker."""
     with manager(RecordingSink(), limit=32_768, cascade=["roll"]) as window:
         for n in range(34):
             talk(window, f"question {n}", words(837, tag=f"a{n}x"))
@@ -95,7 +95,7 @@ def test_a_call_that_waits_comes_along_and_gets_its_result_in_the_new_window() -
 
 
 @pytest.mark.parametrize("given", ["", GOAL])
-def test_clear_leaves_what_was_said_and_every_open_call_behind(given: str) -> None:
+def test_clear_removes_the_conversation_and_every_open_call(given: str) -> None:
     """System prompt and what is pinned stay; a goal stays where it was given, else the next message states it."""
     with manager(RecordingSink(), task_goal=given) as window:
         window.add_system("You are careful.")

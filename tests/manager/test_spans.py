@@ -1,4 +1,4 @@
-"""The agent's own OpenTelemetry spans are told about the window, and events about the spans."""
+"""The agent's own OpenTelemetry spans describe the window, and events carry the spans' ids."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def talk(window: ContextWindowManager, traced: Callable[[Callable[[], object]], 
         traced(call)
 
 
-def test_a_span_around_the_call_says_how_full_the_window_is(tracing: Tracing) -> None:
+def test_a_span_around_the_call_describes_the_window(tracing: Tracing) -> None:
     """Conversation, window size, use and zone are on the span that is current at the hooks."""
     window = ContextWindowManager(**options(RecordingSink()))
     window.add_user("hello " * 200)
@@ -95,7 +95,7 @@ def test_a_span_around_the_call_says_how_full_the_window_is(tracing: Tracing) ->
 
 
 def test_events_carry_the_ids_of_the_span(tracing: Tracing) -> None:
-    """What happens within a traced call is stored with its trace and span; what happens outside is not."""
+    """Events within a traced call have its trace and span ids; events outside have none."""
     sink = RecordingSink()
     window = ContextWindowManager(**options(sink))
     for n in range(2):
@@ -140,8 +140,8 @@ def test_only_the_call_that_a_compaction_preceded_is_marked(tracing: Tracing) ->
     )
 
 
-def test_an_instrumented_client_is_told_too(tracing: Tracing) -> None:
-    """With the processor, inference spans that begin inside the agent's span carry it; other spans do not."""
+def test_the_span_of_an_instrumented_client_describes_the_window_too(tracing: Tracing) -> None:
+    """With the processor, inference spans that start inside the agent's span carry it; other spans do not."""
     sink = RecordingSink()
     tracing.provider.add_span_processor(WindowSpanProcessor())  # type: ignore[arg-type]  # has its shape
 

@@ -1,4 +1,4 @@
-"""What an agent reads about its own window is a sentence, whatever the number."""
+"""The status as text is a sentence for every value."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_the_forecast_is_grammatical(turns: float, said: str) -> None:
     assert str(status).endswith(f"window 1. {said}")
 
 
-def test_before_the_first_measurement_the_size_is_told() -> None:
-    """What is not known yet is how full it is, not how large."""
+def test_before_the_first_measurement_the_size_is_reported() -> None:
+    """Its utilization is unknown, its size is not."""
     window = manager(RecordingSink(), limit=32_768)
 
     assert str(window.status()) == "Context window: 0 of 32,768 tokens used, not measured yet, turn 0."
     assert "size unknown" in str(manager(RecordingSink(), limit=None).status())
 
 
-def test_the_full_status_can_be_asked_for_at_any_time() -> None:
+def test_the_full_status_is_available_at_any_time() -> None:
     """Before the first call, while compaction is stopped, and after the end."""
     with manager(RecordingSink(), limit=100_000) as window:
         window.add_memory("abc " * 1_000)
@@ -61,7 +61,7 @@ def test_the_full_status_can_be_asked_for_at_any_time() -> None:
 
 
 @pytest.mark.parametrize("turns", [None, float("inf"), 80.0])
-def test_nothing_is_said_of_what_is_far_away(turns: float | None) -> None:
+def test_a_distant_forecast_is_omitted(turns: float | None) -> None:
     """Neither an unknown nor a distant end is a reason to hurry a model."""
     status = replace(begun(), turns_until_red=turns)
 

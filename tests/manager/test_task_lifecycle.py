@@ -117,7 +117,7 @@ def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
     assert loaded.age_seconds == 0
 
 
-def test_what_is_done_is_not_reopened_by_a_program_that_begins_again(tmp_path: Path) -> None:
+def test_completed_subtasks_are_not_reopened_by_a_program_that_starts_again(tmp_path: Path) -> None:
     """After a crash the same steps are begun in order once more: what was done stays done."""
     first_window(tmp_path)
     with open_task(RecordingSink(), tmp_path) as window:
@@ -153,7 +153,7 @@ def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_pat
     assert {"name": "scan references", "status": "in_progress"} in stored["task"]["subtasks"]
 
 
-def test_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> None:
+def test_a_subtask_in_progress_is_not_reported_as_done(tmp_path: Path) -> None:
     """Through checkpoint, resume, compaction and another checkpoint, a status stays what it was."""
     first_window(tmp_path)
     sink = RecordingSink()
@@ -174,7 +174,7 @@ def test_what_was_under_way_is_not_told_as_done(tmp_path: Path) -> None:
     assert statuses["canary deploy"] == "planned"
 
 
-def test_a_drift_of_the_environment_is_told(tmp_path: Path) -> None:
+def test_a_drift_of_the_environment_is_reported(tmp_path: Path) -> None:
     """A named file that changed, and a commit that moved, are counted and stand in the bootstrap."""
     git = tmp_path / ".git"
     (git / "refs/heads").mkdir(parents=True)
@@ -198,7 +198,7 @@ def test_a_drift_of_the_environment_is_told(tmp_path: Path) -> None:
     assert sink.of(CheckpointLoaded)[0].drift == 2
 
 
-def test_a_corrupt_checkpoint_gives_way_to_the_one_before_and_the_event_says_so(tmp_path: Path) -> None:
+def test_a_corrupt_checkpoint_is_replaced_by_the_previous_one_and_reported(tmp_path: Path) -> None:
     """The newest file is damaged: the generation before it is taken up."""
     first_window(tmp_path)
     (tmp_path / "migration.json").write_bytes(b"{")
@@ -224,7 +224,7 @@ def test_with_no_whole_checkpoint_the_task_starts_cold_and_can_save_again(tmp_pa
 
 
 def test_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
-    """Where the newest file is replaced by an older one, the newer generation beside it is used."""
+    """If the newest file is replaced by an older one, the newer generation beside it is used."""
     first_window(tmp_path)
     older = (tmp_path / "migration.previous.json").read_bytes()
     newest = (tmp_path / "migration.json").read_bytes()
@@ -238,7 +238,7 @@ def test_an_old_file_put_back_does_not_revert_progress(tmp_path: Path) -> None:
 
 
 def test_of_two_writers_one_is_refused(tmp_path: Path) -> None:
-    """Both resumed from the same checkpoint; the second to save is told that it is stale."""
+    """Both resumed from the same checkpoint; the second to save gets an error that it is stale."""
     first_window(tmp_path)
     one, other = RecordingSink(), RecordingSink()
     fast, slow = open_task(one, tmp_path), open_task(other, tmp_path)
@@ -299,7 +299,7 @@ def test_the_final_summary_is_the_model_s_where_there_is_one(tmp_path: Path) -> 
     assert bad.complete("again").report is None
 
 
-def test_a_task_that_is_not_resumed_begins_anew(tmp_path: Path) -> None:
+def test_a_task_that_is_not_resumed_starts_afresh(tmp_path: Path) -> None:
     """`resume=False` puts what was saved aside, and new checkpoints are not refused as stale."""
     first_window(tmp_path)
     sink = RecordingSink()
@@ -389,7 +389,7 @@ def test_the_record_of_a_task_is_bounded_and_keeps_what_is_open() -> None:
     assert TaskRecord.from_document(json.loads(json.dumps(record.to_document()))) == record
 
 
-def test_a_bootstrap_leaves_out_the_least_urgent_first() -> None:
+def test_a_bootstrap_omits_the_least_urgent_first() -> None:
     """With little room what is under way and what changed stay, learnings go."""
     record = TaskRecord()
     record.begin("the current one")
