@@ -173,18 +173,8 @@ def _gathered_text(texts: list[str], limit: int = 4) -> str:
 
 def fact_totals(events: Sequence[StoredEvent]) -> FactTotals | None:
     """Return the facts of all evaluations; None without any."""
-    seen = [
-        data for stored in events if isinstance(data := stored.event.data, FidelityEvaluated) and data.facts_total
-    ]
-    if not seen:
-        return None
-    return FactTotals(
-        total=sum(data.facts_total for data in seen),
-        kept=sum(data.facts_kept for data in seen),
-        recoverable=sum(data.facts_recoverable for data in seen),
-        lost=sum(data.facts_lost for data in seen),
-        contradicted=sum(data.facts_contradicted for data in seen),
-    )
+    payloads = (stored.event.data for stored in events)
+    return FactTotals.of(data for data in payloads if isinstance(data, FidelityEvaluated))
 
 
 def red_in(turn: pd.Series) -> str:

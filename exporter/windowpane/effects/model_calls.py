@@ -127,7 +127,11 @@ def _start_thread(call: Callable[[], Any], deliver: Callable[[CommandResult], ob
 
 def _limited(value: Any) -> CommandResult:
     if isinstance(value, str) and len(value) > MAXIMUM_ANSWER_CHARACTERS:
-        return CommandResult(error=ValueError(f"the answer has {len(value):,} characters; that is no summary"))
+        return CommandResult(
+            error=ValueError(
+                f"the answer has {len(value):,} characters, at most {MAXIMUM_ANSWER_CHARACTERS:,} are accepted"
+            )
+        )
     return CommandResult(value)
 
 

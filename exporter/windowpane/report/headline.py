@@ -5,10 +5,11 @@ Shared by the dashboard, the report and the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from windowpane.core.events import FidelityEvaluated
 from windowpane.core.liveness import is_live
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.records import SessionRow
@@ -26,6 +27,16 @@ class FactTotals:
     recoverable: int
     lost: int
     contradicted: int
+
+    @classmethod
+    def of(cls, evaluations: Iterable[FidelityEvaluated]) -> FactTotals | None:
+        """Sum the facts of *evaluations*; None without any fact."""
+        counts = [
+            (one.facts_total, one.facts_kept, one.facts_recoverable, one.facts_lost, one.facts_contradicted)
+            for one in evaluations
+            if one.facts_total
+        ]
+        return cls(*map(sum, zip(*counts, strict=True))) if counts else None
 
 
 def is_red_soon(row: SessionRow) -> bool:

@@ -167,18 +167,9 @@ def _compression(
         scope=data.scope,
         ratio=data.ratio,
         fidelity=evaluated.score if evaluated else None,
-        facts=_facts(evaluated),
+        facts=FactTotals.of([evaluated] if evaluated else []),
         note=data.reason or (evaluated.reason if evaluated else "not evaluated"),
     )
-
-
-def _facts(evaluated: FidelityEvaluated | None) -> FactTotals | None:
-    if evaluated is None or not evaluated.facts_total:
-        return None
-    return FactTotals(
-        evaluated.facts_total, evaluated.facts_kept, evaluated.facts_recoverable, evaluated.facts_lost,
-        evaluated.facts_contradicted,
-    )  # fmt: skip
 
 
 def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
