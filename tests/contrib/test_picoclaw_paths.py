@@ -75,7 +75,7 @@ def test_before_a_call_the_reason_is_the_budget() -> None:
     assert sink.of(OverflowDetected)[0].where == "proactive"
 
 
-def test_one_message_is_left_alone() -> None:
+def test_one_message_is_not_reduced() -> None:
     """There is no older half of one turn: where it fits nothing is done, even when asked for."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
@@ -89,7 +89,7 @@ def test_one_message_is_left_alone() -> None:
     assert records == []
 
 
-def test_two_messages_that_fit_are_left_alone() -> None:
+def test_two_messages_that_fit_are_not_reduced() -> None:
     """A question and its answer are one turn; nothing is dropped from it, not even when it is forced."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
@@ -178,7 +178,7 @@ def test_too_much_history_is_summarised_after_the_turn() -> None:
 
 
 class Slow(ScriptedModel):
-    """A model that keeps every question it is shown, waits until it may answer, and says when it is asked."""
+    """A model that keeps every question it is shown, waits until it may answer, and signals when it is called."""
 
     def __init__(self) -> None:
         super().__init__([""])
@@ -192,7 +192,7 @@ class Slow(ScriptedModel):
         return "\n".join(["## State and next steps", *(f"- {question}" for question in asked)])
 
 
-def ask(win: Any, n: int) -> None:
+def call_model(win: Any, n: int) -> None:
     talk(win, f"question {n}: please look at module_{n}", f"answer {n}: " + words(80))
 
 
@@ -202,10 +202,10 @@ def test_a_second_trigger_joins_the_first() -> None:
     model = Slow()
     with picoclaw(sink, records, model=model) as win:
         for n in range(11):
-            ask(win, n)
+            call_model(win, n)
         assert model.began.wait(30)
-        ask(win, 11)
-        ask(win, 12)
+        call_model(win, 11)
+        call_model(win, 12)
         model.may_answer.set()
         assert win.settle()
 
@@ -215,15 +215,15 @@ def test_a_second_trigger_joins_the_first() -> None:
 
 
 def test_messages_that_come_while_the_summary_is_written_stay() -> None:
-    """What was sent to the summariser leaves, exactly; what came meanwhile does not."""
+    """Exactly the messages sent to the summarizer are removed; later ones stay."""
     sink, records = RecordingSink(), []
     model = Slow()
     with picoclaw(sink, records, model=model) as win:
         for n in range(11):
-            ask(win, n)
+            call_model(win, n)
         assert model.began.wait(30)
         for n in range(11, 15):
-            ask(win, n)
+            call_model(win, n)
         model.may_answer.set()
         assert win.settle()
         left = sent(win)

@@ -22,7 +22,7 @@ def test_picoclaw_is_over_budget_strictly() -> None:
     assert is_over_context_budget(tokens + 49, [message], max_tokens=50)
 
 
-def test_picoclaw_s_history_budget_is_what_is_left_and_never_negative() -> None:
+def test_picoclaw_s_history_budget_is_the_rest_and_never_negative() -> None:
     """The window without system prompt, summary, tools and output."""
     parts = {"system_tokens": 10, "summary_tokens": 20, "tool_tokens": 30}
 

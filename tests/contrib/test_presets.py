@@ -123,7 +123,7 @@ def test_the_presets_take_other_numbers_under_their_sources_names() -> None:
     ],
 )
 def test_a_number_out_of_range_is_refused_by_its_name(make: Any, numbers: dict[str, Any]) -> None:
-    """When the preset is made."""
+    """Invalid values are refused when the preset is made."""
     with pytest.raises(ConfigurationError) as error:
         make(**numbers)
 
@@ -177,7 +177,7 @@ def test_the_cascade_has_its_source_s_numbers() -> None:
 
 
 def test_the_cascade_evicts_from_75_percent_and_compacts_only_from_92() -> None:
-    """Between the two a window of talk is left alone; above it becomes a summary."""
+    """Between the two a window of talk is unchanged; above it becomes a summary."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, preset="cascade") as window:
         decisions = [talk(window, f"question {n}", words(10_000, tag=f"a{n}x")) for n in range(9)]
@@ -204,7 +204,7 @@ def fill(window: Any, exchanges: int, tokens: int) -> None:
         talk(window, f"question {n}", words(tokens, tag=f"a{n}x"))
 
 
-def test_ai_sdk_go_keeps_the_newest_messages_and_says_so() -> None:
+def test_ai_sdk_go_keeps_the_newest_messages_and_reports_it() -> None:
     """At 85% of the input the last twenty messages stay, and the status event gives used and limit."""
     sink, records = RecordingSink(), []
     with manager(sink, limit=40_000, preset=ai_sdk_go(strategy=SlidingWindow(6)), task_goal="Help") as window:
@@ -258,7 +258,7 @@ def test_ai_sdk_go_summarises_all_but_the_newest() -> None:
 
 
 def test_ai_sdk_go_takes_a_strategy_of_the_user_s() -> None:
-    """What the function leaves out goes, but never what must stay, and no pair is split."""
+    """Messages that the function omits are dropped, except protected ones; no pair is split."""
 
     def only_the_last(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
         assert budget == 8_500
@@ -339,7 +339,7 @@ def test_a_cap_of_0_is_none() -> None:
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_a_preset_is_selected_by_name_and_shares_the_window_out_as_its_source(name: str) -> None:
-    """The session says which window it has."""
+    """The session reports its window size."""
     sink = RecordingSink()
     with manager(sink, limit=200_000, preset=name) as window:
         window.add_user("hello")

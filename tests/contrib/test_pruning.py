@@ -40,7 +40,7 @@ def run(*results: int, tools: dict[int, str] | None = None) -> list[Item]:
 
 
 def test_old_output_is_cleared_and_a_protected_tool_s_is_not() -> None:
-    """50K of output from before the last two user turns goes, but not what a protected tool returned."""
+    """50K of output from before the last two user turns is cleared, but not what a protected tool returned."""
     items = [user(0, 1), *tool_items(0, 50_000), *tool_items(1, 50_000, tool="skill")]
     items += [*tool_items(2, 41_000), user(1, 2), *tool_items(3, 60_000), user(2, 3)]
     found = prune(items, replace(BASE, protected_tools=("skill",)))
@@ -56,7 +56,7 @@ def test_exactly_at_the_bounds_nothing_happens() -> None:
 
 
 def test_a_cleared_result_ends_the_scan() -> None:
-    """What stands before an already cleared result was decided then; pruning again changes nothing."""
+    """The scan ends at a result that was cleared before; pruning again changes nothing."""
     items = run(50_000, 30_000, 40_000)
     first = prune(items)
     done = [
@@ -97,8 +97,8 @@ def test_truncation_keeps_both_ends_once() -> None:
     assert middle_out(text[:400], 125, COUNTER) == text[:400]
 
 
-def test_what_cannot_be_cut_leaves_its_turn_to_the_next() -> None:
-    """Arguments that are no object stay as they are; the window is brought down by what can be shortened."""
+def test_arguments_that_cannot_be_truncated_are_skipped() -> None:
+    """Arguments that are not an object stay as they are; the window is brought down by what can be shortened."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         window.add_user("read it")

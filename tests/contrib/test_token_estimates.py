@@ -46,7 +46,7 @@ def test_long_arguments_count_in_full() -> None:
 
 
 def test_reasoning_adds() -> None:
-    """What the model thought is sent again and counts."""
+    """Reasoning is sent again and counts."""
     assert count(content="hi", reasoning_content="because " * 50) > count(content="hi") + 100
 
 
@@ -107,7 +107,7 @@ def test_four_characters_a_token(characters: int, tokens: int) -> None:
 
 
 def test_cached_tokens_of_earlier_calls_are_not_summed() -> None:
-    """Each report stands for its own call: three calls that read the same cache are not three windows."""
+    """Each report covers only its own call: three calls that read the same cache are not three windows."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")

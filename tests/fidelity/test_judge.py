@@ -97,7 +97,7 @@ class TestReadingAnswers:
         ["", "yesterday", "yes and no", "not yes", "the answer is yes", "maybe", "no, or rather yes", "yes/no"],
     )
     def test_everything_else_is_no_verdict(self, said: str) -> None:
-        """What is not plainly one of the two is not counted as either."""
+        """A reply that is not plainly one of the two counts as neither."""
         assert read_verdict(said) is None
 
     @pytest.mark.parametrize(
@@ -110,14 +110,14 @@ class TestReadingAnswers:
         assert read_answer(said) is None
 
     @pytest.mark.parametrize("said", ["unknown host: db-1", "8443", "Unknown_error", "not found_in_cache", "No."])
-    def test_an_answer_that_begins_like_a_shrug_is_an_answer(self, said: str) -> None:
+    def test_an_answer_that_starts_like_a_shrug_is_an_answer(self, said: str) -> None:
         """An error message called `unknown host` is one."""
         assert read_answer(said)
 
 
 class TestJudging:
     def test_everything_kept_scores_one(self) -> None:
-        """Where the original's answers are all there, each dimension is whole."""
+        """With all of the original's answers, each dimension is 1."""
         judgement = judged(ORIGINAL, Reader())
 
         assert judgement.score == 1.0
@@ -135,7 +135,7 @@ class TestJudging:
         assert without_why.shares["decisions"] == 0.0
 
     def test_another_value_contradicts_and_a_missing_one_is_lost(self) -> None:
-        """A wrong answer is told from none."""
+        """A wrong answer is distinguished from a missing one."""
         judgement = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader())
 
         fates = {item.question: item.fate for item in judgement.judged}
@@ -172,7 +172,7 @@ class TestJudging:
 
     @pytest.mark.parametrize("early", [True, False])
     def test_late_facts_are_probed(self, early: bool) -> None:
-        """A fact far behind the first part of a long text is found, in the original and in what is left."""
+        """A fact far behind the first part of a long text is found, in the original and the compressed text."""
         filler = "nothing of interest here\n" * 5_000
         text = f"port=8443\n{filler}" if early else f"{filler}port=8443"
 
@@ -182,7 +182,7 @@ class TestJudging:
         assert judgement.judged[0].key == "8443"
 
     def test_the_later_statement_holds(self) -> None:
-        """Where a value changed in the course of the work the key is the last one."""
+        """The key is the last of several values."""
         text = "port=80\n" + "filler\n" * 500 + "port=8443"
 
         judgement = run_effect(
@@ -200,7 +200,7 @@ class TestJudging:
         assert judgement.dropped == (wrong,)
         assert judgement.score == 1.0
 
-    def test_each_question_is_asked_three_times_and_the_shares_are_averaged(self) -> None:
+    def test_each_question_has_three_replicates_and_the_shares_are_averaged(self) -> None:
         """Two of three replicates that agree count two thirds, and the majority names the outcome."""
         reader = Reader(verdicts=["yes", "no", "yes"])
 
@@ -215,7 +215,7 @@ class TestJudging:
         with pytest.raises(ConfigurationError, match="replicates"):
             JudgeSettings(replicates=2)
 
-    def test_a_verdict_nobody_can_read_is_not_counted(self) -> None:
+    def test_an_unreadable_verdict_is_not_counted(self) -> None:
         """Unreadable verdicts are neither agreement nor loss; with nothing else there is no score."""
         reader = Reader(verdicts=["yes", "maybe", "yes"] + ["well, yes and no"] * 3)
         some = run_effect(judge("port=8443", "port=8443", (PORT,)), reader)
@@ -227,7 +227,7 @@ class TestJudging:
         assert "readable" in none.reason
 
     def test_silence_is_no_answer(self) -> None:
-        """A model that says nothing has not said that it does not know: nothing is lost, nothing is known."""
+        """An empty reply is not an admission of not knowing: nothing is lost, nothing is known."""
         silent = run_effect(
             judge("port=8443", "port=8443", (replace(PORT, expected="8443"),)), lambda _s, _u: " "
         )
@@ -268,7 +268,7 @@ class TestJudging:
 
         assert scores == [1.0, pytest.approx(0.5), pytest.approx(0.25)]
 
-    def test_a_judge_that_keeps_failing_is_not_asked_again(self) -> None:
+    def test_a_judge_that_keeps_failing_is_not_called_again(self) -> None:
         """After three failures in a row there is no score, the reason names the failure."""
         model = ScriptedModel([ConnectionError("no route")])
 
@@ -279,7 +279,7 @@ class TestJudging:
         assert len(model.asked) == 3
 
     def test_a_judge_that_is_async_gives_the_same(self) -> None:
-        """What answers on a loop of its own is asked like any other."""
+        """An async model is called like any other."""
 
         async def read(system: str, user: str) -> str:
             return Reader()(system, user)
@@ -325,7 +325,7 @@ class TestQuestions:
     )
 
     def test_all_four_kinds_come_out_of_facts(self) -> None:
-        """Without a model there are questions of every kind, with keys that stand in the text."""
+        """Without a model there are questions of every kind, with keys that are in the text."""
         questions = questions_from(blocks_of(self.TEXT))
 
         assert {question.kind for question in questions} == {"recall", "artifact", "continuation", "decision"}
@@ -345,7 +345,7 @@ class TestQuestions:
 
         assert "299" in asked
 
-    def test_names_are_asked_where_somebody_spoke_of_them(self) -> None:
+    def test_cloze_questions_use_the_prose_that_has_the_name(self) -> None:
         """A name that only a tool printed is not asked for; one the model mentioned is, in the model's words."""
         output = replace(
             blocks_of("alpha_one beta_two gamma_three delta_four of the listing")[0], content_type="tool_result"
@@ -365,7 +365,7 @@ class TestQuestions:
 
     @given(st.text(max_size=3_000), st.integers(200, 900))
     def test_parts_cover_every_character(self, text: str, size: int) -> None:
-        """Nothing of a text is left out, no part is too long, and parts overlap."""
+        """Nothing of a text is omitted, no part is too long, and parts overlap."""
         parts = list(chunks(text, size))
 
         rebuilt = parts[0]
@@ -377,7 +377,7 @@ class TestQuestions:
         assert all(len(part) <= size for part in parts)
 
     def test_only_lines_of_the_form_become_questions(self) -> None:
-        """A model's prose around the lines, unknown kinds and missing answers are passed over."""
+        """A model's prose around the lines, unknown kinds and missing answers are skipped."""
         said = (
             "Here you are:\nrecall | Which port? | 8443\n- decision | Why? | it is small\nfoo | x | y\nrecall|x|"
         )
@@ -426,8 +426,8 @@ class TestTheEvent:
         assert "0%" in event.reason
         assert model.asked == []
 
-    def test_questions_of_earlier_compressions_are_asked_again(self) -> None:
-        """In a chain half of the questions come from what left before, and their keys still hold."""
+    def test_questions_of_earlier_compressions_are_repeated(self) -> None:
+        """In a chain half of the questions come from earlier removals, and their keys still hold."""
         earlier = Question("Which port is used?", "recall", "8443")
         compression = self.compression("nothing", earlier="port=8443", carried=(earlier,))
 
@@ -455,5 +455,5 @@ def test_a_judge_is_called_by_its_name() -> None:
 
 
 def test_the_prompts_are_not_mistaken_for_each_other() -> None:
-    """A judge can tell them apart by the system prompt."""
+    """A judge can distinguish them by the system prompt."""
     assert len({ANSWER, COMPARE, WRITE}) == 3

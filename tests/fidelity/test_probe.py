@@ -39,7 +39,7 @@ HISTORY = (
 
 
 def test_everything_still_visible_scores_one() -> None:
-    """Where the same text stays visible nothing is lost."""
+    """Nothing is lost if the same text stays visible."""
     evaluated = evaluate([block(HISTORY)], [block(HISTORY, "summary")], digest=digest)
 
     assert evaluated.score == 1.0
@@ -48,7 +48,7 @@ def test_everything_still_visible_scores_one() -> None:
 
 
 def test_nothing_visible_scores_zero() -> None:
-    """Where nothing stays every fact is lost."""
+    """Every fact is lost if nothing stays."""
     evaluated = evaluate([block(HISTORY)], [], digest=digest)
 
     assert evaluated.score == 0.0
@@ -56,7 +56,7 @@ def test_nothing_visible_scores_zero() -> None:
 
 
 def test_a_fact_recoverable_by_handle_counts_half() -> None:
-    """What is not visible but can be fetched again counts half."""
+    """Content that can be fetched again counts half."""
     evaluated = evaluate([block(HISTORY)], [], digest=digest, recoverable=True)
 
     assert evaluated.score == 0.5
@@ -67,7 +67,7 @@ def test_a_fact_recoverable_by_handle_counts_half() -> None:
 @pytest.mark.parametrize(
     "unit", [".", "-", "/", "~", "$", "+", "@", "a", "0", "_", ". ", "a.", "../", "=", "'", "é"]
 )
-def test_a_line_of_a_million_signs_is_read_like_any_other(unit: str) -> None:
+def test_a_line_of_a_million_characters_is_read_like_any_other(unit: str) -> None:
     """Progress bars, rules and minified code cost what their length does; time that grows with its square would
     not end here.
     """
@@ -79,12 +79,12 @@ def test_a_line_of_a_million_signs_is_read_like_any_other(unit: str) -> None:
 @pytest.mark.parametrize(
     "name", ["../../../../../paths.js", "--dry-run", "~/src/app.py", "$HOME/bin", "./run.sh"]
 )
-def test_the_signs_before_a_name_belong_to_it(name: str) -> None:
+def test_the_characters_before_a_name_belong_to_it(name: str) -> None:
     """Relative paths and options are one token."""
     assert TOKEN.findall(f"look at {name}, then") == ["look", "at", name, "then"]
 
 
-def test_lost_names_are_told_from_kept_ones() -> None:
+def test_lost_names_are_distinguished_from_kept_ones() -> None:
     """Each fact has its own outcome, by name."""
     summary = block("Migrating src/client/api.ts; timeout: 30", "summary")
 
@@ -95,14 +95,14 @@ def test_lost_names_are_told_from_kept_ones() -> None:
 
 
 def test_another_value_under_the_same_key_contradicts() -> None:
-    """A summary that changes a number is worse than one that leaves it out, and is named so."""
+    """A summary that changes a number is worse than one that omits it, and is named so."""
     found = outcomes(evaluate([block(HISTORY)], [block("timeout: 60", "summary")], digest=digest))
 
     assert found["timeout=30"] == "contradicted"
 
 
 def test_several_other_values_under_the_key_are_no_contradiction() -> None:
-    """Where what is visible does not agree with itself, the fact is only lost."""
+    """The fact is only lost if the visible text contradicts itself."""
     visible = block("timeout: 60\ntimeout: 90", "summary")
 
     assert outcomes(evaluate([block(HISTORY)], [visible], digest=digest))["timeout=30"] == "lost"
@@ -117,7 +117,7 @@ def test_a_counter_is_no_fact_to_contradict() -> None:
     assert found == {"retries=3": "kept"}
 
 
-def test_a_decision_is_kept_only_with_its_words_in_one_line() -> None:
+def test_a_decision_is_kept_only_within_one_line() -> None:
     """Words of a decision scattered over the window do not make it known."""
     together = block("Decided: fetch instead of axios, because the bundle must stay small", "summary")
     scattered = block("decided\nfetch\naxios\nbundle must\nstay small instead", "summary")
@@ -130,7 +130,7 @@ def test_a_decision_is_kept_only_with_its_words_in_one_line() -> None:
 
 
 def test_tool_output_names_count_only_when_used() -> None:
-    """Names in a tool's output that nobody mentions again are not critical."""
+    """Names in a tool's output that are never mentioned again are not critical."""
     output = block("alpha_one\nbeta_two\ngamma_three", "tool_result", n=1)
     said = block("I will rename beta_two", n=2)
 
@@ -139,8 +139,8 @@ def test_tool_output_names_count_only_when_used() -> None:
     assert {"beta_two"} == facts
 
 
-def test_little_coverage_gives_no_score_and_says_why() -> None:
-    """Where less than half of the removed tokens had text, the score is absent, not 0 or 1."""
+def test_little_coverage_gives_no_score_and_a_reason() -> None:
+    """The score is absent, not 0 or 1, if less than half of the removed tokens had text."""
     evaluated = evaluate([block(HISTORY, tokens=40), block(None, tokens=60, n=1)], [], digest=digest)
 
     assert evaluated.score is None
@@ -246,7 +246,7 @@ def test_the_goal_is_the_first_line_of_the_first_user_message() -> None:
     assert {text for kind, text in found if kind == "goal"} == {"Port the exporter now"}
 
 
-def test_sentences_in_what_tools_print_are_nobody_s_decision() -> None:
+def test_sentences_that_tools_print_are_not_decisions() -> None:
     """Only people and the model decide; an error is one wherever it stands."""
     printed = facts_of(block("they decided to use nothing else\nValueError: no such table", "tool_result"))
 

@@ -104,7 +104,7 @@ def test_a_sample_out_of_range_is_refused(changes: dict[str, Any]) -> None:
 
 
 class Held:
-    """A judge that waits to be let go."""
+    """A judge that waits until it is released."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -118,13 +118,13 @@ class Held:
 
 @pytest.fixture
 def held() -> Any:
-    """A judge that is let go when the test ends, whatever happens."""
+    """A judge that is released when the test ends, whatever happens."""
     judge = Held()
     yield judge
     judge.go.set()
 
 
-def test_a_slow_judge_holds_nobody_up_and_the_queue_is_bounded(held: Held) -> None:
+def test_a_slow_judge_delays_no_session_and_the_queue_is_bounded(held: Held) -> None:
     """The loop ends while the first judgement still waits; what does not fit the queue is dropped and counted."""
     sink = RecordingSink()
     judge = SampledJudge(held, JudgeSampling(rate=1.0, capacity=1))
@@ -163,7 +163,7 @@ def test_a_judgement_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
 
 
 def test_a_judge_that_raises_is_reported_in_the_event() -> None:
-    """The agent goes on, the score is absent and the reason names the failure."""
+    """The agent continues, the score is absent and the reason names the failure."""
 
     def broken(system: str, user: str) -> str:
         raise ConnectionError("no route")
@@ -176,8 +176,8 @@ def test_a_judge_that_raises_is_reported_in_the_event() -> None:
     assert all(found.score is None and "ConnectionError" in found.reason for found in judged(sink))
 
 
-def test_a_listener_hears_the_judgement() -> None:
-    """`on("fidelity.evaluated")` is told, on the judge's thread."""
+def test_a_listener_receives_the_judgement() -> None:
+    """`on("fidelity.evaluated")` is notified on the judge's thread."""
     sink = RecordingSink()
     heard: list[str] = []
     judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
@@ -195,7 +195,7 @@ def test_a_listener_hears_the_judgement() -> None:
 
 
 def test_no_call_is_made_once_they_are_used_up() -> None:
-    """A judgement that runs out says so, later compressions are not judged, and the bound is never passed."""
+    """A judgement that runs out reports it, later compressions are not judged, and the bound is never passed."""
     asked: list[str] = []
 
     def counting(system: str, user: str) -> str:
@@ -213,7 +213,7 @@ def test_no_call_is_made_once_they_are_used_up() -> None:
     assert all("5 calls of the judge are used up" in found.reason for found in judged(sink))
 
 
-def test_a_chain_of_compactions_is_asked_about_its_beginning() -> None:
+def test_a_chain_of_compactions_is_judged_against_its_start() -> None:
     """Later judgements repeat questions whose answers left with the first compaction."""
     questions: list[set[str]] = []
 

@@ -38,7 +38,7 @@ SUMMARIZE_MESSAGES: Final = 20
 SUMMARIZE_PERCENT: Final = 75
 """Percentage of the window; a summary is due strictly above either."""
 KEPT_MESSAGES: Final = 4
-"""The newest messages that a summary leaves, back to the beginning of their turn."""
+"""The newest messages that are not summarized, back to the start of their turn."""
 WINDOWS_PER_OUTPUT: Final = 4
 """Window size in outputs: a quarter of a window is reserved for output."""
 

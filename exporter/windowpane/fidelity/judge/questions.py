@@ -13,7 +13,7 @@ from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
 from windowpane.fidelity.probe import Dimension
 
 QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
-"""A single fact; a file or name the work is about; where the work stands; what was decided and why."""
+"""A single fact; a file or name of the work; the state of the work; a decision and its reason."""
 
 KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
 DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {

@@ -67,7 +67,7 @@ class JudgeSampling:
 
 
 class CallsSpentError(Exception):
-    """The judge's calls are used up; no model was asked."""
+    """The judge's calls are used up; the model was not called."""
 
 
 class SampledJudge:
@@ -124,7 +124,7 @@ class SampledJudge:
         return self.sample.max_calls is not None and self.calls >= self.sample.max_calls
 
     def _ask(self, system: str, user: str) -> Any:
-        """Call the model, if that is still allowed; a judgement that runs out of calls says so."""
+        """Call the model, if that is still allowed; else the judgement ends with that reason."""
         with self._changed:
             if self._is_spent():
                 raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
@@ -148,7 +148,7 @@ class SampledJudge:
 
 
 class JudgedSession:
-    """One session's compressions: which are judged, and what the next of them is still asked about the first."""
+    """The sampled compressions of one session, and the questions carried from one to the next."""
 
     def __init__(self, judge: SampledJudge, digest: Digester, deliver: Deliver) -> None:
         self._judge = judge

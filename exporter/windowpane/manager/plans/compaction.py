@@ -55,7 +55,7 @@ class CompactionBounds:
         for name in ("tail_ratio", "user_ratio", "summary_ratio"):
             share = getattr(self, name)
             if not 0 <= share < 1:
-                raise ConfigurationError(f"compression.{name}", f"{share} is no share", expected="0 to below 1")
+                raise ConfigurationError(f"compression.{name}", f"{share}", expected="0 to below 1")
         if self.summary_tokens < 1 or not self.summary_ratio:
             raise ConfigurationError("compression.summary_tokens", "no room for a summary", expected=">= 1")
 

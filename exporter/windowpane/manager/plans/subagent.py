@@ -1,4 +1,4 @@
-"""Sub-agent delegation: a subtask works in a window of its own, and only a bounded result comes back.
+"""Sub-agent delegation: a subtask runs in a separate window, and only a bounded result returns.
 
 The strategy decides whether a subtask is worth it, words the assignment, and bounds what returns. Running the
 sub-agent is the caller's: any agent that takes a text and gives one back, observed as a child session.
@@ -92,7 +92,7 @@ def bounded_result(
 ) -> SubagentResult:
     """The result, bounded: one that is too long is reduced to its facts, or cut in its middle where that is more.
 
-    *failed* says why there is none: an error's text never becomes content. *child_tokens* is the size of the
+    *failed* is the reason for a missing result: an error's text never becomes content. *child_tokens* is the size of the
     child's window where it is known; then the reduction is reported as a compression.
     """
     text = "" if failed else (result or "").strip()
