@@ -92,8 +92,8 @@ def bounded_result(
 ) -> SubagentResult:
     """The result, bounded: one that is too long is reduced to its facts, or cut in its middle where that is more.
 
-    *failed* is the reason for a missing result: an error's text never becomes content. *child_tokens* is the size of the
-    child's window where it is known; then the reduction is reported as a compression.
+    *failed* is the reason for a missing result: an error's text never becomes content. *child_tokens* is the
+    size of the child's window if known; then the reduction is reported as a compression.
     """
     text = "" if failed else (result or "").strip()
     if not text:
