@@ -1,6 +1,6 @@
 """The sessions that the fleet page lists, the alerts that fire in them, and how long the store keeps them.
 
-The store gives their order: `SessionFilter.order`.
+Their order is that of `windowpane.store.fleet`.
 """
 
 from __future__ import annotations
