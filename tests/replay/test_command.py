@@ -72,7 +72,7 @@ def test_a_stored_session_is_named_by_a_prefix_of_its_id(write_loop: WriteLoop, 
     ("option", "value", "message"),
     [
         ("--policy", "none", "is unknown; expected one of"),
-        ("--preset", "none", "is no preset; expected"),
+        ("--preset", "none", "is unknown; expected"),
         ("--window", "large", "is not a size; expected"),
         ("--threshold", "2", "is not a threshold; expected"),
         ("--keep", "0", "is not a number of groups"),
