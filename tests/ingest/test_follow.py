@@ -17,7 +17,8 @@ from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.discovery import all_readers, reader_for
-from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"

@@ -15,7 +15,8 @@ from windowpane.core.events import PressureMeasured
 from windowpane.models.tokens import counter_for
 from windowpane.sources.mini_swe_agent import MiniSweAgentReader
 from windowpane.sources.openai_chat import OpenAIChatReader
-from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem, Reader
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.sources.swe_agent import SweAgentReader

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from windowpane.core.codec import encode
 from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, Reader
 
 FILES = {

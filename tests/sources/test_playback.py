@@ -13,7 +13,8 @@ from windowpane.core.codec import encode
 from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
 from windowpane.core.window.blocks import Block
-from windowpane.sources.playback import PlaybackSettings, session_events, session_id_of, session_keys
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.player import PlaybackSettings, session_id_of
 from windowpane.sources.records import (
     Broken,
     Cleared,

@@ -12,7 +12,8 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.core.events import Event
 from windowpane.sources.discovery import all_readers
-from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats
 
 FILES = (

@@ -16,7 +16,8 @@ from typing import BinaryIO, Final, NamedTuple, Protocol, runtime_checkable
 
 from windowpane.core.events import Event
 from windowpane.sources.json_lines import parse_rows
-from windowpane.sources.playback import DeferredPlayer, PlaybackSettings
+from windowpane.sources.playback import DeferredPlayer
+from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, FileStats, Problem
 from windowpane.sources.records import Record, SessionOpened
 from windowpane.sources.transcript import Transcript

@@ -11,7 +11,8 @@ from typing import Final, Protocol
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
 from windowpane.sources.discovery import files_of, reader_for
-from windowpane.sources.playback import PlaybackSettings, session_events, session_keys
+from windowpane.sources.playback import session_events, session_keys
+from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem, Reader
 from windowpane.sources.records import Record
 from windowpane.store.records import ImportOutcome

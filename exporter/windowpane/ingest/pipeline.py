@@ -15,7 +15,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.fidelity.probe import evaluate
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for, image_tokens
-from windowpane.sources.playback import PlaybackSettings
+from windowpane.sources.player import PlaybackSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,7 +27,7 @@ from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.importer import import_file
 from windowpane.ingest.pipeline import AlertingStore
 from windowpane.sources.discovery import files_of, reader_for
-from windowpane.sources.playback import PlaybackSettings
+from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import Reader
 from windowpane.sources.transcript import IDLE_SECONDS
 from windowpane.store.interface import EventFilter

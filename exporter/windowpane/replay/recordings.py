@@ -19,7 +19,8 @@ from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
 from windowpane.models.tokens import counter_for
 from windowpane.sources.discovery import all_readers, files_of, reader_for
-from windowpane.sources.playback import session_id_of, session_keys
+from windowpane.sources.playback import session_keys
+from windowpane.sources.player import session_id_of
 from windowpane.sources.reader import FileStats
 from windowpane.sources.records import Cleared, ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
 from windowpane.store.interface import EventFilter, EventReader

@@ -1,0 +1,277 @@
+"""The turns of a session: opened, measured before the call, and closed with the provider's count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Literal
+
+from windowpane.core.events import (
+    BlockAdded,
+    ChangeUnidentified,
+    Event,
+    LimitChanged,
+    PressureMeasured,
+    SessionEnded,
+    SessionStarted,
+    TrendReport,
+    TurnEnded,
+    TurnStarted,
+    Usage,
+    UsageRejected,
+    VelocitySpiked,
+    ZoneChanged,
+)
+from windowpane.core.limits import TrackerSettings, WindowLimits
+from windowpane.core.protocols import Clock, Digester
+from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
+from windowpane.core.tracking.pressure import PressureGauge, TrendCounters
+from windowpane.core.vocabulary import (
+    CountSource,
+    LimitSource,
+)
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.window import Window
+
+UNIDENTIFIED_RATIO: Final = 0.10
+UNIDENTIFIED_TOKENS: Final = 2_000
+REPORT_RANGE: Final = (0.5, 2.0)
+"""A model's report of its budget is accepted within this ratio to the known count."""
+
+
+class TurnTracker:
+    """The session and its turns: limits, measurements, and the provider's counts at the end of each turn."""
+
+    def __init__(
+        self,
+        info: SessionInfo,
+        *,
+        emit: Callable[[list[Event]], None],
+        digest: Digester,
+        limits: WindowLimits | None = None,
+        settings: TrackerSettings | None = None,
+        clock: Clock | None = None,
+        next_limit: Callable[[int], int | None] | None = None,
+    ) -> None:
+        self.settings = settings = settings or TrackerSettings()
+        self.emitter = EventEmitter(info, emit=emit, clock=clock)
+        self.record, self.flush = self.emitter.record, self.emitter.flush
+        self.window = Window(settings.lifetimes)
+        self.gauge = PressureGauge(self.window, settings)
+        self.limits = limits
+        self.limits_of: Callable[[int, LimitSource], WindowLimits] | None = None
+        """Makes the limits of a size that is learnt later; None for the default reserve and margin."""
+        self.turn = 0
+        self.window_id = 1
+        self.exchange = 0
+        self.in_turn = False
+        """True while a turn is open: a block was added since the last one ended."""
+        self._digest = digest
+        self._next_limit = next_limit
+        self._trend = TrendCounters()
+        self._blocks = 0
+        """Number of blocks made so far, and the number of the next one."""
+        self._reply_group: str | None = None
+        self._measured = False
+        """True if the turn's pressure was measured before its call."""
+        self._replied = False
+        """True if the turn's reply has started: blocks after it are not sent with its call."""
+        self._unattributed: str | None = None
+        """Block of the tokens that only the provider counts."""
+        self._attribute_next = True
+
+    @property
+    def info(self) -> SessionInfo:
+        """Identity of the session."""
+        return self.emitter.info
+
+    # -- session ----------------------------------------------------------------------------------------------
+
+    def start(self, at: float | None = None, *, task: str | None = None) -> None:
+        """Emit `session.started` with the window that the session starts with."""
+        task_digest = self._digest(task) if task else None
+        self.record(SessionStarted(task_digest=task_digest, **_limit_fields(self.limits)), at)
+
+    def end(self, reason: str, at: float | None = None) -> TrendReport:
+        """Emit `session.ended` with the trend report, and flush all events."""
+        report = self._trend.report(self.gauge.growth)
+        self.record(SessionEnded(reason, report), at)
+        self.flush()
+        return report
+
+    def set_model(self, model: str, limits: WindowLimits | None, at: float | None = None) -> None:
+        """Set the model of the following calls, and the limits of its window."""
+        self.emitter.set_model(model)
+        if limits != self.limits:
+            self.set_limits(limits, at)
+
+    def set_limits(self, limits: WindowLimits | None, at: float | None = None) -> None:
+        """Set the limits of the window and emit `limit.changed`."""
+        previous, self.limits = self.limits, limits
+        before = None if previous is None else previous.limit_tokens
+        described = {"limit_tokens": None, "limit_source": None, **_limit_fields(limits)}
+        self.record(LimitChanged(previous_tokens=before, **described), at)
+
+    # -- turns ------------------------------------------------------------------------------------------------
+
+    def start_call(self, at: float | None = None) -> None:
+        """Start a call: it sends everything added from here to `measure`, earlier replies included."""
+        if not self.in_turn:
+            self._open_turn(at)
+        self._replied = True
+
+    def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
+        """Emit `pressure.measured`, and `zone.changed` if it changed; opens a turn if none is open."""
+        if not self.in_turn:
+            self._open_turn(at)
+        gauge = self.gauge
+        gauge.count_call()
+        self._measured = True
+        measured = gauge.measure(phase, self.limits)
+        self.record(measured, at)
+        if measured.zone is not None and measured.zone != gauge.zone:
+            previous, gauge.zone = gauge.zone, measured.zone
+            self.record(
+                ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), at
+            )
+        return measured
+
+    def end_turn(
+        self,
+        usage: Usage | None = None,
+        *,
+        reported_tokens: int | None = None,
+        cost_dollars: float | None = None,
+        latency_seconds: float | None = None,
+        stop_reason: str | None = None,
+        at: float | None = None,
+    ) -> PressureMeasured:
+        """Close the turn after its model call; the provider's count replaces the estimate.
+
+        *reported_tokens* is the size of the call as the model itself reported it; it is used without *usage* and
+        near the estimate.
+        """
+        gauge = self.gauge
+        if not self._replied or not self.in_turn:
+            self._measure_call(at)
+        trusted = usage is not None and usage.input_total > 0 and self._accept_total(usage.input_total, at)
+        total = usage.input_total if usage is not None and trusted else None
+        source: CountSource = "usage" if trusted else gauge.count_source
+        if reported_tokens is not None and self._accept_report(reported_tokens, total, at) and total is None:
+            total, source = reported_tokens, "reported"
+        if total is not None:
+            self._anchor(total, at)
+        gauge.last_usage = usage
+        self.record(TurnEnded(usage, source, cost_dollars, latency_seconds, stop_reason), at)
+        added = gauge.added
+        baseline = gauge.close_turn(self.turn)
+        measured = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
+        self.record(measured, at)
+        self._trend.close_turn(measured, cost_dollars)
+        if baseline is not None:
+            self.record(VelocitySpiked(added, baseline), at)
+        self.in_turn = False
+        self._measured = self._replied = False
+        self._reply_group = None
+        self.flush()
+        return measured
+
+    def _open_turn(self, at: float | None) -> None:
+        self.turn += 1
+        self.in_turn = True
+        self._measured = self._replied = False
+        self.window.enter_turn(self.turn)
+        self.gauge.open_turn()
+        self.emitter.enter(self.turn, self.window_id)
+        self.record(TurnStarted(), at)
+
+    def _measure_call(self, at: float | None) -> None:
+        """Record that the model is called now, with the window as it is."""
+        if not self._measured:
+            self.measure("before", at)
+        else:
+            self.gauge.count_call()
+        self._replied = True
+
+    def _accept_total(self, total: int, at: float | None) -> bool:
+        """Reject a total above a given limit; raise a limit of the catalog instead."""
+        limits = self.limits
+        if limits is None or total <= limits.limit_tokens:
+            return True
+        if limits.source in ("given", "provider"):
+            self.record(UsageRejected(total, limits.limit_tokens, "above_limit"), at)
+            return False
+        larger = (self._next_limit(total) if self._next_limit is not None else None) or total
+        limits_of = self.limits_of
+        if limits_of is None:
+            thresholds = None if limits.has_usual_zones else limits.thresholds
+            limits_of = partial(WindowLimits.of, thresholds=thresholds)
+        self.set_limits(limits_of(max(larger, total), "observed_floor"), at)
+        return True
+
+    def _accept_report(self, reported: int, total: int | None, at: float | None) -> bool:
+        """Reject a model's report of its budget unless it is near the provider's count, or near the estimate."""
+        expected = self.gauge.account.used(self.gauge.call_tokens) if total is None else total
+        limit = None if self.limits is None else self.limits.limit_tokens
+        low, high = REPORT_RANGE
+        if reported > 0 and low * expected <= reported <= high * expected and reported <= (limit or reported):
+            return True
+        self.record(UsageRejected(reported, limit or 0, "reported_drift"), at)
+        return False
+
+    def _anchor(self, total: int, at: float | None) -> None:
+        gauge, account = self.gauge, self.gauge.account
+        expected = account.used(gauge.call_tokens)
+        comparable = account.anchored and not self._attribute_next
+        gauge.estimate_error = account.report(total, gauge.call_tokens)
+        if self._attribute_next:
+            self._attribute(total, at)
+        elif comparable and abs(total - expected) > max(UNIDENTIFIED_TOKENS, UNIDENTIFIED_RATIO * total):
+            self.record(ChangeUnidentified(total - expected), at)
+
+    def _attribute(self, total: int, at: float | None) -> None:
+        """Put the tokens that the provider counts beyond the visible content into one unattributed block."""
+        self._attribute_next = False
+        old_id = self._unattributed
+        old = self.window.slot(old_id).block if old_id is not None and old_id in self.window else None
+        before = 0 if old is None else old.tokens
+        remainder = max(0, total - (self.gauge.call_tokens - before))
+        if remainder == before:
+            return
+        block_id = self._new_id()
+        block = Block(
+            block_id,
+            "unattributed",
+            remainder,
+            self.turn,
+            group=block_id,
+            exchange=self.exchange if old is None else old.exchange,
+            digest="",
+            chars=0,
+            count_source="usage",
+            replaces=None if old is None else old.id,
+        )
+        self.window.replace(() if old is None else (old.id,), (block,) if remainder else ())
+        self._unattributed = block.id if remainder else None
+        self.record(BlockAdded(block), at)
+        self.gauge.count_unattributed(remainder, remainder - before)
+
+    def _new_id(self) -> str:
+        block_id = f"b{self._blocks}"
+        self._blocks += 1
+        return block_id
+
+
+def _limit_fields(limits: WindowLimits | None) -> dict[str, Any]:
+    """Return the fields of events that report limits; empty for unknown limits."""
+    if limits is None:
+        return {}
+    return {
+        "limit_tokens": limits.limit_tokens,
+        "limit_source": limits.source,
+        "reserved_tokens": limits.reserved_tokens,
+        "margin_tokens": limits.margin_tokens,
+        "yellow_ratio": limits.thresholds.yellow,
+        "orange_ratio": limits.thresholds.orange,
+        "red_ratio": limits.thresholds.red,
+    }

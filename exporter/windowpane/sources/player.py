@@ -1,0 +1,331 @@
+"""The player of one session: its records, one by one, into a session tracker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Final, Protocol
+
+from windowpane.core.events import (
+    BlocksEvicted,
+    Event,
+    EvictedBlock,
+    FidelityEvaluated,
+    SessionIncomplete,
+    SubagentReturned,
+)
+from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
+from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import STATIC_TYPES, CountSource
+from windowpane.core.window.blocks import Block
+from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
+from windowpane.sources.compaction import RecordedCompaction, recorded_compaction
+from windowpane.sources.records import (
+    Broken,
+    Cleared,
+    Compacted,
+    ContentAdded,
+    ContentRemoved,
+    LimitStated,
+    ModelCalled,
+    Record,
+    SessionClosed,
+    SessionOpened,
+)
+
+PLACEHOLDER_TOKENS: Final = 8
+"""Size of an agent's placeholder for a tool result it cleared, whose text is not recorded."""
+MEDIA_TOKENS: Final = 1_000
+"""Flat cost of one image without `PlaybackSettings.media_tokens`."""
+MAXIMUM_REASON: Final = 200
+MAXIMUM_ID_CHARACTERS: Final = 200
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def session_id_of(source: str, key: str) -> str:
+    """Return the session id of a recording's key: the key itself where it is a UUID, else with its format."""
+    key = key[:MAXIMUM_ID_CHARACTERS]
+    return key if _UUID.match(key) else f"{source}:{key}"
+
+
+class FidelityProbe(Protocol):
+    """A function that estimates the information that a compression lost."""
+
+    def __call__(
+        self, removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
+    ) -> FidelityEvaluated | None:
+        """Return the share of *removed* that *visible* still holds; *of* is the compression's event id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybackSettings:
+    """Dependencies and overrides for playing a recording."""
+
+    digest: Digester
+    counter_for: Callable[[str], TokenCounter]
+    """A counter for a model's name; the same text must have the same count on every run."""
+    catalog: ModelCatalog | None = None
+    limit_tokens: int | None = None
+    """The window's size given by the user, before the recording's and the catalog's."""
+    agent: str | None = None
+    """Name of the agent instead of the tool's."""
+    model: str = ""
+    """Model of recordings that do not name one."""
+    settings: TrackerSettings | None = None
+    thresholds: Thresholds | None = None
+    """Thresholds of the zones; None for those of the window's size."""
+    evaluate: FidelityProbe | None = None
+    media_tokens: Callable[[str], int] | None = None
+    """Flat cost of one image for a model."""
+
+
+class SessionPlayer:
+    """Plays the records of one session into its tracker, and maps the recording's keys to blocks."""
+
+    def __init__(
+        self,
+        opened: SessionOpened,
+        *,
+        session_id: str,
+        parent_session_id: str | None,
+        source: str,
+        model: str,
+        stated_limit: int | None,
+        playback: PlaybackSettings,
+        emit: Callable[[list[Event]], None],
+    ) -> None:
+        self._playback = playback
+        self._model = model
+        self._stated = stated_limit
+        self._counter = playback.counter_for(model)
+        self._references = ReferenceIndex()
+        self._blocks: dict[str, list[str]] = {}
+        self._at = opened.at
+        info = SessionInfo(
+            session_id,
+            playback.agent or opened.agent,
+            model,
+            source,
+            f"{source}:{session_id}",
+            parent_session_id,
+        )
+        self.tracker = SessionTracker(
+            info,
+            emit=emit,
+            digest=playback.digest,
+            limits=self._limits(),
+            settings=playback.settings,
+            next_limit=self._next_limit,
+        )
+        self.tracker.start(opened.at)
+
+    def play(self, record: Record) -> None:
+        """Feed one record to the tracker."""
+        at = record.at if not isinstance(record, Broken) else None
+        if at is not None:
+            self._at = at
+        self._play(record)
+
+    def flush(self) -> None:
+        """Emit the events that the tracker holds."""
+        self.tracker.flush()
+
+    # -- records ----------------------------------------------------------------------------------------------
+
+    @singledispatchmethod
+    def _play(self, record: Record) -> None:
+        raise TypeError(f"not a record: {record!r}")
+
+    @_play.register
+    def _(self, record: SessionOpened) -> None:
+        self._use_model(record.model)
+        if record.limit_tokens:
+            self._state_limit(record.limit_tokens)
+
+    @_play.register
+    def _(self, record: ContentAdded) -> None:
+        tokens, source = self._count(record)
+        block = self.tracker.add(
+            record.content_type,
+            record.text,
+            tokens,
+            count_source=source,
+            tool_call_id=record.tool_call_id,
+            tool_name=record.tool_name,
+            at=self._at,
+        )
+        if record.key:
+            self._blocks.setdefault(record.key, []).append(block.id)
+        if record.tool_call_id and record.content_type == "tool_result":
+            self._blocks.setdefault(record.tool_call_id, []).append(block.id)
+        if record.child_key is not None and record.content_type == "tool_result":
+            child = session_id_of(self.tracker.info.source, record.child_key)
+            self.tracker.record(SubagentReturned(child, tokens), self._at)
+        if not record.text:
+            return
+        if record.content_type in REFERRING_TYPES:
+            self.tracker.mark_referenced(self._references.referenced(record.text), block.id, self._at)
+        elif record.content_type in INDEXED_TYPES:
+            self._references.add(block.id, record.text)
+
+    @_play.register
+    def _(self, record: ModelCalled) -> None:
+        self._use_model(record.model)
+        cost = record.cost_dollars
+        if cost is None and record.usage is not None and self._playback.catalog is not None:
+            cost = self._playback.catalog.cost_dollars(self._model, record.usage, self._at)
+        self.tracker.end_turn(
+            record.usage,
+            cost_dollars=cost,
+            latency_seconds=record.latency_seconds,
+            stop_reason=record.stop_reason,
+            at=self._at,
+        )
+
+    @_play.register
+    def _(self, record: ContentRemoved) -> None:
+        tracker = self.tracker
+        evicted: list[EvictedBlock] = []
+        replacements: list[Block] = []
+        for key in record.keys:
+            block_ids = [block_id for block_id in self._blocks.get(key, ()) if block_id in tracker.window]
+            if not block_ids:
+                evicted.append(EvictedBlock(key[:MAXIMUM_REASON], "tool_result", 0, "mask", record.policy))
+            for block_id in block_ids:
+                block = tracker.window.slot(block_id).block
+                replacement = None
+                if block.content_type == "tool_result":
+                    replacement = tracker.make_replacement(
+                        "placeholder", None, PLACEHOLDER_TOKENS, replaces=block_id
+                    )
+                    replacements.append(replacement)
+                evicted.append(_evicted(block, replacement, record.policy))
+        seen = sum(block.tokens for block in evicted)
+        net = max(0, seen - sum(block.replacement_tokens for block in evicted))
+        freed = net if record.tokens_freed is None else record.tokens_freed
+        before = tracker.gauge.account.used(tracker.window.tokens)
+        tracker.evict(
+            BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), replacements, self._at
+        )
+        if freed > net and tracker.gauge.account.anchored:
+            tracker.gauge.account.rebase(max(0, before - freed), tracker.window.tokens)
+        for removed in evicted:
+            self._references.discard(removed.block_id)
+
+    @_play.register
+    def _(self, record: Compacted) -> None:
+        tracker = self.tracker
+        compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
+        event = tracker.compress(
+            compaction.event, compaction.results, self._at, window_tokens=record.tokens_after
+        )
+        for block in compaction.removed:
+            self._references.discard(block.id)
+        self._blocks = {
+            key: remaining
+            for key, block_ids in self._blocks.items()
+            if (remaining := [block_id for block_id in block_ids if block_id in tracker.window])
+        }
+        self._evaluate(record, compaction, event)
+
+    @_play.register
+    def _(self, _record: Cleared) -> None:
+        self.tracker.roll("clear", self._at)
+        self._references.clear()
+        self._blocks.clear()
+
+    @_play.register
+    def _(self, record: LimitStated) -> None:
+        self._state_limit(record.limit_tokens)
+
+    @_play.register
+    def _(self, record: SessionClosed) -> None:
+        self.tracker.end(record.reason[:MAXIMUM_REASON], self._at)
+
+    @_play.register
+    def _(self, record: Broken) -> None:
+        self.tracker.record(SessionIncomplete(record.reason[:MAXIMUM_REASON], record.line), self._at)
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    def _count(self, record: ContentAdded) -> tuple[int, CountSource]:
+        if record.tokens is not None:
+            return record.tokens, "usage"
+        tokens = self._counter.count(record.text) if record.text else 0
+        if not record.media:
+            return tokens, self._counter.source
+        flat = MEDIA_TOKENS if self._playback.media_tokens is None else self._playback.media_tokens(self._model)
+        return tokens + record.media * flat, "estimate"
+
+    def _retained(self, record: Compacted) -> frozenset[str]:
+        """Return the ids of the blocks that a compaction did not replace."""
+        retained = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
+        if record.keep_last:
+            content = [block.id for block in self.tracker.window if block.content_type not in STATIC_TYPES]
+            retained.update(content[-record.keep_last :])
+        return frozenset(retained)
+
+    def _evaluate(self, record: Compacted, compaction: RecordedCompaction, event: Event) -> None:
+        if self._playback.evaluate is None:
+            return
+        if not record.summary:
+            reason = "the text of the summary was not recorded"
+            coverage = compaction.seen_ratio
+            unknown = FidelityEvaluated("probe", None, coverage, of=event.event_id, reason=reason)
+            self.tracker.record(unknown, self._at)
+            return
+        judged = self._playback.evaluate(
+            compaction.judged, list(self.tracker.window), digest=self._playback.digest, of=event.event_id
+        )
+        if judged is not None:
+            self.tracker.record(judged, self._at)
+
+    def _use_model(self, model: str) -> None:
+        if model and model != self._model:
+            self._model = model
+            self._counter = self._playback.counter_for(model)
+            self.tracker.set_model(model, self._limits(), self._at)
+
+    def _state_limit(self, limit_tokens: int) -> None:
+        if limit_tokens < 1 or self._stated == limit_tokens:
+            return
+        self._stated = limit_tokens
+        limits = self._limits()
+        if limits != self.tracker.limits:
+            self.tracker.set_limits(limits, self._at)
+
+    def _limits(self) -> WindowLimits | None:
+        """Return the limits given by the user, else by the recording, else by the catalog."""
+        thresholds = self._playback.thresholds
+        if self._playback.limit_tokens is not None:
+            return WindowLimits.of(self._playback.limit_tokens, "given", thresholds=thresholds)
+        if self._stated:
+            return WindowLimits.of(self._stated, "provider", thresholds=thresholds)
+        if self._playback.catalog is None or not self._model:
+            return None
+        entry = self._playback.catalog.lookup(self._model)
+        if entry is None or entry.limit_tokens is None:
+            return None
+        return WindowLimits.of(entry.limit_tokens, "catalogue", thresholds=thresholds)
+
+    def _next_limit(self, above: int) -> int | None:
+        catalog = self._playback.catalog
+        return None if catalog is None else catalog.next_limit(self._model, above)
+
+
+def _evicted(block: Block, replacement: Block | None, policy: str) -> EvictedBlock:
+    return EvictedBlock(
+        block.id,
+        block.content_type,
+        block.tokens,
+        "drop" if replacement is None else "mask",
+        policy,
+        replacement=None if replacement is None else replacement.id,
+        replacement_tokens=0 if replacement is None else replacement.tokens,
+        turn_added=block.turn,
+        tool_name=block.tool_name,
+    )
