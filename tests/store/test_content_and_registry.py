@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowpane.core.events import BlockAdded, FidelityEvaluated
-from windowpane.core.events.content import FactOutcome
+from windowpane.core.events.compression import FactOutcome
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 

@@ -1,8 +1,4 @@
-"""The fleet: one row per session, as the writer updates it and as pages filter, order and list it.
-
-The default order is by pressure: sessions in the worst zone first, and by utilization within a zone. The writer
-stores that rank with the session, so that a page of the list is read from an index.
-"""
+"""The fleet: one row per session, as the writer updates it and as pages filter and list it."""
 
 from __future__ import annotations
 
@@ -13,28 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.core.vocabulary import ZONES, Severity, Zone
-from windowpane.store.interface import FleetOrder, SessionFilter
+from windowpane.core.vocabulary import Severity, Zone
+from windowpane.store.fleet_order import FLEET_ORDERS, pressure_rank
+from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.statements import Conditions, Value
 
 SPARKLINE_POINTS: Final = 24
 MAXIMUM_FOUND_SESSIONS: Final = 20
-
-FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
-    "pressure": "pressure DESC, last_at DESC, key DESC",
-    "recent": "last_at DESC, key DESC",
-    "cost": "cost_dollars DESC, key DESC",
-    "regret": "regrets DESC, last_at DESC, key DESC",
-}
-"""Columns that each order sorts by."""
-
-
-def pressure_rank(zone: Zone | None, utilization: float | None) -> float:
-    """Return the rank the fleet is ordered by: the zone, then utilization; -1 for a session without a zone."""
-    if zone is None:
-        return -1.0
-    return ZONES.index(zone) * 10 + min(utilization or 0.0, 9.0)
 
 
 # -- writing --------------------------------------------------------------------------------------------------

@@ -7,17 +7,8 @@ this one stream. `windowpane.core.codec` converts events to JSON.
 
 from __future__ import annotations
 
-from windowpane.core.events.content import (
-    BlockAdded,
-    BlocksEvicted,
-    BlocksReferenced,
-    Candidate,
-    ContentCompressed,
-    EvictedBlock,
-    FactOutcome,
-    FidelityEvaluated,
-    Strategy,
-)
+from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
+from windowpane.core.events.content import BlockAdded, BlocksEvicted, BlocksReferenced, Candidate, EvictedBlock
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,

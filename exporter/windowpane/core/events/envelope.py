@@ -6,13 +6,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from windowpane.core.events.content import (
-    BlockAdded,
-    BlocksEvicted,
-    BlocksReferenced,
-    ContentCompressed,
-    FidelityEvaluated,
-)
+from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
+from windowpane.core.events.content import BlockAdded, BlocksEvicted, BlocksReferenced
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
