@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 import pytest
-from builders import is_valid, manager, sent, talk, tool_turn, words
+from builders import filler, is_valid, manager, sent, talk, tool_turn
 
 from windowpane.contrib.presets import preset_named
 from windowpane.contrib.presets.picoclaw import COMPRESS_EVENT, SUMMARIZE_EVENT, levels, window
@@ -37,8 +37,8 @@ def test_a_refused_call_drops_the_older_turns_and_notes_it_in_the_summary() -> N
     """Three turns of five messages: the history is shorter, the note is in the summary, the reason is a retry."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
-        talk(win, "first question", "We decided to use alpha because it is small. " + words(6_000))
-        talk(win, "second question", words(6_000, tag="b"))
+        talk(win, "first question", "We decided to use alpha because it is small. " + filler(6_000))
+        talk(win, "second question", filler(6_000, tag="b"))
         win.add_user("third question")
         win.on_turn_start()
         before, used = win.messages(), win.status().used_tokens
@@ -50,7 +50,7 @@ def test_a_refused_call_drops_the_older_turns_and_notes_it_in_the_summary() -> N
         assert len(said) < 5
         assert said == [before[0], *before[-len(said) + 1 :]]
         assert win.status().used_tokens < used - 5_900
-        assert words(6_000)[:200] not in sent(win)
+        assert filler(6_000)[:200] not in sent(win)
         assert "third question" in sent(win)
         assert "We decided to use alpha" in sent(win)
         assert is_valid(win)
@@ -64,8 +64,8 @@ def test_before_a_call_the_reason_is_the_budget() -> None:
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, requested_output_tokens=10_000) as win:
         for n in range(4):
-            talk(win, f"question {n}", words(7_000, tag=f"a{n}x"))
-        win.add_user("and now " + words(3_000))
+            talk(win, f"question {n}", filler(7_000, tag=f"a{n}x"))
+        win.add_user("and now " + filler(3_000))
         decision = win.on_turn_start()
 
         assert decision.action == "compact"
@@ -108,8 +108,8 @@ def test_two_messages_that_do_not_fit_are_reduced_inside() -> None:
     """The source never compresses two messages however big; here the call is made possible."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=20_000) as win:
-        talk(win, "hello", words(14_000))
-        win.add_user("go on " + words(4_000))
+        talk(win, "hello", filler(14_000))
+        win.add_user("go on " + filler(4_000))
         win.on_turn_start()
 
         assert win.status().used_tokens <= 15_000
@@ -121,7 +121,7 @@ def test_a_turn_with_a_huge_result_keeps_its_request() -> None:
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=8_192) as win:
         win.add_user("read the whole file")
-        tool_turn(win, 0, result=words(200_000))
+        tool_turn(win, 0, result=filler(200_000))
         win.on_turn_start()
 
         assert "read the whole file" in sent(win)
@@ -146,7 +146,7 @@ def test_too_many_messages_are_summarised_after_the_turn() -> None:
     sink, records = RecordingSink(), []
     with picoclaw(sink, records) as win:
         for n in range(11):
-            talk(win, f"question {n}: " + words(60), f"answer {n}: " + words(60))
+            talk(win, f"question {n}: " + filler(60), f"answer {n}: " + filler(60))
         assert win.settle()
         conversation = [m for m in win.messages() if "Summary of earlier" not in str(m["content"])]
 
@@ -166,12 +166,12 @@ def test_too_much_history_is_summarised_after_the_turn() -> None:
     """Above three quarters of the window, strictly, however few the messages are."""
     sink, records = RecordingSink(), []
     with picoclaw(sink, records, limit=10_000, requested_output_tokens=500) as win:
-        talk(win, "a", words(2_490))
-        talk(win, "b", words(2_490))
-        talk(win, "c", words(2_517))
+        talk(win, "a", filler(2_490))
+        talk(win, "b", filler(2_490))
+        talk(win, "c", filler(2_517))
         win.settle()
         assert records == []
-        talk(win, "d", words(10))
+        talk(win, "d", filler(10))
         win.settle()
 
     assert [record.name for record in records] == [SUMMARIZE_EVENT]
@@ -193,7 +193,7 @@ class Slow(ScriptedModel):
 
 
 def call_model(win: Any, n: int) -> None:
-    talk(win, f"question {n}: please look at module_{n}", f"answer {n}: " + words(80))
+    talk(win, f"question {n}: please look at module_{n}", f"answer {n}: " + filler(80))
 
 
 def test_a_second_trigger_joins_the_first() -> None:
@@ -239,7 +239,7 @@ def test_the_summary_there_was_is_taken_up_by_the_next() -> None:
     with picoclaw(sink, records) as win:
         talk(win, "begin", "We decided to use sqlite_wal because of readers_and_writers.")
         for n in range(36):
-            talk(win, f"question {n}: " + words(60), f"answer {n}: " + words(60))
+            talk(win, f"question {n}: " + filler(60), f"answer {n}: " + filler(60))
             win.settle()
         summaries = [m for m in win.messages() if "Summary of earlier" in str(m["content"])]
 
@@ -259,9 +259,9 @@ def test_the_work_after_a_turn_runs_as_a_task_on_an_event_loop() -> None:
         ) as win:
             win.on_record(records.append)
             for n in range(11):
-                win.add_user(f"question {n}: " + words(60))
+                win.add_user(f"question {n}: " + filler(60))
                 await win.on_turn_start()
-                await win.on_turn_end(chat_reply(f"answer {n}: " + words(60)))
+                await win.on_turn_end(chat_reply(f"answer {n}: " + filler(60)))
             before = len(compressed(sink))
             await win.settle()
             return before

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import is_valid, manager, sent, talk, tool_turn, words
+from builders import filler, is_valid, manager, sent, talk, tool_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,13 +43,13 @@ def test_baseagent_prunes_its_worked_example_from_150k_to_60k() -> None:
     sink, records = RecordingSink(), []
     with manager(sink, limit=200_000, preset=UNCAPPED) as window:
         window.on_record(records.append)
-        window.add_system(words(5_000, tag="s"))
-        window.add_user(words(1_000, tag="u"))
+        window.add_system(filler(5_000, tag="s"))
+        window.add_user(filler(1_000, tag="u"))
         for n, tokens in enumerate((50_000, 40_000, 24_000)):
             window.on_turn_start()
-            arguments = words(9_999, tag=f"a{n}x")
+            arguments = filler(9_999, tag=f"a{n}x")
             window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "bash", arguments)]))
-            window.on_tool_result("bash", words(tokens, tag=f"t{n}x"), f"c{n}")
+            window.on_tool_result("bash", filler(tokens, tag=f"t{n}x"), f"c{n}")
         decision = window.on_turn_start()
         results = [message["content"] for message in window.messages() if message["role"] == "tool"]
 
@@ -58,7 +58,7 @@ def test_baseagent_prunes_its_worked_example_from_150k_to_60k() -> None:
         assert [result.startswith(CLEARED) for result in results] == [True, True, False]
         assert is_valid(window)
         handle = results[0].removeprefix(CLEARED).strip()
-        assert window.retrieve(handle) == words(50_000, tag="t0x")
+        assert window.retrieve(handle) == filler(50_000, tag="t0x")
     assert sink.of(ContentCompressed) == []
     assert texts(records)[-5:-1] == [
         "[compaction] Context: 150000 tokens (89.3% of 168000)",
@@ -71,7 +71,7 @@ def test_baseagent_prunes_its_worked_example_from_150k_to_60k() -> None:
 
 def test_baseagent_cuts_a_result_middle_out_around_its_own_marker() -> None:
     """4,950 characters of both ends and the marker, with the original's handle; a tiny cap never grows it."""
-    text = words(9_000, tag="r")
+    text = filler(9_000, tag="r")
     with manager(RecordingSink(), limit=200_000, preset="baseagent") as window:
         window.add_user("go")
         tool_turn(window, 0, result=text)
@@ -102,7 +102,7 @@ def test_the_presets_take_other_numbers_under_their_sources_names() -> None:
     with manager(sink, limit=40_000, preset=picoclaw(summarize_message_threshold=4), background=False) as window:
         window.on_record(records.append)
         for n in range(3):
-            talk(window, f"question {n}: " + words(60), f"answer {n}: " + words(60))
+            talk(window, f"question {n}: " + filler(60), f"answer {n}: " + filler(60))
     assert [record.name for record in records] == ["session_summarize"]
 
 
@@ -149,7 +149,7 @@ def test_baseagent_compacts_what_pruning_cannot_bring_down() -> None:
             talk(
                 window,
                 f"question {n}",
-                "We decided on parser_x because of speed_y. " + words(2_000, tag=f"a{n}x"),
+                "We decided on parser_x because of speed_y. " + filler(2_000, tag=f"a{n}x"),
             )
 
             assert is_valid(window)
@@ -180,9 +180,9 @@ def test_the_cascade_evicts_from_75_percent_and_compacts_only_from_92() -> None:
     """Between the two a window of talk is unchanged; above it becomes a summary."""
     sink = RecordingSink()
     with manager(sink, limit=100_000, preset="cascade") as window:
-        decisions = [talk(window, f"question {n}", words(10_000, tag=f"a{n}x")) for n in range(9)]
+        decisions = [talk(window, f"question {n}", filler(10_000, tag=f"a{n}x")) for n in range(9)]
         assert all(decision.freed_tokens == 0 for decision in decisions)
-        window.add_user("next " + words(3_000))
+        window.add_user("next " + filler(3_000))
         decision = window.on_turn_start()
 
         assert decision.action == "compact"
@@ -201,7 +201,7 @@ def test_an_unknown_profile_names_the_choices() -> None:
 
 def fill(window: Any, exchanges: int, tokens: int) -> None:
     for n in range(exchanges):
-        talk(window, f"question {n}", words(tokens, tag=f"a{n}x"))
+        talk(window, f"question {n}", filler(tokens, tag=f"a{n}x"))
 
 
 def test_ai_sdk_go_keeps_the_newest_messages_and_reports_it() -> None:
@@ -268,7 +268,7 @@ def test_ai_sdk_go_takes_a_strategy_of_the_user_s() -> None:
     with manager(sink, limit=10_000, preset=ai_sdk_go(strategy=Custom(only_the_last))) as window:
         window.add_user("the task")
         for n in range(5):
-            tool_turn(window, n, result=words(1_800, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(1_800, tag=f"r{n}x"))
         window.on_turn_start()
 
         assert "the task" in sent(window)
@@ -296,7 +296,7 @@ def test_ai_sdk_go_answers_a_huge_result_with_a_structured_error() -> None:
     sink = RecordingSink()
     with manager(sink, limit=200_000, preset="ai_sdk_go") as window:
         window.add_user("go")
-        output = words(25_001)
+        output = filler(25_001)
         tool_turn(window, 0, result=output)
         error = json.loads(window.messages()[-1]["content"])
 
@@ -304,8 +304,8 @@ def test_ai_sdk_go_answers_a_huge_result_with_a_structured_error() -> None:
         assert error["details"]["estimated_tokens"] == 25_001
         assert error["details"]["max_tokens"] == 25_000
         assert window.retrieve(error["details"]["original"]) == output
-        tool_turn(window, 1, result=words(25_000))
-        assert window.messages()[-1]["content"] == words(25_000)
+        tool_turn(window, 1, result=filler(25_000))
+        assert window.messages()[-1]["content"] == filler(25_000)
 
 
 @pytest.mark.parametrize(
@@ -332,9 +332,9 @@ def test_a_cap_of_0_is_none() -> None:
     sink = RecordingSink()
     with manager(sink, limit=200_000, preset=ai_sdk_go(max_response_tokens=0)) as window:
         window.add_user("go")
-        tool_turn(window, 0, result=words(60_000))
+        tool_turn(window, 0, result=filler(60_000))
 
-        assert window.messages()[-1]["content"] == words(60_000)
+        assert window.messages()[-1]["content"] == filler(60_000)
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -369,7 +369,7 @@ def test_whatever_comes_in_every_preset_keeps_the_invariants(
     for n, (kind, tokens) in enumerate(steps):
         if kind == "user":
             window.add_user(
-                f"pinned {n}" if n == pinned_at else words(tokens // 3, tag=f"u{n}x"), pinned=n == pinned_at
+                f"pinned {n}" if n == pinned_at else filler(tokens // 3, tag=f"u{n}x"), pinned=n == pinned_at
             )
             pinned += [f"pinned {n}"] if n == pinned_at else []
             continue
@@ -381,9 +381,9 @@ def test_whatever_comes_in_every_preset_keeps_the_invariants(
             break
         assert window.status().used_tokens <= preset.limits(limit, "given").overflow_tokens
         calls = [(f"c{n}-{k}", "f", "{}") for k in range({"tool": 1, "tools": 3}.get(kind, 0))]
-        window.on_turn_end(chat_reply(words(tokens // 4, tag=f"a{n}x"), calls=calls))
+        window.on_turn_end(chat_reply(filler(tokens // 4, tag=f"a{n}x"), calls=calls))
         for call_id, tool, _ in calls:
-            window.on_tool_result(tool, words(tokens, tag=f"r{n}x"), call_id)
+            window.on_tool_result(tool, filler(tokens, tag=f"r{n}x"), call_id)
 
         assert is_valid(window)
         shown = sent(window)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import item, manager, snapshot, tool_items, tool_turn, words
+from builders import filler, item, manager, snapshot, tool_items, tool_turn
 
 from windowpane.contrib.presets.baseagent import BASEAGENT, CLEARED, PrunePlan, Pruning, plan_prune
 from windowpane.exceptions import ConfigurationError
@@ -108,19 +108,19 @@ def test_arguments_that_cannot_be_truncated_are_skipped() -> None:
                 "role": "assistant",
                 "content": "",
                 "tool_calls": [
-                    {"id": "a", "function": {"name": "patch", "arguments": "*** Patch " + words(1_500)}},
+                    {"id": "a", "function": {"name": "patch", "arguments": "*** Patch " + filler(1_500)}},
                     {"id": "b", "function": {"name": "read", "arguments": "{}"}},
                 ],
             }
         )
         window.on_tool_result("patch", "done", "a")
-        window.on_tool_result("read", words(2_800, tag="r"), "b")
+        window.on_tool_result("read", filler(2_800, tag="r"), "b")
         window.on_tool_result("read", "x", None)
-        window.add_user(words(2_000, tag="q"))
+        window.add_user(filler(2_000, tag="q"))
         window.on_turn_start()
 
         assert window.status().used_tokens <= 6_144
-        assert "*** Patch " + words(1_500)[:50] in str(window.messages())
+        assert "*** Patch " + filler(1_500)[:50] in str(window.messages())
 
 
 def test_the_newest_so_many_results_stay_whatever_their_size() -> None:
@@ -161,8 +161,8 @@ def test_every_result_is_capped_when_it_comes_in() -> None:
     sink = RecordingSink()
     with manager(sink, limit=200_000, preset=BASEAGENT) as window:
         window.add_user("go")
-        tool_turn(window, 0, result=words(9_000))
+        tool_turn(window, 0, result=filler(9_000))
         content = window.messages()[-1]["content"]
 
         assert COUNTER.count(content) <= 2_500
-        assert content.startswith(words(9_000)[:1_000])
+        assert content.startswith(filler(9_000)[:1_000])

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from builders import manager, words
+from builders import filler, manager
 
 from windowpane.contrib.presets.picoclaw import (
     MEDIA_TOKENS,
@@ -145,7 +145,7 @@ def test_what_came_after_the_last_reply_is_added_to_the_report() -> None:
         window.add_user("hello")
         window.on_turn_start()
         window.on_turn_end(chat_reply(None, calls=[("c", "f", "{}")], input_tokens=5_000, output_tokens=10))
-        window.on_tool_result("f", words(2_000), "c")
+        window.on_tool_result("f", filler(2_000), "c")
         window.on_turn_start()
 
         assert 7_000 <= window.status().used_tokens <= 7_050

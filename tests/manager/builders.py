@@ -26,7 +26,7 @@ def manager(sink: RecordingSink, *, limit: int | None = 100_000, **options: Any)
     )
 
 
-def words(tokens: int, *, tag: str = "w") -> str:
+def filler(tokens: int, *, tag: str = "w") -> str:
     """*tokens* tokens of distinct words, by the test counter's four characters a token."""
     text = " ".join(f"{tag}{n}" for n in range(tokens))
     return (text + "." * 4 * tokens)[: tokens * 4]
@@ -49,12 +49,12 @@ def talk(window: ContextWindowManager, question: str, answer: str) -> Decision:
 
 
 def is_valid(window: ContextWindowManager) -> bool:
-    """Whether both providers would take the messages."""
+    """Return whether both providers would accept the messages."""
     return openai_faults(window.messages()) == [] == anthropic_faults(window.messages("anthropic").messages)
 
 
 def sent(window: ContextWindowManager) -> str:
-    """What would be sent, as one text."""
+    """Return the content that would be sent, as one text."""
     return json.dumps(window.messages(), ensure_ascii=False)
 
 

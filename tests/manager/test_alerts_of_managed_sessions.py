@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from builders import manager, talk, tool_turn, words
+from builders import filler, manager, talk, tool_turn
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import AlertFired, AlertResolved, ContentCompressed, PressureMeasured
@@ -49,12 +49,12 @@ def test_red_for_two_turns_is_quiet_the_third_alerts_and_it_clears_with_hysteres
 
 
 def test_the_eviction_rate_recovers() -> None:
-    """It counts the last five turns, so it falls back to 0 when nothing leaves any more."""
+    """It counts the last five turns, so it falls back to 0 once nothing is removed any more."""
     sink = JudgedQuestion()
     with manager(sink, limit=32_768, policy="fifo") as window:
         window.add_user("go")
         for n in range(16):
-            tool_turn(window, n, result=words(2_000, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(2_000, tag=f"r{n}x"))
         for n in range(16, 24):
             tool_turn(window, n, result="ok")
     rates = [event.eviction_rate for event in sink.of(PressureMeasured) if event.phase == "final"]
@@ -68,8 +68,8 @@ def test_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> None:
     sink = JudgedQuestion()
     with manager(sink, limit=200_000) as window:
         for n in range(8):
-            talk(window, words(1_000, tag=f"q{n}x"), words(1_000, tag=f"a{n}x"))
-        window.add_user(words(15_000))
+            talk(window, filler(1_000, tag=f"q{n}x"), filler(1_000, tag=f"a{n}x"))
+        window.add_user(filler(15_000))
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok"))
 
@@ -77,13 +77,13 @@ def test_a_burst_of_three_times_the_usual_alerts_in_its_turn() -> None:
 
 
 def test_compressions_that_do_not_compress_alert() -> None:
-    """A ratio of 1 is below the least that is worth while; the alert says so."""
+    """A ratio of 1 is below the useful minimum; the alert reports it."""
     sink = JudgedQuestion()
     with manager(sink, limit=100_000) as window:
         for n in range(4):
-            block = window._engine.add("assistant_response", words(1_000, tag=f"a{n}x"))
+            block = window._engine.add("assistant_response", filler(1_000, tag=f"a{n}x"))
             window.on_turn_start()
-            result = window._engine.tracker.make_replacement("summary", words(1_000), 1_000, replaces=block.id)
+            result = window._engine.tracker.make_replacement("summary", filler(1_000), 1_000, replaces=block.id)
             window._engine.tracker.compress(
                 ContentCompressed(
                     "compaction", "test", "accepted", 1_000, 1_000, removed=(block.id,), results=(result.id,)

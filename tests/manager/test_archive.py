@@ -104,16 +104,16 @@ def test_originals_are_deleted_a_day_after_the_last_was_written(tmp_path: Path) 
 def test_a_process_that_runs_for_weeks_deletes_expired_originals_too(tmp_path: Path) -> None:
     """It looks when a manager is made, at most once an hour, and in each folder by itself."""
 
-    def is_left(folder: Path) -> bool:
+    def remains(folder: Path) -> bool:
         old = folder / "archive" / "old"
         old.mkdir(parents=True, exist_ok=True)
         os.utime(old, (1, 1))
         default_dependencies("gpt-5", data_folder=folder)
         return old.exists()
 
-    assert [is_left(tmp_path / name) for name in ("a", "a", "b", "a")] == [False, True, False, True]
+    assert [remains(tmp_path / name) for name in ("a", "a", "b", "a")] == [False, True, False, True]
     managing._pruned[tmp_path / "a"] -= managing.PRUNE_SECONDS
-    assert not is_left(tmp_path / "a")
+    assert not remains(tmp_path / "a")
 
 
 def test_an_older_generation_is_rejected(tmp_path: Path) -> None:
@@ -139,8 +139,10 @@ def test_a_later_window_is_newer_whatever_its_version(tmp_path: Path) -> None:
     assert (store.load("s1").document or {})["window_id"] == 2
 
 
-def test_a_crash_while_writing_leaves_the_previous_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the disk fills during the write, the generation before is loaded and no rubbish stays."""
+def test_a_crash_while_writing_keeps_the_previous_generation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the disk fills during the write, the previous generation is loaded and no partial file stays."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(1), "# one")
 
@@ -158,7 +160,7 @@ def test_a_crash_while_writing_leaves_the_previous_one(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 99}'])
 def test_a_corrupt_checkpoint_gives_way_to_the_generation_before(tmp_path: Path, damage: bytes) -> None:
-    """Damage is noticed and the previous generation used; with none left the error says so."""
+    """Damage is noticed and the previous generation used; without any, the error reports it."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(1), "# one")
     store.save(document(2), "# two")
@@ -228,7 +230,7 @@ def test_the_markdown_is_for_people(tmp_path: Path) -> None:
 
 
 def test_the_default_dependencies_keep_everything_under_one_folder(tmp_path: Path) -> None:
-    """A manager made with names alone works, with files only where it was told."""
+    """A manager made with names alone works, and writes files only in configured folders."""
     dependencies = default_dependencies("gpt-4o", data_folder=tmp_path)
     with ContextWindowManager(agent="a", model="gpt-4o", dependencies=dependencies) as window:
         window.add_user("hello")

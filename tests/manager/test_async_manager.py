@@ -131,7 +131,7 @@ def test_a_model_s_summary_gets_the_goal_word_for_word() -> None:
 
 
 def test_a_useless_answer_is_tried_again_and_then_replaced() -> None:
-    """Empty twice: the extractive summary stands in, and the event says what happened."""
+    """After two empty answers the extractive summary is used, and the event gives the reason."""
     model = ScriptedModel([""])
     sink, _ = with_model(model)
     accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]

@@ -1,4 +1,4 @@
-"""What is done between turns: who waits for it, what it may meet, and that nothing of it outlives the session."""
+"""Background work between turns: who waits for it, what it meets, and its end with the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUMMARY = "## State and next steps\n- " + "; ".join(f"plan_{n} because of reason
 
 
 class Writer:
-    """A model that writes its summary when it is told to; says on which hook's thread it was waited for."""
+    """A model that writes its summary on command; records on which hook's thread it was awaited."""
 
     def __init__(self) -> None:
         self.began, self.go_on = threading.Event(), threading.Event()
@@ -36,7 +36,7 @@ class Writer:
 
 
 class AsyncWriter:
-    """As `Writer`, on an event loop."""
+    """`Writer` on an event loop."""
 
     def __init__(self) -> None:
         self.began, self.go_on = asyncio.Event(), asyncio.Event()
@@ -93,7 +93,7 @@ async def until_writing_async(window: AsyncContextWindowManager, writer: AsyncWr
     raise AssertionError("the window is full and nothing was begun")
 
 
-def said(window: Any) -> str:
+def sent_json(window: Any) -> str:
     return json.dumps(window.messages(), ensure_ascii=False)
 
 
@@ -111,8 +111,8 @@ def after_the_end(sink: RecordingSink) -> list[str]:
 # -- the end of a session while a summary is being written ------------------------------------------------------
 
 
-def test_nothing_is_told_after_the_end_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A summary that comes after the session was closed is given up."""
+def test_no_event_is_emitted_after_the_end_of_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary that arrives after the session was closed is discarded."""
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer))
     until_writing(window, writer)
@@ -128,8 +128,8 @@ def test_nothing_is_told_after_the_end_of_a_session(monkeypatch: pytest.MonkeyPa
     assert compressions(sink) == []
 
 
-def test_nothing_is_told_after_the_end_of_an_async_session() -> None:
-    """As on threads; whether the work had begun or only been planned."""
+def test_no_event_is_emitted_after_the_end_of_an_async_session() -> None:
+    """The same on an event loop, whether the work had started or was only planned."""
 
     async def run(*, begun: bool) -> RecordingSink:
         sink, writer = RecordingSink(), AsyncWriter()
@@ -164,7 +164,7 @@ def test_a_listener_may_end_the_session_from_the_background() -> None:
 
 
 def test_completing_waits_for_the_summary() -> None:
-    """What was being written is in the window that is summed up."""
+    """The text being written is in the window that is summarized."""
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer))
     until_writing(window, writer)
@@ -176,7 +176,7 @@ def test_completing_waits_for_the_summary() -> None:
 
 
 def test_giving_up_waiting_cancels_no_summary() -> None:
-    """A timeout around `settle()` leaves the work as it is, and `complete()` goes on with it."""
+    """A timeout around `settle()` does not stop the work, and `complete()` continues it."""
 
     async def run() -> RecordingSink:
         sink, writer = RecordingSink(), AsyncWriter()
@@ -215,7 +215,7 @@ def test_a_summary_that_was_cancelled_holds_nothing_up() -> None:
 
 
 def test_an_interrupted_hook_holds_no_later_one_up() -> None:
-    """Whoever keeps the exception keeps no summary going: the next call compacts."""
+    """A caller that keeps the exception does not keep the summary running: the next call compacts."""
 
     async def run() -> RecordingSink:
         sink, writer = RecordingSink(), AsyncWriter()
@@ -243,7 +243,7 @@ def test_an_interrupted_hook_holds_no_later_one_up() -> None:
     assert compressions(asyncio.run(run())) == [("compaction", "pressure", "accepted")]
 
 
-# -- when it is begun -------------------------------------------------------------------------------------------
+# -- when it starts ---------------------------------------------------------------------------------------------
 
 
 def exactly(tokens: int, tag: str) -> str:
@@ -282,7 +282,7 @@ RATIO = "WINDOWPANE_COMPRESSION__COMPACTION_UTILIZATION_THRESHOLD"
         ("0.92", 79_000, 84_000, False),
     ],
 )
-def test_it_begins_where_it_is_told_to(
+def test_it_starts_at_the_configured_level(
     monkeypatch: pytest.MonkeyPatch, chosen: str | None, sent: int, replied: int, *, begins: bool
 ) -> None:
     """From 85%, or where eviction fell short before the call; where a beginning is chosen, there or from 85%."""
@@ -316,7 +316,7 @@ def test_a_call_waits_only_in_red(
 
 @pytest.mark.parametrize(("asked", "begins"), [(400, False), (1_600, True)])
 def test_it_counts_the_room_that_system_prompt_and_tools_leave(asked: int, *, begins: bool) -> None:
-    """Of 100,000 tokens they take 55,000: it begins at 79,000 and goes down to 69,000, so that a tail stays."""
+    """Of 100,000 tokens they take 55,000: it starts at 79,000 and ends at 69,000, so that a tail stays."""
     sink, writer = RecordingSink(), Writer()
     writer.go_on.set()
     with ContextWindowManager(**options(sink, writer, limit_tokens=100_000)) as window:
@@ -335,15 +335,15 @@ def test_it_counts_the_room_that_system_prompt_and_tools_leave(asked: int, *, be
         assert window.settle()
         assert (writer.calls > 0) is begins
         if begins:
-            assert "a00-0000" not in said(window)
-        assert f"a{turns - 1:02d}-0000" in said(window)
+            assert "a00-0000" not in sent_json(window)
+        assert f"a{turns - 1:02d}-0000" in sent_json(window)
 
 
 # -- what it meets ----------------------------------------------------------------------------------------------
 
 
 def test_an_overflow_does_not_cut_what_can_be_summed_up() -> None:
-    """The call was refused while a summary was being written: it is compacted now, and the late one is let go."""
+    """A call refused during a summary: the window is compacted now, and the late summary is discarded."""
     sink = RecordingSink()
     writer = Writer()
 
@@ -362,7 +362,7 @@ def test_an_overflow_does_not_cut_what_can_be_summed_up() -> None:
     writer.go_on.set()
     assert window.settle()
     assert compressions(sink) == [("compaction", "overflow", "accepted")]
-    assert "LATE question" in said(window)
+    assert "LATE question" in sent_json(window)
     assert openai_faults(window.messages()) == []
     window.on_turn_end(answer(99))
     window.close()
@@ -415,8 +415,8 @@ def test_an_enforced_budget_takes_nothing_that_is_being_summed_up() -> None:
     window.close()
 
 
-def test_a_red_window_begins_a_second_summary_and_the_first_still_counts() -> None:
-    """When the urgent one is done the other is still being written: what that covers does not leave."""
+def test_a_red_window_starts_a_second_summary_and_the_first_still_counts() -> None:
+    """The urgent one is done while the other is still being written: its range is not removed."""
     sink = RecordingSink()
     writer = Writer()
 
@@ -456,7 +456,7 @@ def test_a_red_window_waits_for_no_second_summary() -> None:
     window.close()
 
 
-def test_a_rung_that_cannot_say_whether_it_is_due_is_passed_over() -> None:
+def test_a_step_that_cannot_report_whether_it_is_due_is_skipped() -> None:
     """Before a call the rest of the cascade is run, after one the hook raises nothing."""
 
     def due(engine: object, levels: object) -> bool:

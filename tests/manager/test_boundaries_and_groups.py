@@ -45,8 +45,8 @@ C, T = call("1"), result("1")
         pytest.param([C, T, A, U, A], [3], id="leading_tools"),
     ],
 )
-def test_exchanges_begin_at_user_messages(history: list[Any], starts: list[int]) -> None:
-    """An exchange begins with a user message and with nothing else."""
+def test_exchanges_start_at_user_messages(history: list[Any], starts: list[int]) -> None:
+    """An exchange starts with a user message and with nothing else."""
     assert exchange_starts(history) == starts
 
 
@@ -57,7 +57,7 @@ def test_the_ends_of_a_history_are_safe(index: int) -> None:
     assert is_exchange_boundary([], index)
 
 
-def test_only_a_user_message_begins_a_safe_cut() -> None:
+def test_only_a_user_message_starts_a_safe_cut() -> None:
     """Before an answer, a call or a result a cut would split an exchange."""
     assert [is_exchange_boundary([U, A, C, T, U], index) for index in range(1, 5)] == [False, False, False, True]
 
@@ -80,7 +80,7 @@ def test_only_a_user_message_begins_a_safe_cut() -> None:
         pytest.param([U, C, T, C, T, A, U, A], 3, 6, id="chained_first"),
     ],
 )
-def test_a_cut_snaps_to_a_safe_place(history: list[Any], target: int, cut: int) -> None:
+def test_a_cut_snaps_to_a_safe_position(history: list[Any], target: int, cut: int) -> None:
     """The last exchange start at or before the target, else the first after it, else none."""
     assert safe_boundary(history, target) == cut
 
@@ -136,7 +136,7 @@ def test_a_cut_snaps_to_a_safe_place(history: list[Any], target: int, cut: int) 
         ),
     ],
 )
-def test_a_history_is_mended(history: list[Any], expected: list[Any], repairs: dict[str, int]) -> None:
+def test_a_history_is_repaired(history: list[Any], expected: list[Any], repairs: dict[str, int]) -> None:
     """Every call gets one result directly after it, no result is without its call, and each repair is counted."""
     mended = repair(history)
 
@@ -145,8 +145,8 @@ def test_a_history_is_mended(history: list[Any], expected: list[Any], repairs: d
     assert openai_faults(mended.messages) == []
 
 
-def test_leading_calls_can_be_left_out() -> None:
-    """Where a provider wants a user message first, calls before it are removed with their results."""
+def test_leading_calls_can_be_omitted() -> None:
+    """For a provider that requires a user message first, calls before it are removed with their results."""
     mended = repair([C, T, U, A], leading_calls=False)
 
     assert mended.messages == [U, A]
@@ -154,7 +154,7 @@ def test_leading_calls_can_be_left_out() -> None:
 
 
 def test_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
-    """The other stated policy: the whole group goes, what the model said beside it is kept."""
+    """The other policy: the whole group is removed, the model's text beside it is retained."""
     mended = repair([U, call("1", "2", text="let me look"), T], unanswered="drop")
 
     assert mended.messages == [U, {"role": "assistant", "content": "let me look"}]
@@ -162,7 +162,7 @@ def test_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
 
 
 def test_a_removed_call_takes_its_result_along() -> None:
-    """Where the call was cut off its result goes; where the result was, the call does."""
+    """If the call was cut off, its result is removed; if the result was, the call is."""
     assert repair([T, A, U]).messages == [A, U]
     assert repair([U, C], unanswered="drop").messages == [U]
 
@@ -179,10 +179,10 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.sampled_from(["answer", "drop"]), st.booleans())
-def test_any_history_is_mended_into_a_valid_one_and_only_once(
+def test_any_history_is_repaired_into_a_valid_one_and_only_once(
     history: list[Any], unanswered: Any, leading: bool
 ) -> None:
-    """What comes out is valid, a second repair finds nothing, and the input is not touched."""
+    """The output is valid, a second repair finds nothing, and the input is not changed."""
     before = [dict(message) for message in history]
     mended = repair(history, unanswered=unanswered, leading_calls=leading)
     again = repair(mended.messages, unanswered=unanswered, leading_calls=leading)
@@ -194,7 +194,7 @@ def test_any_history_is_mended_into_a_valid_one_and_only_once(
 
 
 @given(MESSAGES, st.integers(-1, 16))
-def test_a_cut_at_a_safe_boundary_leaves_no_orphan(history: list[Any], target: int) -> None:
+def test_a_cut_at_a_safe_boundary_makes_no_orphan(history: list[Any], target: int) -> None:
     """Both sides of the cut are valid by themselves when the whole was."""
     whole = repair(history).messages
     cut = safe_boundary(whole, target)

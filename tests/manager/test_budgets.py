@@ -30,7 +30,7 @@ def manager(sink: RecordingSink, *, limit: int | None = 100_000, **options: Any)
     )
 
 
-def words(tokens: int, tag: str = "w") -> str:
+def filler(tokens: int, tag: str = "w") -> str:
     return " ".join(f"{tag}{n}" for n in range(tokens))[: tokens * 4]
 
 
@@ -91,7 +91,7 @@ def test_what_the_window_has_no_room_for_is_blocked() -> None:
     """The output reserve is not given away, whatever a component's budget is."""
     sink = RecordingSink()
     with manager(sink) as window:
-        window.add_user(words(60_000))
+        window.add_user(filler(60_000))
         assert window.budget.can_add("message_history", 30_000).outcome == "warned"
         ruling = window.budget.can_add("message_history", 36_000)
 
@@ -142,7 +142,7 @@ def test_the_status_forecasts_when_each_component_is_exhausted() -> None:
         for n in range(4):
             window.on_turn_start()
             window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
-            window.on_tool_result("run", words(2_000, f"r{n}x"), f"c{n}")
+            window.on_tool_result("run", filler(2_000, f"r{n}x"), f"c{n}")
         window.on_turn_start()
         window.on_turn_end(chat_reply("done"))
         status = window.status()
@@ -175,7 +175,7 @@ def test_the_audit_trail_has_what_was_decided() -> None:
         for n in range(14):
             window.on_turn_start()
             window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
-            window.on_tool_result("run", words(6_000, f"r{n}x"), f"c{n}")
+            window.on_tool_result("run", filler(6_000, f"r{n}x"), f"c{n}")
         trail = window.audit_trail()
 
         assert window.status().audit_events == len(trail)
@@ -191,7 +191,7 @@ def test_the_remaining_tokens_that_a_model_reports_correct_the_count_without_usa
     """Remaining is turned into used, and the source is named."""
     sink = RecordingSink()
     with manager(sink) as window:
-        window.add_user(words(10_000))
+        window.add_user(filler(10_000))
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok"), reported_remaining=88_000)
 
@@ -206,7 +206,7 @@ def test_the_used_tokens_that_a_model_reports_correct_the_count_too(limit: int |
     """Also in a window of unknown size; if both are reported the used tokens apply."""
     sink = RecordingSink()
     with manager(sink, limit=limit) as window:
-        window.add_user(words(10_000))
+        window.add_user(filler(10_000))
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok"), reported_used=12_500, reported_remaining=88_000)
 
@@ -219,7 +219,7 @@ def test_a_report_far_from_what_is_known_is_not_believed(remaining: int) -> None
     """It is counted as rejected, and the estimate stands."""
     sink = RecordingSink()
     with manager(sink) as window:
-        window.add_user(words(10_000))
+        window.add_user(filler(10_000))
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok"), reported_remaining=remaining)
 
@@ -231,7 +231,7 @@ def test_the_provider_s_usage_wins_over_the_model_s_own_report() -> None:
     """A report beside a usage only checks it."""
     sink = RecordingSink()
     with manager(sink) as window:
-        window.add_user(words(10_000))
+        window.add_user(filler(10_000))
         window.on_turn_start()
         window.on_turn_end(chat_reply("ok", input_tokens=11_000), reported_remaining=88_000)
 
@@ -272,7 +272,7 @@ def test_the_policy_can_be_changed_at_run_time() -> None:
         for n in range(14):
             window.on_turn_start()
             window.on_turn_end(chat_reply(None, calls=[(f"c{n}", "run", "{}")]))
-            window.on_tool_result("run", words(6_000, f"r{n}x"), f"c{n}")
+            window.on_tool_result("run", filler(6_000, f"r{n}x"), f"c{n}")
         assert len(window.eviction_candidates(3)) == 3
         assert window.eviction_candidates(0) == ()
     assert {event.policy for event in sink.of(BlocksEvicted)} == {"lru"}

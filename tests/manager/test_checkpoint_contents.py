@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import manager, words
+from builders import filler, manager
 
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.exceptions import CorruptCheckpointError
@@ -46,7 +46,7 @@ def test_windows_are_counted_over_all_sessions_of_a_task(tmp_path: Path) -> None
             window.task.complete("a step")
         assert sink.of(CheckpointSaved)
         assert sink.of(CheckpointRejected) == []
-    assert found == [0, 2, 4]  # each session begins a window, and `clear` another
+    assert found == [0, 2, 4]  # each session starts a window, and `clear` another
 
 
 def test_what_a_resumed_session_is_given_beside_the_checkpoint_counts_too(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_notes_and_handles_survive_without_files_of_their_own(tmp_path: Path) ->
         window.add_user("go")
         window.task.add_note("the staging key is in the vault", importance="critical")
         window.add_assistant(None, tool_calls=[{"id": "c1", "function": {"name": "read", "arguments": "{}"}}])
-        window.on_tool_result("read", words(6_000), "c1")
+        window.on_tool_result("read", filler(6_000), "c1")
         handles = document_of(window)["handles"]
         window.task.complete("step")
         assert len(handles) == 1
@@ -224,7 +224,7 @@ def test_a_bootstrap_has_the_urgent_first_and_every_section() -> None:
 
 
 def test_a_bootstrap_takes_the_last_line_that_fits_and_nothing_after_it() -> None:
-    """A shorter, less urgent line is not told in the place of a longer one before it."""
+    """A shorter, less urgent line does not replace a longer one before it."""
     document = made(subtasks=[{"name": "x" * 50, "status": "in_progress"}, {"name": "y", "status": "planned"}])
     document["sections"] = {}
     whole = bootstrap(document)
@@ -246,7 +246,7 @@ def test_a_section_that_does_not_fit_retains_its_newest_lines() -> None:
 
 
 def test_the_markdown_shows_people_the_whole_task() -> None:
-    """Boxes tell planned, under way and done apart; closed issues are gone."""
+    """The boxes distinguish planned, active and done; closed issues are removed."""
     text = to_markdown(
         made(
             subtasks=[

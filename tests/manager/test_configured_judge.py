@@ -1,4 +1,4 @@
-"""The judge that the configuration names: found, sampled and bounded as the file says, one for the process."""
+"""The configured judge: found, sampled and bounded by the file's settings, one per process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import talk, words
+from builders import filler, talk
 
 from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
@@ -56,7 +56,7 @@ def window_of(sink: RecordingSink) -> ContextWindowManager:
     )
 
 
-def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> None:
+def test_a_judge_named_in_the_file_uses_the_settings_of_the_file(folder: Path) -> None:
     """Every setting reaches the judge, and each compression is judged under its name."""
     sink = RecordingSink()
     with window_of(sink) as window:
@@ -64,8 +64,8 @@ def test_a_judge_named_in_the_file_judges_what_the_file_says(folder: Path) -> No
         for n in range(40):
             talk(
                 window,
-                f"Question {n}: " + words(100, tag=f"q{n}x"),
-                f"port_{n}: {n}\n" + words(200, tag=f"a{n}x"),
+                f"Question {n}: " + filler(100, tag=f"q{n}x"),
+                f"port_{n}: {n}\n" + filler(200, tag=f"a{n}x"),
             )
         assert judge is not None
         assert judge.drain(WAIT_SECONDS)
@@ -102,7 +102,7 @@ def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
 def test_a_judge_that_is_not_there_is_an_error_with_its_key(
     model: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is said when the first manager is made, before any work is done."""
+    """The error is raised when the first manager is made, before any work is done."""
     monkeypatch.chdir(folder)
     (folder / "windowpane.yaml").write_text(FILE.format(model=model))
 
@@ -112,8 +112,8 @@ def test_a_judge_that_is_not_there_is_an_error_with_its_key(
     assert error.value.path == "health_monitoring.judge.model"
 
 
-def test_without_a_model_nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The section alone asks nobody."""
+def test_without_a_model_there_is_no_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The section alone calls no model."""
     monkeypatch.setenv("WINDOWPANE_HEALTH_MONITORING__JUDGE__SAMPLE_RATE", "1.0")
     with window_of(RecordingSink()) as window:
         assert window._session.dependencies.judge is None

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import manager, talk, words
+from builders import filler, manager, talk
 
 from windowpane.core.events import ContentCompressed, PressureMeasured
 from windowpane.runtime.managers import ContextWindowManager
@@ -66,7 +66,7 @@ def test_every_key_of_the_engine_is_used(folder: Path) -> None:
 
 
 def test_state_progress_and_notes_files_carry_the_task_on(folder: Path) -> None:
-    """They are written where the file says, and the next session begins with them."""
+    """They are written to the configured folder, and the next session starts with them."""
     with ContextWindowManager(agent="a", model="no-such-model", data_folder=folder) as window:
         window.add_user("go")
         window.task.add_note("api.ts:42 fails", category="bugs", importance="critical")
@@ -91,7 +91,7 @@ def test_the_conversation_is_compacted_from_the_threshold_on(
     sink = RecordingSink()
     with manager(sink, limit=100_000, policy="type_based") as window:
         for n in range(26):
-            talk(window, f"question {n}", words(4_000, tag=f"a{n}x"))
+            talk(window, f"question {n}", filler(4_000, tag=f"a{n}x"))
     first = next(at for at, event in enumerate(sink.events) if isinstance(event.data, ContentCompressed))
     before = [
         event.data.used_tokens

@@ -93,7 +93,7 @@ CASCADE_ONLY: dict[str, tuple[str, Read, Any]] = {
     "compression.background": ("true", lambda engine: len(engine.settings.after_turn), 1),
 }
 FILES = ("compression.notes_file", "cross_window.state_file", "cross_window.progress_file")
-"""Keys that name files; they do not depend on a preset, and have a test of their own."""
+"""Keys that name files; they do not depend on a preset, and have a separate test."""
 
 
 def document(key: str, value: str, **above: Any) -> str:
@@ -106,7 +106,7 @@ def document(key: str, value: str, **above: Any) -> str:
 @pytest.mark.parametrize("preset", list(PRESETS))
 @pytest.mark.parametrize("key", list(APPLIED))
 def test_a_key_is_applied_beside_every_preset(key: str, preset: str, configure: Configure) -> None:
-    """What the file names wins over the preset, and differs from what the preset says."""
+    """The file's settings win over the preset, and differ from the preset's values."""
     value, read, expected = APPLIED[key]
     limit = None if key == "max_context_tokens" else LIMIT
     without = read(engine_of(preset, limit=limit))
@@ -119,7 +119,7 @@ def test_a_key_is_applied_beside_every_preset(key: str, preset: str, configure: 
 
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_the_checkpoint_level_follows_the_file_beside_every_preset(preset: str, configure: Configure) -> None:
-    """Checkpoints begin later than the preset's own level."""
+    """Checkpoints start later than the preset's level."""
     own = engine_of(preset).levels
     configure(document("cross_window.auto_save_threshold", "0.95", preset=preset))
     chosen = engine_of(preset).levels
@@ -178,7 +178,7 @@ def test_a_preset_given_as_an_argument_meets_the_file_in_the_same_way(preset: st
         if (preset, list(options)) != ("picoclaw", ["background"])
     ],
 )
-def test_an_argument_that_a_source_leaves_no_choice_in_is_refused(preset: str, options: dict[str, Any]) -> None:
+def test_an_argument_that_a_source_has_already_fixed_is_refused(preset: str, options: dict[str, Any]) -> None:
     """It is named with the preset."""
     with pytest.raises(ConfigurationError) as error:
         engine_of(preset, **options)
@@ -202,7 +202,7 @@ def test_the_cascade_takes_the_arguments() -> None:
 
 @pytest.mark.parametrize("preset", OTHERS)
 def test_not_wanting_background_work_is_no_conflict(preset: str, configure: Configure) -> None:
-    """A file that says so may name any preset."""
+    """A file that allows it may name any preset."""
     configure(document("compression.background", "false", preset=preset))
 
     assert engine_of(preset, background=False).settings.background is (preset != "picoclaw")
@@ -227,8 +227,8 @@ def test_a_preset_that_merges_nothing_refuses_the_policy_that_merges(preset: str
         engine_of(preset)
 
 
-def test_shares_left_out_are_the_preset_s(configure: Configure) -> None:
-    """One allocation beside the cascade leaves its history at 65%, and so does the profile `default`."""
+def test_omitted_shares_are_those_of_the_preset(configure: Configure) -> None:
+    """One allocation beside the cascade keeps its history at 65%, and so does the profile `default`."""
     configure("budget: {profile: default, allocations: {tool_results: 0.10}}")
 
     assert budget_of("message_history")(engine_of("cascade")) == 65_000
@@ -248,7 +248,7 @@ def test_an_argument_wins_over_the_file_beside_a_preset(configure: Configure) ->
 
 
 def test_chosen_zones_move_the_cascade_s_levels(configure: Configure) -> None:
-    """Where orange begins it evicts, and the target keeps its distance."""
+    """It evicts from the start of orange, and the target keeps its distance."""
     configure("pressure: {thresholds: {yellow: 0.4, orange: 0.6, red: 0.8}}")
 
     levels = engine_of("cascade").levels
@@ -258,7 +258,7 @@ def test_chosen_zones_move_the_cascade_s_levels(configure: Configure) -> None:
 
 
 def test_a_size_learnt_later_is_shared_out_as_configured(configure: Configure) -> None:
-    """Zones and output reserve of the file hold for a window whose size a provider's error tells."""
+    """Zones and output reserve of the file hold for a window size learned from a provider's error."""
     zones = "pressure: {thresholds: {yellow: 0.3, orange: 0.5, red: 0.7}}"
     configure(f"{zones}\nbudget: {{allocations: {{output_reserved: 0.1}}}}")
     sink = RecordingSink()
@@ -275,7 +275,7 @@ def test_a_size_learnt_later_is_shared_out_as_configured(configure: Configure) -
 
 
 def test_every_engine_key_has_a_test() -> None:
-    """A key added to a section of the engine has to say what it means beside a preset."""
+    """A key added to a section of the engine has to define its meaning beside a preset."""
     sections = {
         "pressure": Pressure, "eviction": Eviction, "compression": Compression, "budget": BudgetConfig,
         "cross_window": CrossWindow,

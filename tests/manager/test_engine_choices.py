@@ -1,4 +1,4 @@
-"""What a user can choose, replace or leave out: strategies, order, subsystems, who is asked and what waits."""
+"""Choices of a user: strategies, their order, subsystems, callbacks, and calls that wait."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def manager(sink: RecordingSink, *, limit: int = 16_384, **options: Any) -> Cont
 
 
 def engine_manager(sink: RecordingSink, settings: EngineSettings, **dependencies: Any) -> BlockingWindow:
-    """A manager with settings of its own, without the defaults that a user's has."""
+    """A manager with separate settings, without the defaults that a user's has."""
     return BlockingWindow(
         ManagedSession(
             SessionInfo("s", "a", "m", "live", "s/1"),
@@ -75,7 +75,7 @@ def results(window: Any, turns: int, *, size: int = 900, text: Callable[[int], s
         window.on_tool_result("run", text(n) if text else f"row_{n} in src/f{n}.py " * (size // 6), f"c{n}")
 
 
-def said(window: Any) -> str:
+def sent_json(window: Any) -> str:
     return json.dumps(window.messages(), ensure_ascii=False)
 
 
@@ -103,7 +103,7 @@ def report(assignment: str) -> str:
     "step", ["tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"]
 )
 def test_a_strategy_works_alone(step: str) -> None:
-    """With nothing else but the safety net, each strategy makes room and says so."""
+    """With only the safety net besides, each strategy makes room and is named in the events."""
     sink = RecordingSink()
     model = ScriptedModel(["Found value_1 in src/deep.py"])
     dependencies = in_memory_dependencies(sink, model=model if step == "tool_result_summarization" else None)
@@ -120,7 +120,7 @@ def test_a_strategy_works_alone(step: str) -> None:
 
 
 def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
-    """What a low-cost step frees, a high-cost one need not: a model is not asked where masking was enough."""
+    """A low-cost step saves a high-cost one: no model is called if masking was enough."""
     sink = RecordingSink()
     model = ScriptedModel(["never needed"])
     with manager(sink, dependencies=in_memory_dependencies(sink, model=model), limit=32_768) as window:
@@ -143,13 +143,13 @@ def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
     assert DEFAULT_CASCADE[-3:] == SAFETY_NET
 
 
-def test_an_unknown_rung_is_refused() -> None:
+def test_an_unknown_step_is_refused() -> None:
     """The error lists those there are."""
     with pytest.raises(ConfigurationError, match="compaction"):
         manager(RecordingSink(), cascade=["compress harder"])
 
 
-def test_a_ladder_from_the_file_begins_each_strategy_where_it_says() -> None:
+def test_a_cascade_from_the_file_starts_each_strategy_at_its_level() -> None:
     """A strategy is not due below its utilization, and one that is not named is not used."""
     cascade = cascade_from_thresholds({"tool_result_summarization": 0.80, "compaction": 0.92})
     names = [step if isinstance(step, str) else "" for step in cascade]
@@ -167,7 +167,7 @@ def test_a_ladder_from_the_file_begins_each_strategy_where_it_says() -> None:
     ],
 )
 def test_a_cascade_that_contradicts_itself_is_refused(cascade: dict[float, str], problem: str) -> None:
-    """Dear before cheap, twice, unknown, or out of range."""
+    """A high-cost step before a low-cost one, a step given twice, an unknown one, or one out of range."""
     with pytest.raises(ConfigurationError, match=problem):
         load_config(environ={}, arguments={"compression": {"cascade": cascade}})
 
@@ -175,7 +175,7 @@ def test_a_cascade_that_contradicts_itself_is_refused(cascade: dict[float, str],
 # -- notes and sub-agents -------------------------------------------------------------------------------------
 
 
-def test_notes_that_say_enough_take_the_place_of_the_conversation() -> None:
+def test_sufficient_notes_replace_the_conversation() -> None:
     """No model is asked, and what was noted is what the model still sees."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -187,12 +187,12 @@ def test_notes_that_say_enough_take_the_place_of_the_conversation() -> None:
         talk(window, 60)
 
         assert strategies(sink).count("note_taking") > 1
-        assert "plan_3 because of reason_3" in said(window)
+        assert "plan_3 because of reason_3" in sent_json(window)
     assert len(sink.of(NoteWritten)) == 60
 
 
-def test_notes_that_say_little_do_not() -> None:
-    """The gate judges them without credit for what can be fetched again; another writer comes after them."""
+def test_insufficient_notes_do_not() -> None:
+    """The acceptance check gives no credit for content that can be fetched again; another writer follows."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
@@ -201,13 +201,13 @@ def test_notes_that_say_little_do_not() -> None:
 
         assert "note_taking" not in strategies(sink)
         assert "compaction" in strategies(sink)
-        assert "Remember the milk." in said(window)
+        assert "Remember the milk." in sent_json(window)
     rejected = [event for event in sink.of(ContentCompressed) if event.strategy == "note_taking"]
     assert len(rejected) == 1
     assert rejected[0].reason.startswith("fidelity")
 
 
-def test_notes_that_say_little_stop_no_other_strategy() -> None:
+def test_insufficient_notes_stop_no_other_strategy() -> None:
     """However often they are refused, the breaker is not for them: another writer comes after them."""
     sink = RecordingSink()
     with manager(sink, cascade=["note_taking"]) as window:
@@ -224,7 +224,7 @@ def test_notes_that_say_little_stop_no_other_strategy() -> None:
 
 
 def test_nothing_is_kept_beside_what_was_summed_up() -> None:
-    """A long session does not grow by what left its window."""
+    """A long session does not grow by the content removed from its window."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("go")
@@ -237,16 +237,16 @@ def test_nothing_is_kept_beside_what_was_summed_up() -> None:
 
 
 def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
-    """While an adviser objects they are judged by nobody; as soon as it agrees they take the place."""
+    """While a callback objects they are not judged; once it agrees they replace the conversation."""
     sink = RecordingSink()
     asked: list[str] = []
 
-    def adviser(proposal: CompactionProposal) -> bool:
+    def callback(proposal: CompactionProposal) -> bool:
         asked.append(proposal.strategy)
         return len(asked) > 4
 
     with manager(sink) as window:
-        window.before_compaction(adviser)
+        window.before_compaction(callback)
         window.add_user("go")
         for n in range(24):
             window.task.add_note(
@@ -259,7 +259,7 @@ def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
 
 
 def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
-    """Another process begins with them; secrets are not written."""
+    """Another process starts with them; secrets are not written."""
     path = tmp_path / "agent_notes.md"
     store = FileNotes(path, redact=lambda text: text.replace("hunter2", "[redacted]"))
     sink = RecordingSink()
@@ -275,7 +275,7 @@ def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
 
 
 def test_a_subtask_is_delegated_where_it_is_worth_it() -> None:
-    """The result is bounded, both events are there, and a sub-agent that fails leaves no text."""
+    """The result is bounded, both events are present, and a failed sub-agent adds no text."""
     sink = RecordingSink()
     with manager(sink, subagent=lambda assignment: "found it " * 5_000) as window:
         back = window.delegate(Subtask("Find the leak.", expected_tool_calls=30))
@@ -326,7 +326,7 @@ def alike(n: int) -> str:
 
 
 def test_what_is_alike_is_merged_into_one() -> None:
-    """Under semantic merge, eight listings become one that has what only one of them said; pairs stay whole."""
+    """Under semantic merge, eight listings become one with every unique line; pairs stay whole."""
     sink = RecordingSink()
     with manager(sink, policy="semantic_merge") as window:
         window.add_user("go")
@@ -334,15 +334,15 @@ def test_what_is_alike_is_merged_into_one() -> None:
         assert valid(window)
         merged = [event for event in sink.of(ContentCompressed) if event.strategy == "semantic_merge"]
         assert [event.outcome for event in merged][:1] == ["accepted"]
-        assert "only_in_0 = 0" in said(window)
-        assert "merged into that of turn" in said(window)
-        assert said(window).count("value_50 = 50") < 8
+        assert "only_in_0 = 0" in sent_json(window)
+        assert "merged into that of turn" in sent_json(window)
+        assert sent_json(window).count("value_50 = 50") < 8
     assert merged[0].method == "extractive"
     assert (merged[0].ratio or 0) > 2
 
 
-def test_a_model_may_write_the_merged_text_and_an_embedder_may_say_what_is_alike() -> None:
-    """What it writes passes the gate; texts that share no words are alike where their vectors are."""
+def test_a_model_may_write_the_merged_text_and_an_embedder_may_decide_similarity() -> None:
+    """The model's text passes the acceptance check; texts without common words are alike by their vectors."""
     sink = RecordingSink()
     facts = " ".join(f"value_{m} = {m}" for m in range(110))
     model = ScriptedModel([f"All listings: {facts}"])
@@ -363,17 +363,17 @@ def test_a_model_may_write_the_merged_text_and_an_embedder_may_say_what_is_alike
 # -- who is asked, and what waits -----------------------------------------------------------------------------
 
 
-def test_a_compaction_can_be_vetoed_and_its_forecast_is_told() -> None:
-    """While the adviser objects nothing is compacted; what has to leave for the call to fit still leaves."""
+def test_a_compaction_can_be_vetoed_and_the_callback_receives_its_forecast() -> None:
+    """While the callback objects nothing is compacted; content is still removed if the call would not fit."""
     sink = RecordingSink()
     proposals: list[CompactionProposal] = []
     with manager(sink) as window:
 
-        def adviser(proposal: CompactionProposal) -> bool:
+        def callback(proposal: CompactionProposal) -> bool:
             proposals.append(proposal)
             return len(proposals) > 3
 
-        window.before_compaction(adviser)
+        window.before_compaction(callback)
         talk(window, 40)
         assert valid(window)
     accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
@@ -384,20 +384,20 @@ def test_a_compaction_can_be_vetoed_and_its_forecast_is_told() -> None:
     assert accepted[0].tokens_after <= proposals[3].tokens_after + 1_000
 
 
-def test_an_adviser_that_fails_stops_nothing() -> None:
+def test_a_callback_that_fails_stops_nothing() -> None:
     """Its exception is logged."""
     sink = RecordingSink()
 
-    def adviser(proposal: CompactionProposal) -> bool:
+    def callback(proposal: CompactionProposal) -> bool:
         raise RuntimeError("broken")
 
     with manager(sink) as window:
-        window.before_compaction(adviser)
+        window.before_compaction(callback)
         talk(window, 20)
     assert "compaction" in strategies(sink)
 
 
-def test_a_call_that_waits_for_approval_never_leaves() -> None:
+def test_a_call_that_waits_for_approval_is_never_removed() -> None:
     """Through evictions, compactions and a new window its group stays, until its result takes the place."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -408,19 +408,19 @@ def test_a_call_that_waits_for_approval_never_leaves() -> None:
         talk(window, 40)
 
         assert strategies(sink)
-        assert "deploy-1" in said(window)
-        assert "[pending: waits for approval]" in said(window)
+        assert "deploy-1" in sent_json(window)
+        assert "[pending: waits for approval]" in sent_json(window)
         assert valid(window)
         window.on_tool_result("deploy", "approved and deployed", "deploy-1")
-        assert "approved and deployed" in said(window)
-        assert "[pending" not in said(window)
+        assert "approved and deployed" in sent_json(window)
+        assert "[pending" not in sent_json(window)
         assert valid(window)
         talk(window, 40, first=40)
-        assert "deploy-1" not in said(window)
+        assert "deploy-1" not in sent_json(window)
         assert valid(window)
 
 
-def test_a_long_call_keeps_its_place_with_an_interim_result() -> None:
+def test_a_long_call_keeps_its_position_with_an_interim_result() -> None:
     """Each interim result takes the place of the one before; a dead call of an older turn holds nothing up."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -431,11 +431,11 @@ def test_a_long_call_keeps_its_place_with_an_interim_result() -> None:
         window.on_tool_result("train", "epoch 2", "t1", interim=True)
         talk(window, 40)
 
-        assert "epoch 2" in said(window)
-        assert "epoch 1" not in said(window)
+        assert "epoch 2" in sent_json(window)
+        assert "epoch 1" not in sent_json(window)
         window.on_tool_result("train", "loss 0.1", "t1")
-        assert said(window).count("loss 0.1") == 1
-        assert "epoch 2" not in said(window)
+        assert sent_json(window).count("loss 0.1") == 1
+        assert "epoch 2" not in sent_json(window)
         assert valid(window)
 
 
@@ -456,7 +456,7 @@ def summed_up(answer: str, *, again: bool = True) -> tuple[ScriptedModel, list[C
             window.on_turn_end(chat_reply("." * 4 * 2_500))
             window.on_turn_start()
         window.flush()
-        return model, sink.of(ContentCompressed), said(window)
+        return model, sink.of(ContentCompressed), sent_json(window)
 
 
 def test_a_model_sums_up_no_more_results_than_have_to() -> None:
@@ -485,8 +485,8 @@ def test_a_summary_of_a_result_that_is_not_smaller_is_not_used() -> None:
     assert "fact" not in shown
 
 
-def test_a_result_takes_the_place_of_an_interim_one_that_was_shortened() -> None:
-    """What stands for a call that goes on may be cut where a call would else not fit; it is still only that."""
+def test_a_result_replaces_an_interim_one_that_was_shortened() -> None:
+    """The placeholder of a running call may be cut if the call would not fit; it remains a placeholder."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("train it")
@@ -499,14 +499,14 @@ def test_a_result_takes_the_place_of_an_interim_one_that_was_shortened() -> None
         assert "truncation" in strategies(sink)
         window.on_tool_result("train", "FINAL loss 0.1", "t1")
 
-        assert "FINAL loss 0.1" in said(window)
-        assert "INTERIM" not in said(window)
+        assert "FINAL loss 0.1" in sent_json(window)
+        assert "INTERIM" not in sent_json(window)
         assert valid(window)
 
 
 @pytest.mark.parametrize("kept", ["held", "protected"])
-def test_a_model_sums_up_no_result_that_never_leaves(kept: str) -> None:
-    """Neither what stands for a call that waits, nor a type that is protected."""
+def test_a_model_summarizes_no_protected_result(kept: str) -> None:
+    """Neither the placeholder of a waiting call, nor a type that is protected."""
     sink = RecordingSink()
     model = ScriptedModel(["a short finding"])
     control = EngineSettings(protected_types=frozenset({"tool_result"} if kept == "protected" else ()))
@@ -527,7 +527,7 @@ def test_a_model_sums_up_no_result_that_never_leaves(kept: str) -> None:
 def test_compaction_in_the_background_takes_only_what_it_covers(
     chosen: dict[str, Any],
 ) -> None:
-    """Where eviction falls short no hook waits for the summary; what comes meanwhile survives."""
+    """If eviction is not enough, no hook waits for the summary; content added meanwhile survives."""
     sink = RecordingSink()
     began, go_on = threading.Event(), threading.Event()
     asked: list[str] = []
@@ -555,14 +555,14 @@ def test_compaction_in_the_background_takes_only_what_it_covers(
 
     assert len(asked) == 1
     assert [(event.strategy, event.method) for event in accepted(sink)] == [("compaction", "function")]
-    assert said(window).count("LATE-ONE") == said(window).count("LATE-TWO") == 1
-    assert f"Question {turns}:" in said(window)
+    assert sent_json(window).count("LATE-ONE") == sent_json(window).count("LATE-TWO") == 1
+    assert f"Question {turns}:" in sent_json(window)
     assert valid(window)
     window.close()
 
 
 def test_a_call_that_may_not_fit_waits_for_its_compaction() -> None:
-    """A turn that goes from yellow to red leaves nothing to do between turns: the hook makes room itself."""
+    """A turn from yellow to red allows no work between turns: the hook makes room itself."""
     sink = RecordingSink()
     with manager(sink, background=True) as window:
         for turn in range(60):
@@ -646,7 +646,9 @@ def test_a_component_that_cannot_be_reduced_is_not_tried_every_turn(monkeypatch:
     ],
     ids=["policy", "summarizer", "evaluator", "archive", "checkpoints", "cascade", "references", "all"],
 )
-def test_whatever_is_left_out_the_rest_works(settings: EngineSettings, dependencies: dict[str, Any]) -> None:
+def test_any_subsystem_can_be_disabled_and_the_rest_works(
+    settings: EngineSettings, dependencies: dict[str, Any]
+) -> None:
     """No exception, valid messages, and a window that stays within its limit where anything can be done."""
     sink = RecordingSink()
     with engine_manager(sink, settings, **dependencies) as window:
@@ -672,7 +674,7 @@ def test_a_summarizer_of_one_s_own_is_used() -> None:
 
     with engine_manager(sink, EngineSettings(summarizer=mine, policy=None)) as window:
         talk(window, 30)
-        assert "MINE" in said(window)
+        assert "MINE" in sent_json(window)
 
 
 class FullArchive(MemoryArchive):
@@ -684,7 +686,7 @@ class FullArchive(MemoryArchive):
 
 @pytest.mark.parametrize("archive", [MemoryArchive(), FullArchive()], ids=["kept", "not kept"])
 def test_a_summary_names_an_original_only_where_it_is_kept(archive: MemoryArchive) -> None:
-    """The stretch it replaces, and a user's message that comes back shortened, each whole under its handle."""
+    """The range it replaces, and a shortened user message, are both stored whole under their handles."""
     sink = RecordingSink()
     kept = type(archive) is MemoryArchive
     with manager(sink, dependencies=replace(in_memory_dependencies(sink), archive=archive)) as window:
@@ -705,7 +707,7 @@ def test_a_summary_names_an_original_only_where_it_is_kept(archive: MemoryArchiv
             )
             window.flush()
             turns += 1
-        handles = re.findall(r"wp:\w+", said(window))
+        handles = re.findall(r"wp:\w+", sent_json(window))
 
         assert bool(handles) is kept
         assert all(window.retrieve(handle) for handle in handles)
@@ -730,7 +732,7 @@ def test_a_summarizer_that_fails_keeps_no_task_from_ending() -> None:
     assert len(sink.of(SessionEnded)) == 1
 
 
-def test_every_rung_has_a_name_and_can_be_left_out() -> None:
+def test_every_step_has_a_name_and_can_be_omitted() -> None:
     """The cascade is data: any sub-sequence of it is a valid cascade."""
     for name in STEPS:
         with manager(RecordingSink(), cascade=[name]) as window:

@@ -1,4 +1,4 @@
-"""What arguments and the file mean for the engine, where the two meet."""
+"""Engine settings from arguments and from the file, and their precedence."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_zones_given_as_an_argument_win_over_the_file(configure: Configure) -> N
 
 
 def test_a_size_given_as_an_argument_wins_over_the_file(configure: Configure) -> None:
-    """Where neither says it the catalog does, and of a model it does not know nothing."""
+    """Without either, the catalog's value holds; a model it does not know has none."""
     configure("max_context_tokens: 50000")
     limits = [engine_of(limit=limit).limits for limit in (None, 60_000)]
     configure("")
@@ -66,7 +66,7 @@ def test_an_agent_without_a_name_is_refused() -> None:
         ContextWindowManager(agent="", model="m", dependencies=in_memory_dependencies(RecordingSink()))
 
 
-def test_the_output_that_is_asked_for_is_kept_free(configure: Configure) -> None:
+def test_the_requested_output_is_reserved(configure: Configure) -> None:
     """The larger of what the agent asks for and the file's share."""
     configure("budget: {allocations: {output_reserved: 0.10}}")
     limits = [engine_of(requested_output_tokens=tokens).limits for tokens in (0, 8_000, 20_000)]
@@ -74,7 +74,7 @@ def test_the_output_that_is_asked_for_is_kept_free(configure: Configure) -> None
     assert [one and one.reserved_tokens for one in limits] == [10_000, 10_000, 20_000]
 
 
-def test_the_rungs_that_make_a_call_possible_come_last_and_once() -> None:
+def test_the_steps_that_make_a_call_possible_come_last_and_once() -> None:
     """Named among others or not."""
     cascade = engine_of(cascade=["truncation", "eviction", "hard_eviction"]).settings.cascade
 
@@ -96,7 +96,7 @@ def test_each_weight_of_the_file_is_the_term_it_names(configure: Configure) -> N
     }  # fmt: skip
 
 
-def test_a_level_where_reductions_begin_is_no_contradiction(configure: Configure) -> None:
+def test_a_level_at_the_start_of_reductions_is_accepted(configure: Configure) -> None:
     """At the threshold both can act; only below it one of them could not."""
     config = load_config(
         configure(
@@ -125,7 +125,7 @@ def test_an_argument_s_preset_and_judge_win_over_the_file_s(configure: Configure
 
 
 def test_a_share_beside_a_profile_differs_from_it(configure: Configure) -> None:
-    """The profile says the others."""
+    """The profile defines the others."""
     configure("budget: {profile: research, allocations: {tool_results: 0.10}}")
     with manager(RecordingSink()) as window:
         parts = window.status().components
@@ -136,7 +136,7 @@ def test_a_share_beside_a_profile_differs_from_it(configure: Configure) -> None:
 def test_an_empty_variable_and_a_home_folder_are_understood(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty variable says nothing, and `~` is the user's folder."""
+    """An empty variable is ignored, and `~` is the user's folder."""
     file = configure("pressure: {velocity_window: 7}")
     monkeypatch.setenv("HOME", str(file.parent))
     environ = {"WINDOWPANE_CONFIG": "~/windowpane.yaml", "WINDOWPANE_PRESSURE__VELOCITY_WINDOW": ""}

@@ -71,7 +71,7 @@ def test_a_detached_head_has_a_commit_and_no_branch(tmp_path: Path) -> None:
 
 
 def test_a_worktree_has_a_head_of_its_own_and_the_references_of_its_repository(tmp_path: Path) -> None:
-    """Its `.git` is a file, and relative paths in there begin where they stand."""
+    """Its `.git` is a file, and relative paths in it start at that file's folder."""
     git = repository(tmp_path / "main", "ref: refs/heads/main")
     own = git / "worktrees/tree"
     own.mkdir(parents=True)

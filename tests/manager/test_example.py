@@ -11,7 +11,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent_loop.py"
 
 
 def test_the_example_loop_runs_and_is_managed(tmp_path: Path) -> None:
-    """In a small window the loop ends, and says what was evicted on the way."""
+    """In a small window the loop ends, and prints which content was evicted."""
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "WINDOWPANE_STORE": str(tmp_path / "w.db")}
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--files", "25", "--limit", "12000"],

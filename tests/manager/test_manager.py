@@ -48,7 +48,7 @@ def tool_turn(window: ContextWindowManager, n: int, *, result: str, text: str | 
     return decision
 
 
-def words(tokens: int, *, tag: str = "w") -> str:
+def filler(tokens: int, *, tag: str = "w") -> str:
     """About *tokens* tokens of distinct words, by the test counter's four characters a token."""
     text = " ".join(f"{tag}{n}" for n in range(tokens))
     return text[: tokens * 4]
@@ -58,7 +58,7 @@ def valid(window: ContextWindowManager) -> bool:
     return openai_faults(window.messages()) == [] == anthropic_faults(window.messages("anthropic").messages)
 
 
-def test_a_quiet_window_is_left_alone() -> None:
+def test_a_quiet_window_is_not_changed() -> None:
     """In green nothing is done, and what is sent is what came in."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -73,10 +73,10 @@ def test_a_quiet_window_is_left_alone() -> None:
 
 
 def test_yellow_prepares_and_changes_nothing() -> None:
-    """From yellow on the decision says prepare, and the window is untouched."""
+    """From yellow on the decision is `prepare`, and the window is untouched."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
-        window.add_user(words(51_000))
+        window.add_user(filler(51_000))
 
         assert window.on_turn_start().action == "prepare"
     assert sink.of(BlocksEvicted) == []
@@ -87,7 +87,7 @@ def test_orange_evicts_tool_results_down_to_the_target() -> None:
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user(GOAL)
-        decisions = [tool_turn(window, n, result=words(6_000, tag=f"r{n}x")) for n in range(13)]
+        decisions = [tool_turn(window, n, result=filler(6_000, tag=f"r{n}x")) for n in range(13)]
         decisions.append(window.on_turn_start())
         evicting = [decision for decision in decisions if decision.action == "evict"]
 
@@ -103,12 +103,12 @@ def test_orange_evicts_tool_results_down_to_the_target() -> None:
 
 
 def test_candidates_can_be_listed_without_evicting() -> None:
-    """What would go first, in order, and nothing goes."""
+    """The candidates for eviction are listed in order, and nothing is removed."""
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         window.add_user(GOAL)
         for n in range(10):
-            tool_turn(window, n, result=words(4_000, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(4_000, tag=f"r{n}x"))
         before = window.messages()
         found = window.eviction_candidates(5)
 
@@ -120,7 +120,7 @@ def test_candidates_can_be_listed_without_evicting() -> None:
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_candidates_are_what_the_next_eviction_takes(policy: str) -> None:
-    """In its order, whatever else has a lower score: tool results are masked before any other content leaves."""
+    """The cascade decides before the score: tool results are masked before any other content is removed."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, policy=policy) as window:
         window.add_user("go")
@@ -143,7 +143,7 @@ def test_an_evicted_result_can_be_retrieved_by_the_handle_its_placeholder_names(
     with manager(sink, limit=100_000) as window:
         window.add_user(GOAL)
         for n in range(14):
-            tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(6_000, tag=f"r{n}x"))
         block = sink.of(BlocksEvicted)[0].blocks[0]
 
         assert block.handle is not None
@@ -163,20 +163,20 @@ def test_without_an_archive_no_placeholder_promises_an_original() -> None:
     with manager(sink, limit=100_000, dependencies=dependencies) as window:
         window.add_user(GOAL)
         for n in range(14):
-            tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(6_000, tag=f"r{n}x"))
 
         assert "wp:" not in json.dumps(window.messages())
     assert all(block.handle is None for event in sink.of(BlocksEvicted) for block in event.blocks)
 
 
 def test_conversation_without_tool_results_is_compacted() -> None:
-    """Where eviction falls short the older conversation becomes a summary that keeps its decisions."""
+    """If eviction is not enough, the older conversation becomes a summary that keeps its decisions."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, task_goal=GOAL) as window:
         for n in range(60):
-            window.add_user(f"Question {n}: " + words(150, tag=f"q{n}x"))
+            window.add_user(f"Question {n}: " + filler(150, tag=f"q{n}x"))
             window.on_turn_start()
-            said = f"We decided to keep module_{n} because of reason_{n}. " + words(400, tag=f"a{n}x")
+            said = f"We decided to keep module_{n} because of reason_{n}. " + filler(400, tag=f"a{n}x")
             window.on_turn_end(chat_reply(said))
             assert valid(window)
         compressed = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
@@ -198,8 +198,8 @@ def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
         window.add_user("Start with src/client.ts. You must never touch config.ts.")
         for n in range(30):
             window.on_turn_start()
-            window.on_turn_end(chat_reply(words(900, tag=f"a{n}x"), calls=[(f"c{n}", "run", "{}")]))
-            window.on_tool_result("run", words(1_500, tag=f"r{n}x"), f"c{n}")
+            window.on_turn_end(chat_reply(filler(900, tag=f"a{n}x"), calls=[(f"c{n}", "run", "{}")]))
+            window.on_tool_result("run", filler(1_500, tag=f"r{n}x"), f"c{n}")
             assert valid(window)
 
         assert sink.of(WindowRolled)
@@ -211,29 +211,29 @@ def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
 
 
 def test_what_must_stay_and_does_not_fit_is_an_error_with_numbers() -> None:
-    """A pinned turn larger than the window by itself is kept whole, and the error says why there is no call."""
+    """A pinned turn larger than the window by itself is retained whole, and the error gives the reason."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
         for n in range(3):
             window.add_user(f"question {n}")
-            window.on_turn_end(chat_reply(words(900, tag=f"a{n}x")))
-        window.add_user(words(9_000), pinned=True)
+            window.on_turn_end(chat_reply(filler(900, tag=f"a{n}x")))
+        window.add_user(filler(9_000), pinned=True)
         with pytest.raises(IrreducibleContextError) as caught:
             window.on_turn_start()
 
         assert caught.value.required_tokens > caught.value.usable_tokens
         assert caught.value.limit_tokens == 8_192
-        assert window.messages()[-1] == {"role": "user", "content": words(9_000)}
+        assert window.messages()[-1] == {"role": "user", "content": filler(9_000)}
     assert sink.of(OverflowDetected)[-1].outcome == "failed"
 
 
-def test_an_overflow_tells_the_size_that_did_not_fit() -> None:
-    """Not what was left of it afterwards: the alert says that so many tokens did not fit."""
+def test_an_overflow_reports_the_size_that_did_not_fit() -> None:
+    """The alert states the tokens that did not fit, not the size after the reductions."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         for n in range(5):
             window.add_user(f"question {n}")
-            window.on_turn_end(chat_reply(words(4_000, tag=f"a{n}x")))
+            window.on_turn_end(chat_reply(filler(4_000, tag=f"a{n}x")))
         window.add_user("and now?")
         window.on_turn_start()
         after, levels = window.status().used_tokens, window._engine.levels
@@ -245,10 +245,10 @@ def test_an_overflow_tells_the_size_that_did_not_fit() -> None:
 
 
 def test_a_large_system_prompt_alone_starts_no_reduction() -> None:
-    """Where what is sent with every call is over the threshold by itself, nothing is attempted for it."""
+    """If the static content alone is over the threshold, no reduction is attempted."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
-        window.add_system(words(4_600))
+        window.add_system(filler(4_600))
         for n in range(6):
             window.add_user(f"question {n}")
             window.on_turn_start()
@@ -264,7 +264,7 @@ def test_nothing_that_may_leave_makes_a_call_impossible(static_tokens: int) -> N
     """However little room system prompt and tools leave, old talk gives way before an error is raised."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
-        window.add_system(words(static_tokens))
+        window.add_system(filler(static_tokens))
         window.add_user("Name the capital cities.")
         for n in range(120):
             window.on_turn_start()
@@ -284,7 +284,7 @@ def test_a_single_turn_too_large_is_reduced_from_within() -> None:
         calls = [(f"c{n}", "read_file", "{}") for n in range(4)]
         window.on_turn_end(chat_reply(None, calls=calls))
         for call_id, name, _ in calls:
-            window.on_tool_result(name, words(2_600, tag=call_id), call_id)
+            window.on_tool_result(name, filler(2_600, tag=call_id), call_id)
         window.on_turn_start()
 
         assert window.status().used_tokens <= 5_735
@@ -292,7 +292,7 @@ def test_a_single_turn_too_large_is_reduced_from_within() -> None:
         assert valid(window)
     [overflow] = sink.of(OverflowDetected)
     assert overflow.outcome == "reduced"
-    assert overflow.used_tokens > 10_400  # what did not fit, not what was left of it
+    assert overflow.used_tokens > 10_400  # the size that did not fit, not the reduced one
 
 
 def test_a_call_that_is_shortened_stays_with_its_result() -> None:
@@ -301,11 +301,11 @@ def test_a_call_that_is_shortened_stays_with_its_result() -> None:
     with manager(sink, limit=4_000) as window:
         window.add_user("write the file")
         window.on_turn_start()
-        arguments = json.dumps({"path": "a", "text": words(3_500)})
+        arguments = json.dumps({"path": "a", "text": filler(3_500)})
         window.on_turn_end(chat_reply(None, calls=[("c0", "write_file", arguments), ("c1", "read_file", "{}")]))
-        window.on_tool_result("write_file", words(100), "c0")
+        window.on_tool_result("write_file", filler(100), "c0")
         window.on_turn_start()
-        window.on_tool_result("read_file", words(100), "c1")
+        window.on_tool_result("read_file", filler(100), "c1")
         (call, *rest) = [block for block in window.blocks() if block.tool_call_id is not None]
 
         assert call.replaces is not None
@@ -326,7 +326,7 @@ def test_usage_of_the_provider_becomes_the_truth() -> None:
     assert sink.of(TurnEnded)[0].count_source == "usage"
 
 
-def test_a_result_without_its_call_is_told_as_text_and_reported() -> None:
+def test_a_result_without_its_call_is_sent_as_text_and_reported() -> None:
     """A result no call waits for is still seen by the model, in a form that both providers accept."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -352,7 +352,7 @@ def test_of_two_results_to_one_call_the_first_wins() -> None:
 
 
 def test_a_call_without_result_is_answered_as_aborted_until_it_comes() -> None:
-    """Of calls A and B only A answered: what is sent says that B was aborted, and B's result replaces that."""
+    """Of calls A and B only A answered: the messages mark B as aborted, and B's result replaces that."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -367,7 +367,7 @@ def test_a_call_without_result_is_answered_as_aborted_until_it_comes() -> None:
         assert valid(window)
 
 
-def test_a_result_without_an_id_goes_to_the_open_call_of_its_tool() -> None:
+def test_a_result_without_an_id_is_matched_to_the_open_call_of_its_tool() -> None:
     """Agents that do not pass ids on still get valid pairs."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -401,7 +401,7 @@ def test_a_huge_result_is_capped_when_it_comes_in_and_kept_whole_in_the_archive(
     sink = RecordingSink()
     with manager(sink, limit=32_768) as window:
         window.add_user("hello")
-        output = words(40_000)
+        output = filler(40_000)
         tool_turn(window, 0, result=output)
         content = next(message["content"] for message in window.messages() if message["role"] == "tool")
 
@@ -418,7 +418,7 @@ def test_an_overflow_from_the_provider_allows_exactly_one_smaller_retry() -> Non
     with manager(sink, limit=32_768) as window:
         window.add_user(GOAL)
         for n in range(8):
-            tool_turn(window, n, result=words(2_000, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(2_000, tag=f"r{n}x"))
         window.on_turn_start()
         before = len(json.dumps(window.messages()))
         first = window.on_overflow("This model's maximum context length is 16384 tokens. 17000 were requested")
@@ -449,7 +449,7 @@ def test_an_unknown_window_is_observed_and_never_reduced() -> None:
     """Without a limit there is no zone, no action and no error."""
     sink = RecordingSink()
     with manager(sink, limit=None) as window:
-        window.add_user(words(300_000))
+        window.add_user(filler(300_000))
         decision = window.on_turn_start()
 
         assert decision.action == "none"
@@ -457,7 +457,7 @@ def test_an_unknown_window_is_observed_and_never_reduced() -> None:
         assert "size unknown" in str(decision.status)
 
 
-def test_listeners_hear_events_and_cannot_harm_the_agent() -> None:
+def test_listeners_receive_events_and_cannot_harm_the_agent() -> None:
     """A listener gets the events it asked for; what it raises stays inside."""
     heard: list[Event] = []
 
@@ -468,7 +468,7 @@ def test_listeners_hear_events_and_cannot_harm_the_agent() -> None:
     sink = RecordingSink()
     with manager(sink, limit=32_768) as window:
         window.on("zone.changed", broken)
-        window.add_user(words(20_000))
+        window.add_user(filler(20_000))
         window.on_turn_start()
 
         assert [event.type for event in heard] == ["zone.changed"]
@@ -488,14 +488,14 @@ def test_a_failing_archive_does_not_stop_the_eviction() -> None:
     with manager(sink, limit=100_000, dependencies=dependencies) as window:
         window.add_user(GOAL)
         for n in range(14):
-            tool_turn(window, n, result=words(6_000, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(6_000, tag=f"r{n}x"))
 
     assert sink.of(BlocksEvicted)
     assert all(block.handle is None for event in sink.of(BlocksEvicted) for block in event.blocks)
 
 
 def test_a_reply_of_unknown_shape_is_contained(caplog: pytest.LogCaptureFixture) -> None:
-    """A hook that fails is logged and the agent goes on."""
+    """A hook that fails is logged and the agent continues."""
     sink = RecordingSink()
     with manager(sink) as window:
         window.add_user("hello")
@@ -533,7 +533,7 @@ def test_a_component_warns_once_when_it_passes_its_budget_share() -> None:
     with manager(sink, limit=100_000) as window:
         window.add_user("hello")
         for n in range(11):
-            tool_turn(window, n, result=words(900, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(900, tag=f"r{n}x"))
 
     assert [event.component for event in sink.of(BudgetWarned)] == ["tool_results"]
 
@@ -550,7 +550,7 @@ def test_a_component_warns_once_when_it_passes_its_budget_share() -> None:
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_path(options: dict[str, Any], path: str) -> None:
-    """What cannot be right is refused when the manager is made, and the error says which key."""
+    """An invalid value is refused when the manager is made, and the error names the key."""
     with pytest.raises(ConfigurationError) as caught:
         ContextWindowManager(
             agent="a",

@@ -1,4 +1,4 @@
-"""What holds for any history, policy and window: random agent loops against the manager."""
+"""Invariants of any history, policy and window: random agent loops against the manager."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prose(tag: str, tokens: int) -> str:
 
 @dataclass
 class Loop:
-    """A random agent loop: what was said, and what has to hold after every step."""
+    """A random agent loop: its content, and the invariants after every step."""
 
     window: ContextWindowManager
     sink: RecordingSink
@@ -161,7 +161,9 @@ def run(
 @settings(max_examples=settings.default.max_examples // 3)
 @given(ACTIONS, st.sampled_from([4_096, 8_192, 16_384]), st.sampled_from(sorted(POLICIES)))
 def test_any_loop_stays_valid_whole_and_within_the_window(actions: list[Any], limit: int, policy: str) -> None:
-    """Whatever comes in: messages are valid, groups whole, totals right, nothing protected gone, and it fits."""
+    """For any content: messages are valid, groups whole, totals right, protected content present, and it
+    fits.
+    """
     loop = run(actions, limit=limit, policy=policy)
 
     assert not loop.window._session._logged, "a hook failed"
@@ -169,7 +171,7 @@ def test_any_loop_stays_valid_whole_and_within_the_window(actions: list[Any], li
 
 @settings(max_examples=settings.default.max_examples // 3)
 @given(ACTIONS, st.booleans())
-def test_what_is_pinned_never_leaves(actions: list[Any], good: bool) -> None:
+def test_pinned_content_is_never_removed(actions: list[Any], good: bool) -> None:
     """A pinned message is sent with every call, whatever a summarising model answers."""
     answers: list[str | Exception] = [
         "## Decisions and reasons\n- short" if good else "",
@@ -269,7 +271,7 @@ def test_the_same_history_gives_the_same_reductions_by_any_cascade(
 
 
 @pytest.mark.parametrize("step", sorted(STEPS))
-def test_no_strategy_asks_a_model_without_end(step: str) -> None:
+def test_no_strategy_calls_a_model_without_end(step: str) -> None:
     """A model that never gives anything of use is asked a bounded number of times a turn, and then no more."""
     model = ScriptedModel([""])
     actions = [("reply", 60, 1, [900]) for _ in range(50)]

@@ -16,7 +16,7 @@ from windowpane.testing import RecordingSink, in_memory_dependencies
 
 
 def test_a_file_that_cannot_be_read_is_put_aside_and_not_overwritten(tmp_path: Path) -> None:
-    """Somebody saved it in another encoding: the notes in it are still there."""
+    """A file saved in another encoding still gives its notes."""
     path = tmp_path / "notes.md"
     path.write_bytes(b"# Notes\n- caf\xe9 on port 8080\n")
     sink = RecordingSink()

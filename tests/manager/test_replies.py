@@ -77,7 +77,7 @@ def as_object(value: Any) -> Any:
 @pytest.mark.parametrize("shape", [CHAT, RESPONSES, ANTHROPIC], ids=["chat", "responses", "anthropic"])
 @pytest.mark.parametrize("form", [dict, as_object], ids=["dictionary", "object"])
 def test_text_and_calls_are_read_from_every_shape(shape: dict[str, Any], form: Any) -> None:
-    """The same reply gives the same text and the same call, whoever made it."""
+    """The same reply gives the same text and the same call in the format of every provider."""
     reply = read_reply(form(shape))
     spoken = [part.text for part in reply.parts if part.kind == "assistant_response"]
     calls = [(part.tool_call_id, part.tool_name) for part in reply.parts if part.kind == "tool_call"]

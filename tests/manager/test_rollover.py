@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import is_valid, manager, sent, talk, words
+from builders import filler, is_valid, manager, sent, talk
 
 from windowpane.core.events import CheckpointSaved, ContentCompressed, WindowRolled
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED
@@ -15,7 +15,7 @@ GOAL = "Port the exporter.\nKeep  its names."
 
 def fill(window: ContextWindowManager, *, most: int = 60) -> bool:
     """Talk until the window rolled; return whether it did."""
-    return any(talk(window, f"Question {n}?", words(800, tag=f"a{n}x")).action == "roll" for n in range(most))
+    return any(talk(window, f"Question {n}?", filler(800, tag=f"a{n}x")).action == "roll" for n in range(most))
 
 
 def test_the_window_is_saved_before_the_next_one_starts() -> None:
@@ -56,7 +56,7 @@ def test_a_breaker_that_opened_for_want_of_progress_stops_rolls_too(reason: str,
     """If summaries help but the window refills, a new window solves it and closes the breaker."""
     with manager(RecordingSink(), limit=32_768, cascade=["roll"]) as window:
         for n in range(34):
-            talk(window, f"question {n}", words(837, tag=f"a{n}x"))
+            talk(window, f"question {n}", filler(837, tag=f"a{n}x"))
         window._engine.reduction.breaker.open, window._engine.reduction.breaker.reason = True, reason
         assert 28_535 <= window._engine.used() <= 28_672  # where a window rolls, and a call is still possible
         window.on_turn_start()

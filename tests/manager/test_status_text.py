@@ -11,7 +11,7 @@ from windowpane.manager.status import Status
 from windowpane.testing import RecordingSink
 
 
-def begun() -> Status:
+def first_status() -> Status:
     """The status at the start of a first turn."""
     window = manager(RecordingSink())
     window.add_user("Read every file")
@@ -28,8 +28,8 @@ def begun() -> Status:
     ],
 )
 def test_the_forecast_is_grammatical(turns: float, said: str) -> None:
-    """One turn is singular, and none is said as what it means."""
-    status = replace(begun(), turns_until_red=turns)
+    """One turn is singular, and zero turns is spelled out."""
+    status = replace(first_status(), turns_until_red=turns)
 
     assert str(status).endswith(f"window 1. {said}")
 
@@ -63,6 +63,6 @@ def test_the_full_status_is_available_at_any_time() -> None:
 @pytest.mark.parametrize("turns", [None, float("inf"), 80.0])
 def test_a_distant_forecast_is_omitted(turns: float | None) -> None:
     """Neither an unknown nor a distant end is a reason to hurry a model."""
-    status = replace(begun(), turns_until_red=turns)
+    status = replace(first_status(), turns_until_red=turns)
 
     assert str(status).endswith("window 1.")

@@ -78,12 +78,12 @@ def first_window(folder: Path, sink: RecordingSink | None = None) -> None:
     window.close("crashed")
 
 
-def said(window: ContextWindowManager) -> str:
+def sent_json(window: ContextWindowManager) -> str:
     return json.dumps(window.messages(), ensure_ascii=False)
 
 
 def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
-    """Another session goes on with goal, constraints, statuses, choices and issues of the one before."""
+    """Another session continues with goal, constraints, statuses, choices and issues of the one before."""
     first_window(tmp_path)
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
@@ -118,7 +118,7 @@ def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
 
 
 def test_completed_subtasks_are_not_reopened_by_a_program_that_starts_again(tmp_path: Path) -> None:
-    """After a crash the same steps are begun in order once more: what was done stays done."""
+    """After a crash the same steps are started in order again: completed steps stay completed."""
     first_window(tmp_path)
     with open_task(RecordingSink(), tmp_path) as window:
         window.add_user("continue")
@@ -136,7 +136,7 @@ def test_completed_subtasks_are_not_reopened_by_a_program_that_starts_again(tmp_
 
 
 def test_what_was_done_can_be_reopened_by_name_and_that_survives_a_crash(tmp_path: Path) -> None:
-    """A finding that undoes a step is said by `reopen`; the next session is not told that it is done."""
+    """A finding that undoes a step is reported with `reopen`; the next session does not see it as done."""
     first_window(tmp_path)
     sink = RecordingSink()
     with open_task(sink, tmp_path) as window:
@@ -162,11 +162,11 @@ def test_a_subtask_in_progress_is_not_reported_as_done(tmp_path: Path) -> None:
         work(window, 30)
 
         assert [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
-        assert "[in progress] migrate api.ts" in said(window)
-        assert "[done] migrate api.ts" not in said(window)
+        assert "[in progress] migrate api.ts" in sent_json(window)
+        assert "[done] migrate api.ts" not in sent_json(window)
         window.task.complete("migrate api.ts")
         work(window, 30)
-        assert "[in progress] migrate api.ts" not in said(window)
+        assert "[in progress] migrate api.ts" not in sent_json(window)
     stored = FileCheckpoints(tmp_path, redact=str).load("migration").document
     assert stored is not None
     statuses = {entry["name"]: entry["status"] for entry in stored["task"]["subtasks"]}
@@ -175,7 +175,7 @@ def test_a_subtask_in_progress_is_not_reported_as_done(tmp_path: Path) -> None:
 
 
 def test_a_drift_of_the_environment_is_reported(tmp_path: Path) -> None:
-    """A named file that changed, and a commit that moved, are counted and stand in the bootstrap."""
+    """A named file that changed, and a commit that moved, are counted and listed in the bootstrap."""
     git = tmp_path / ".git"
     (git / "refs/heads").mkdir(parents=True)
     (git / "HEAD").write_text("ref: refs/heads/main\n")
@@ -193,8 +193,8 @@ def test_a_drift_of_the_environment_is_reported(tmp_path: Path) -> None:
 
         assert window.task.resumed is not None
         assert [line.split(":")[0] for line in window.task.resumed.drift] == ["commit", "file api.ts"]
-        assert "Changed since the checkpoint" in said(window)
-        assert f"commit: was {'a' * 12}…, is {'b' * 12}…" in said(window)
+        assert "Changed since the checkpoint" in sent_json(window)
+        assert f"commit: was {'a' * 12}…, is {'b' * 12}…" in sent_json(window)
     assert sink.of(CheckpointLoaded)[0].drift == 2
 
 
@@ -347,7 +347,7 @@ def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
 
 
 def test_state_and_progress_files_have_the_names_they_were_given(tmp_path: Path) -> None:
-    """Both files, where the settings say."""
+    """Both files are in the configured folders."""
     store = FileCheckpoints(
         tmp_path / "x", redact=str, state_file=tmp_path / "agent_state.json", progress_file=tmp_path / "log.md"
     )

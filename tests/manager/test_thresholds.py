@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import manager, words
+from builders import filler, manager
 
 from windowpane.contrib.presets.picoclaw import is_over_context_budget
 from windowpane.core.events import BlocksEvicted, ContentCompressed
@@ -65,7 +65,7 @@ def test_a_window_of_unknown_size_is_never_over() -> None:
     """Whatever is in it and whatever the provider counted."""
     sink = RecordingSink()
     with manager(sink, limit=None) as window:
-        window.add_user(words(100_000))
+        window.add_user(filler(100_000))
         decision = window.on_turn_start()
         window.on_turn_end(chat_reply("ok", input_tokens=3_000_000))
 
@@ -80,7 +80,7 @@ def test_where_reduction_is_switched_off_none_is_made() -> None:
         for n in range(9):
             window.add_user(f"question {n}")
             decision = window.on_turn_start()
-            window.on_turn_end(chat_reply(words(10_000, tag=f"a{n}x")))
+            window.on_turn_end(chat_reply(filler(10_000, tag=f"a{n}x")))
             assert decision.freed_tokens == 0
         window.add_user("and now?")
 
@@ -98,7 +98,7 @@ def test_where_reduction_is_switched_off_none_is_made() -> None:
         pytest.param(8_192, (0.40, 0.65, 0.85), id="a_reserve_that_is_a_quarter_acts_earlier_still"),
     ],
 )
-def test_a_zone_begins_exactly_at_its_threshold(limit: int, shares: tuple[float, float, float]) -> None:
+def test_a_zone_starts_exactly_at_its_threshold(limit: int, shares: tuple[float, float, float]) -> None:
     """One token below it is the zone before."""
     usable = WindowLimits.of(limit, "given").usable_tokens
     for share, below, name in zip(

@@ -1,4 +1,4 @@
-"""What users plug in may raise, hang or talk nonsense; what they pass may have any shape: no content is lost."""
+"""Plug-ins may raise, hang or return nonsense, and content may have any shape: none of it is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import is_valid, manager, sent, tool_turn, words
+from builders import filler, is_valid, manager, sent, tool_turn
 from message_rules import anthropic_faults
 
 from windowpane.core.events import ContentCompressed
@@ -51,12 +51,12 @@ def filled(window: Any, *, turns: int = 30) -> None:
     """Far more than the window holds."""
     window.add_user("Read every file")
     for n in range(turns):
-        tool_turn(window, n, result=words(700, tag=f"r{n}x"), text=f"Decided to keep f{n}.py as it is")
+        tool_turn(window, n, result=filler(700, tag=f"r{n}x"), text=f"Decided to keep f{n}.py as it is")
 
 
 @pytest.mark.parametrize("count", [fails, lambda _: -5, lambda _: "many", lambda _: None], ids=COUNTS)
 def test_a_tokenizer_that_fails_costs_accuracy_and_no_content(count: Callable[[str], Any]) -> None:
-    """Everything is still sent, sizes are estimates and say so, and the window is managed."""
+    """Everything is still sent, sizes are marked as estimates, and the window is managed."""
     sink = RecordingSink()
     window = manager(
         sink, limit=8_000, dependencies=replace(in_memory_dependencies(sink), counter=BrokenCounter(count))
@@ -81,8 +81,8 @@ def test_a_tokenizer_may_count_in_fractions() -> None:
     assert [block.tokens for block in window.blocks()] == [2]
 
 
-def test_an_embedder_that_fails_leaves_the_window_managed() -> None:
-    """Likeness is told by words then; the window does not overflow for a server that is away."""
+def test_with_a_failing_embedder_the_window_is_still_managed() -> None:
+    """Similarity is then measured by words; an unreachable server causes no overflow."""
     sink = RecordingSink()
     window = manager(sink, limit=8_000, policy="semantic_merge", embedder=fails)
     filled(window)
@@ -97,7 +97,7 @@ def test_an_embedder_that_fails_leaves_the_window_managed() -> None:
     ids=["raises", "exits", "number", "object", "nothing"],
 )
 def test_a_model_that_talks_nonsense_is_not_believed(answer: Callable[..., Any]) -> None:
-    """Only text can become a summary: what is no text, and a model that ends its process, have failed."""
+    """Only text can become a summary: any other value, and a model that ends its process, is a failure."""
     sink = RecordingSink()
     window = manager(
         sink, limit=8_000, language_model=answer, cascade=["tool_result_summarization", "compaction"]
@@ -133,7 +133,7 @@ def test_an_endless_answer_is_refused_without_counting_it() -> None:
 
 
 def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent on an event loop ends at once while a model that was given up on is still being waited for."""
+    """An agent on an event loop ends at once while an abandoned model call is still running."""
     monkeypatch.setattr(drivers, "MODEL_TIMEOUT_SECONDS", 0.05)
     release, ended = threading.Event(), threading.Event()
 
@@ -157,7 +157,7 @@ def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pyte
         for n in range(20):
             await window.on_turn_start()
             await window.on_turn_end(chat_reply(calls=[(f"c{n}", "read", "{}")]))
-            await window.on_tool_result("read", words(700, tag=f"r{n}x"), f"c{n}")
+            await window.on_tool_result("read", filler(700, tag=f"r{n}x"), f"c{n}")
         window.close()
 
     asyncio.run(agent())
@@ -169,7 +169,7 @@ def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pyte
 
 
 def test_an_archive_that_is_away_has_no_original() -> None:
-    """Asking for what left raises nothing into the agent."""
+    """A request for removed content raises nothing into the agent."""
 
     class Away:
         put = get = staticmethod(fails)
@@ -210,7 +210,7 @@ def test_a_user_message_of_any_shape_is_sent(content: Any, expected: str) -> Non
     ids=["exception", "bytes", "nothing", "odd keys"],
 )
 def test_a_tool_may_return_anything(output: Any, expected: str, *, failed: bool) -> None:
-    """An exception is an error with its type, bytes are text, and what JSON cannot say is still said."""
+    """An exception is an error with its type, bytes are text, and values outside JSON are still written."""
     window = manager(RecordingSink())
     window.add_user("go")
     window.on_turn_start()
@@ -329,7 +329,7 @@ def test_content_that_cannot_be_read_is_contained(give: Callable[[Any, Any], Non
         assert "still there?" in str(window.messages())
 
 
-def test_a_reply_without_calls_may_say_so_with_none() -> None:
+def test_a_reply_without_calls_may_give_none_for_them() -> None:
     """As OpenAI's message object does: `tool_calls` is None where there are none, `content` where there are."""
     call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     with manager(RecordingSink()) as window:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import is_valid, manager, sent, talk, tool_turn, words
+from builders import filler, is_valid, manager, sent, talk, tool_turn
 
 from windowpane.core.events import BlocksEvicted, CheckpointSaved, ContentCompressed, FidelityEvaluated
 from windowpane.core.limits import WindowLimits
@@ -22,10 +22,10 @@ def busy(window: Any, turns: int = 14) -> None:
     """Tool turns and talk until the window had to be reduced several times."""
     window.add_user("go")
     for n in range(turns):
-        tool_turn(window, n, result=words(1_500, tag=f"r{n}x"), text=f"Decided plan_{n} because of it.")
+        tool_turn(window, n, result=filler(1_500, tag=f"r{n}x"), text=f"Decided plan_{n} because of it.")
         assert is_valid(window)
     for n in range(turns):
-        talk(window, f"question {n}", words(900, tag=f"a{n}x"))
+        talk(window, f"question {n}", filler(900, tag=f"a{n}x"))
         assert is_valid(window)
 
 
@@ -33,7 +33,7 @@ def accepted(sink: RecordingSink) -> list[ContentCompressed]:
     return [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
 
 
-def test_a_policy_of_one_s_own_decides_what_leaves() -> None:
+def test_a_user_s_policy_decides_what_is_evicted() -> None:
     """Named in every eviction, with its terms alone."""
     sink = RecordingSink()
     mine = Policy("mine", {"recency": 1.0, "reference_frequency": 0.5})
@@ -45,8 +45,8 @@ def test_a_policy_of_one_s_own_decides_what_leaves() -> None:
     assert all(set(block.terms) <= {"recency", "references"} for event in evictions for block in event.blocks)
 
 
-def test_every_eviction_says_what_a_prompt_cache_has_to_take_in_again() -> None:
-    """The tokens behind its first edit, whether or not the provider told of a cache."""
+def test_every_eviction_reports_the_tokens_a_prompt_cache_has_to_read_again() -> None:
+    """The tokens after its first edit, with or without a cache reported by the provider."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, policy="fifo") as window:
         busy(window)
@@ -57,12 +57,12 @@ def test_every_eviction_says_what_a_prompt_cache_has_to_take_in_again() -> None:
 
 
 def test_a_policy_of_one_s_own_takes_no_weights_beside_it() -> None:
-    """Which of the two would hold is not guessed."""
+    """The manager does not guess which of the two would hold."""
     with pytest.raises(ConfigurationError, match="weights"):
         manager(RecordingSink(), policy=Policy("mine", {"recency": 1.0}), weights={"recency": 1.0})
 
 
-def test_a_rung_of_one_s_own_is_taken_in_its_place() -> None:
+def test_a_user_s_step_runs_at_its_position() -> None:
     """Called before every call that is too full; the next step does the rest."""
     seen: list[int] = []
 
@@ -81,7 +81,7 @@ def test_a_rung_of_one_s_own_is_taken_in_its_place() -> None:
 
 
 def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
-    """It is given the facts and the room, and the gate judges it as any other."""
+    """It receives the facts and the room, and the acceptance check judges it like any other."""
 
     def mine(facts: Any, *, goal: str, max_tokens: int, **_more: Any) -> str:
         return f"## Goal and constraints\n{goal}\n" + "\n".join(fact.text for fact in facts)[: max_tokens * 3]
@@ -106,8 +106,8 @@ def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
         {"references": False},
     ],
 )
-def test_a_part_that_is_left_out_is_not_missed(without: dict[str, Any]) -> None:
-    """The session goes on, stays valid and within its window, and the part leaves no events."""
+def test_a_disabled_part_is_not_missed(without: dict[str, Any]) -> None:
+    """The session continues, stays valid and within its window, and the part emits no events."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, settings=EngineSettings(**without)) as window:
         busy(window)
@@ -125,7 +125,7 @@ def test_a_part_that_is_left_out_is_not_missed(without: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("dependency", ["archive", "checkpoints", "environment", "notes"])
-def test_a_store_that_is_left_out_is_not_missed(dependency: str) -> None:
+def test_a_disabled_store_is_not_missed(dependency: str) -> None:
     """Nothing is kept there, and nothing fails for it."""
     sink = RecordingSink()
     with manager(
@@ -137,10 +137,8 @@ def test_a_store_that_is_left_out_is_not_missed(dependency: str) -> None:
         assert not window._session._logged, "a hook failed"
 
 
-def test_what_settings_of_one_s_own_say_wins_over_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An argument wins over the file, which still says what they leave as it is."""
+def test_a_user_s_settings_win_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An argument wins over the file, which still decides what the arguments omit."""
     (tmp_path / "windowpane.yaml").write_text(
         "eviction: {policy: lru, protected_types: [memory_injection]}\n"
         "compression:\n  summarization_threshold_tokens: 700\n"

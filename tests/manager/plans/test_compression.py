@@ -1,4 +1,4 @@
-"""Compression: truncation, summaries in sections, the gate, the breaker, budgets."""
+"""Compression: truncation, summaries in sections, the acceptance check, the breaker, budgets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_truncation_never_grows_and_meets_its_limit(text: str, limit: int) -> No
     assert COUNTER.count(text) > limit or short == text
 
 
-def test_truncation_keeps_both_ends_and_says_how_much_is_gone() -> None:
+def test_truncation_retains_both_ends_and_states_the_number_of_removed_tokens() -> None:
     """Head and tail stay, the marker counts tokens and names the original."""
     text = "HEAD " + "middle " * 2_000 + " TAIL"
     short = middle_out(text, 200, COUNTER, note=", original: wp:b1")
@@ -56,7 +56,7 @@ def test_clipped_arguments_are_still_the_object_they_were() -> None:
     assert 0 < len(clipped["content"]) < 1_000
 
 
-def test_arguments_that_are_no_object_are_left_alone() -> None:
+def test_arguments_that_are_not_an_object_are_not_changed() -> None:
     """A patch in plain text cannot be cut without breaking it."""
     assert clip_arguments("*** Begin Patch " * 500, 20, COUNTER) == "*** Begin Patch " * 500
 
@@ -77,7 +77,7 @@ def test_the_water_level_saves_enough_with_the_mildest_cut(sizes: list[int], exc
 
 
 def test_a_summary_is_read_back_section_by_section() -> None:
-    """What was written can be taken up by the next summary."""
+    """A written summary can be parsed and continued by the next one."""
     sections: Any = {"goal": ["Migrate"], "decisions": ["use fetch because small"], "errors": ["TS2304"]}
 
     assert parse_sections(render_sections(sections, max_tokens=500, counter=COUNTER)) == sections
@@ -120,7 +120,7 @@ OFFER = {
         ({"fidelity": 0.2}, "fidelity 0.20 is below 0.5"),
     ],
 )
-def test_the_gate_names_what_is_wrong(change: dict[str, Any], reason: str) -> None:
+def test_the_acceptance_check_names_the_fault(change: dict[str, Any], reason: str) -> None:
     """Empty, inflated, tool-calling, incomplete or useless results are refused."""
     assert rejection_reason(ProposedSummary(**{**OFFER, **change})) == reason
 
@@ -174,8 +174,8 @@ def test_each_zone_has_its_action_from_its_threshold_on(used: int, action: str) 
     assert due(used, Levels.of(WindowLimits.of(100_000, "given"))) == action
 
 
-def test_a_small_window_is_told_of_earlier_but_reduced_where_others_are() -> None:
-    """Below 32K orange begins at 65% and reductions at 75%, unless zones are chosen: then orange is where."""
+def test_a_small_window_warns_earlier_but_reduces_at_the_same_level() -> None:
+    """Below 32K orange starts at 65% and reductions at 75%; with chosen zones reductions start at orange."""
     usual = WindowLimits.of(20_000, "given")
     chosen = WindowLimits.of(20_000, "given", thresholds=Thresholds(0.3, 0.5, 0.8))
 
@@ -187,15 +187,15 @@ def test_a_small_window_is_told_of_earlier_but_reduced_where_others_are() -> Non
 
 @given(st.integers(256, 2_000_000), st.floats(0, 0.7))
 def test_the_levels_of_any_window_rise(limit: int, static_tokens: float) -> None:
-    """In every window the target is below where an eviction begins, and nothing acts above the ceiling."""
+    """In every window the target is below the start of an eviction, and nothing acts above the ceiling."""
     levels = Levels.of(WindowLimits.of(limit, "given")).above(int(static_tokens * limit))
 
     assert 0 < levels.prepare <= levels.evict <= levels.compact <= levels.roll <= levels.ceiling < limit
     assert levels.target < levels.evict
 
 
-def test_a_large_standing_part_raises_evictions_and_their_target_together() -> None:
-    """Where system prompt and tools leave little room, an eviction begins at 60% of it and goes down to 35%."""
+def test_a_large_static_part_raises_evictions_and_their_target_together() -> None:
+    """If system prompt and tools leave little room, an eviction starts at 60% of it and ends at 35%."""
     plain = Levels.of(WindowLimits.of(100_000, "given"))
     levels = plain.above(70_000)
     room = plain.ceiling - 70_000
@@ -206,7 +206,7 @@ def test_a_large_standing_part_raises_evictions_and_their_target_together() -> N
 
 
 def test_an_early_edit_has_to_free_more_to_pay_for_the_cache() -> None:
-    """The more stands behind the edit and the fewer turns are left, the more it has to free."""
+    """The more tokens follow the edit and the fewer turns remain, the more an edit has to free."""
     assert cache_break_even(60_000, 50) == 13_800
     assert cache_break_even(60_000, 10) > cache_break_even(6_000, 10)
     assert cache_break_even(0, 50) == 0
@@ -244,7 +244,7 @@ def test_a_budget_warns_blocks_and_holds_reservations() -> None:
         (TimeoutError(), "transient", None),
     ],
 )
-def test_provider_errors_are_told_apart(error: Any, kind: str, limit: int | None) -> None:
+def test_provider_errors_are_classified(error: Any, kind: str, limit: int | None) -> None:
     """Only an overflow is one; the sizes it names are read."""
     found = classify_error(error)
 

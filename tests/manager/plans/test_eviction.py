@@ -65,20 +65,20 @@ def plan(snap: Snapshot, needed: int, *, policy: str = "hybrid", grade: Grade = 
     return plan_eviction(snap, needed, policy=POLICIES[policy], counter=COUNTER, grade=grade)
 
 
-def gone(found: Any) -> list[str]:
+def removed_ids(found: Any) -> list[str]:
     return [block.id for removal in found.removals for block in removal.blocks]
 
 
-def test_the_smallest_adequate_set_leaves() -> None:
-    """For a small need one result goes, not the newest and not the largest half of the window."""
+def test_the_smallest_adequate_set_is_evicted() -> None:
+    """For a small need one result is evicted, not the newest and not the largest half of the window."""
     found = plan(window(), 500)
 
-    assert gone(found) == ["result0"]
+    assert removed_ids(found) == ["result0"]
     assert found.shortfall_tokens == 0
 
 
 def test_a_target_that_cannot_be_met_reports_its_shortfall() -> None:
-    """What is protected stays, and the plan says how much is missing."""
+    """Protected blocks stay, and the plan states how many tokens are missing."""
     found = plan(window(6), 90_000)
 
     assert found.shortfall_tokens == 90_000 - found.freed_tokens > 0
@@ -86,7 +86,7 @@ def test_a_target_that_cannot_be_met_reports_its_shortfall() -> None:
 
 def test_the_last_three_tool_groups_of_a_single_exchange_stay() -> None:
     """However much is needed."""
-    left = gone(plan(window(12), 10**6, grade="tool_groups"))
+    left = removed_ids(plan(window(12), 10**6, grade="tool_groups"))
 
     assert not {"result9", "result10", "result11"} & set(left)
     assert "result0" in left
@@ -99,11 +99,11 @@ def test_the_last_two_exchanges_stay() -> None:
         items += tool_group(n, 4_000, n + 1, exchange=1 + n // 4)
     found = plan(snapshot(items, turn=14, exchange=3), 10**6)
 
-    assert set(gone(found)) <= {f"result{n}" for n in range(4)}
+    assert set(removed_ids(found)) <= {f"result{n}" for n in range(4)}
 
 
-def test_a_result_that_stands_again_later_goes_before_its_equals() -> None:
-    """Of equal age and size the duplicate leaves first, and the reason says so."""
+def test_a_result_that_is_repeated_later_is_evicted_before_its_equals() -> None:
+    """Of equal age and size the duplicate is evicted first, and the reason names it."""
     items = [item("goal", "user_message", 50, 1)]
     for n in range(10):
         items += tool_group(n, 6_000, 1)
@@ -113,7 +113,7 @@ def test_a_result_that_stands_again_later_goes_before_its_equals() -> None:
     items[-1] = last._replace(block=Block(**{**_fields(last.block), "digest": "same"}))
     found = plan(snapshot(items, turn=8), 1_000)
 
-    assert gone(found) == [twin.block.id]
+    assert removed_ids(found) == [twin.block.id]
     assert found.removals[0].reason == "stands again later"
 
 
@@ -128,11 +128,11 @@ def test_lru_keeps_what_was_used_last() -> None:
         items += tool_group(n, 4_000, 1, referenced=20 if n == 0 else None)
     found = plan(snapshot(items, turn=21), 4_000, policy="lru")
 
-    assert gone(found)[0] != "result0"
+    assert removed_ids(found)[0] != "result0"
 
 
 def test_references_count_only_where_something_tracks_them() -> None:
-    """Without tracking the term is left out and its weight goes to the others."""
+    """Without tracking the term is omitted and its weight is shared by the others."""
     found = plan(window(), 3_000)
     tracked = plan_eviction(
         snapshot(list(window().items), turn=21, references_known=True), 3_000,
@@ -150,14 +150,14 @@ def test_a_placeholder_that_is_not_smaller_is_not_used() -> None:
     assert not [removal for removal in found.removals if removal.form == "mask"]
 
 
-def test_fifo_drops_whole_groups_and_hybrid_leaves_talk_to_compaction() -> None:
+def test_fifo_drops_whole_groups_and_hybrid_reserves_messages_for_compaction() -> None:
     """A policy that may drop anything does; the default drops only what expired."""
     items = [item("goal", "user_message", 50, 1)]
     items += [item(f"a{n}", "assistant_response", 3_000, n) for n in range(1, 25)]
     snap = snapshot(items, turn=26)
 
-    assert gone(plan(snap, 5_000, policy="fifo", grade="tool_groups")) == ["a1", "a2"]
-    assert gone(plan(snap, 5_000, grade="tool_groups")) == []
+    assert removed_ids(plan(snap, 5_000, policy="fifo", grade="tool_groups")) == ["a1", "a2"]
+    assert removed_ids(plan(snap, 5_000, grade="tool_groups")) == []
 
 
 def test_what_is_expired_is_dropped_whole_by_the_default() -> None:
@@ -166,7 +166,7 @@ def test_what_is_expired_is_dropped_whole_by_the_default() -> None:
     items += [item(f"m{n}", "memory_injection", 4_000, n, stale=n < 4) for n in range(1, 12)]
     found = plan(snapshot(items, turn=40), 6_000, grade="tool_groups")
 
-    assert gone(found) == ["m1", "m2"]
+    assert removed_ids(found) == ["m1", "m2"]
     assert {removal.form for removal in found.removals} == {"drop"}
 
 
@@ -174,14 +174,14 @@ def test_the_plan_states_its_cache_cost_and_the_next_candidates() -> None:
     """Tokens behind the first edit are no longer cached; the next 20 candidates follow in order."""
     snap = window(40, tokens=2_000)
     found = plan(snap, 1_500)
-    position = next(at for at, one in enumerate(snap.items) if one.block.id == gone(found)[0])
+    position = next(at for at, one in enumerate(snap.items) if one.block.id == removed_ids(found)[0])
 
     assert found.cache_cost_tokens == sum(one.block.tokens for one in snap.items[position + 1 :])
     assert len(found.candidates) == 20
     assert [c.score for c in found.candidates] == sorted(c.score for c in found.candidates)
 
 
-def test_a_placeholder_says_what_left_in_at_most_fifty_tokens() -> None:
+def test_a_placeholder_describes_the_removed_result_in_at_most_fifty_tokens() -> None:
     """Turn, tool, finding and handle, whatever their length."""
     block = item("b7", "tool_result", 3_000, 7).block
     text = placeholder_text(block, "23 files reference axios in user-service/src/", "wp:b7", COUNTER)
@@ -208,7 +208,7 @@ def test_a_placeholder_says_what_left_in_at_most_fifty_tokens() -> None:
         ("noise\n" * 10_000 + "3 failed, 10 passed", "3 failed, 10 passed"),
     ],
 )
-def test_the_finding_of_a_result_is_its_failure_count_or_first_words(output: str, finding: str) -> None:
+def test_the_finding_of_a_result_is_its_failure_count_or_opening_text(output: str, finding: str) -> None:
     """One line that is worth keeping, wherever it stands in the output."""
     assert finding_of(output) == finding
 
@@ -265,9 +265,9 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 def test_no_plan_touches_what_is_protected_or_splits_a_group(
     snap: Snapshot, needed: int, policy: str, grade: Grade
 ) -> None:
-    """Nothing protected leaves, groups leave whole, each block once, and the figures add up."""
+    """Nothing protected is evicted, groups are evicted whole, each block once, and the totals add up."""
     found = plan(snap, needed, policy=policy, grade=grade)
-    left = gone(found)
+    left = removed_ids(found)
     kept = protected(snap, grade)
     by_id = {one.block.id: one.block for one in snap.items}
 

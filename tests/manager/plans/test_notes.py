@@ -77,7 +77,7 @@ class TestNotes:
         assert "## Misc\n- try a cache" in notes.text()
 
     def test_room_is_made_by_the_least_important_and_oldest(self) -> None:
-        """A new note drops old normal ones before high ones, and says which."""
+        """A new note drops old normal ones before high ones, and reports which."""
         notes = book(room=120)
         notes.write("misc", "first " + "a" * 150)
         notes.write("misc", "kept " + "b" * 100, importance="high")
@@ -142,7 +142,7 @@ class TestNotes:
     def test_notes_are_bounded_and_accepted_critical_ones_stay(
         self, entries: list[tuple[str, str, Importance]]
     ) -> None:
-        """Whatever is written, the text fits, and no critical note that was accepted is ever gone."""
+        """For any notes the text fits, and no critical note that was accepted is ever lost."""
         notes = book(room=400)
         critical = set()
         for category, text, importance in entries:

@@ -55,7 +55,7 @@ def test_the_level_follows_from_the_age_and_the_last_has_no_end(age: int, level:
     assert level_of(age) == level
 
 
-def test_each_age_asks_for_its_share_of_the_original() -> None:
+def test_each_age_has_its_share_of_the_original() -> None:
     """About 30%, 5% and 1% of the tokens it came in with."""
     output = block(1, "tool_result", OUTPUT, turn=1)
 
@@ -70,7 +70,7 @@ def test_each_age_asks_for_its_share_of_the_original() -> None:
     ]
 
 
-def test_what_a_person_said_and_what_is_pinned_or_current_stays() -> None:
+def test_user_messages_and_pinned_or_current_blocks_stay() -> None:
     """Only prose and tool output of earlier turns age."""
     blocks = (
         user(),
@@ -85,7 +85,7 @@ def test_what_a_person_said_and_what_is_pinned_or_current_stays() -> None:
 
 
 def test_it_stops_at_the_target_and_reports_a_shortfall() -> None:
-    """The oldest go first, no more than needed; what cannot be met is said."""
+    """The oldest are shortened first, no more than needed; an unmet target is reported."""
     blocks = [user(), *(block(n, "tool_result", OUTPUT, turn=n) for n in range(1, 9))]
     state = snapshot(*blocks, turn=12)
 
@@ -136,15 +136,15 @@ def test_the_facts_stay_longest() -> None:
     assert COUNTER.count(short) <= aged.max_tokens
 
 
-def test_small_blocks_are_left_alone() -> None:
-    """A sentence has no shorter form that says it."""
+def test_small_blocks_are_not_changed() -> None:
+    """A single sentence has no shorter form of the same meaning."""
     small = block(1, "assistant_response", "All tests pass now.", turn=1)
 
     assert plan_progressive(snapshot(user(), small, turn=50), ShortenedBlocks(), 0).aged == ()
 
 
 def test_a_larger_or_empty_text_is_not_accepted() -> None:
-    """Whoever wrote it."""
+    """Blocks of every author."""
     aged = only(
         plan_progressive(
             snapshot(user(), block(1, "tool_result", OUTPUT, turn=1), turn=4), ShortenedBlocks(), 0

@@ -1,4 +1,4 @@
-"""What holds for the levels of progressive summarization, whatever the window and however it ages."""
+"""Invariants of the levels of progressive summarization, for any window at any age."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_window_that_ages_only_shrinks_and_comes_to_rest(items: list[Item], st
 
 @given(WINDOWS, st.integers(0, 60))
 def test_what_is_protected_is_never_in_a_plan(items: list[Item], later: int) -> None:
-    """Nor is what a person said, a call, thinking, a summary, the current turn, or anything pinned."""
+    """Nor are user messages, calls, thinking, summaries, the current turn, or pinned blocks."""
     state = snapshot(items, turn=last_turn(items) + later)
     protected = never_removed(state, groups_of(state.items))
 
@@ -113,7 +113,7 @@ def test_what_is_protected_is_never_in_a_plan(items: list[Item], later: int) -> 
 
 
 @given(WINDOWS, st.integers(1, 60))
-def test_every_shorter_form_fits_its_level_and_says_which(items: list[Item], later: int) -> None:
+def test_every_shorter_form_fits_its_level_and_names_it(items: list[Item], later: int) -> None:
     """At most the level's tokens, always fewer than the block, never empty."""
     state = snapshot(items, turn=last_turn(items) + later)
 
@@ -124,7 +124,7 @@ def test_every_shorter_form_fits_its_level_and_says_which(items: list[Item], lat
 
 
 @given(WINDOWS, st.integers(1, 60), st.floats(0.0, 1.2))
-def test_no_more_is_shortened_than_the_target_asks_for(items: list[Item], later: int, share: float) -> None:
+def test_no_more_is_shortened_than_the_target_requires(items: list[Item], later: int, share: float) -> None:
     """Oldest first; the last one was still needed, and what cannot be met is the shortfall."""
     state = snapshot(items, turn=last_turn(items) + later)
     target = int(share * state.tokens)

@@ -1,9 +1,9 @@
-"""What each term of an eviction score says of a block: its formula, at its ends and in between."""
+"""Terms of the eviction score: the formula of each, at its ends and in between."""
 
 from __future__ import annotations
 
 import pytest
-from builders import item, snapshot, tool_items, words
+from builders import filler, item, snapshot, tool_items
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.manager.plans.eviction import plan_eviction
@@ -15,7 +15,7 @@ TURN = 50
 
 
 def rate(term: str, *items: Item, **more: object) -> list[float | None]:
-    """What *term* says of each of the items."""
+    """Return the values of *term* for the items."""
     taken = snapshot(list(items), turn=TURN, **more)
     return list(SCORERS[term](taken.items, taken))
 
@@ -39,8 +39,8 @@ def test_recency_halves_every_ten_turns() -> None:
     assert rate("recency", used(old, TURN)) == [0.25]
 
 
-def test_lifetime_is_the_share_that_is_left() -> None:
-    """It falls evenly to 0 at the end of the type's lifetime, and begins again with a reference."""
+def test_type_ttl_is_the_remaining_share() -> None:
+    """It falls evenly to 0 at the end of the type's lifetime, and restarts at 1 with a reference."""
     ages = [0, 2, 8, 20]
     results = [item(f"r{age}", "tool_result", 100, TURN - age) for age in ages]
 
@@ -59,9 +59,9 @@ def test_references_count_up_to_five() -> None:
 
 def test_similarity_counts_what_stands_nearly_the_same_later() -> None:
     """Only the older of two that are alike is worth less, only among its own kind, and only if long enough."""
-    text = words(200)
+    text = filler(200)
     twins = [item(f"t{n}", "tool_result", 200, n, text=text + f" {n}") for n in (1, 2)]
-    other = item("o", "tool_result", 200, 3, text=words(200, tag="other"))
+    other = item("o", "tool_result", 200, 3, text=filler(200, tag="other"))
     reply = item("a", "assistant_response", 200, 4, text=text)
     short = [item(f"s{n}", "tool_result", 10, n, text="the same few words") for n in (5, 6)]
     first, second, different, said, *few = rate("similarity", *twins, other, reply, *short)
@@ -77,7 +77,7 @@ def test_similarity_counts_what_stands_nearly_the_same_later() -> None:
     [("user_message", "assistant_response"), ("tool_call", "tool_result"), ("summary", "thinking")],
 )
 def test_priority_ranks_the_types(more: ContentType, less: ContentType) -> None:
-    """What a person said is worth more than what a tool printed."""
+    """A user message is worth more than a tool's output."""
     high, low = rate("priority", item("m", more, 100, 1), item("l", less, 100, 1))
 
     assert high is not None
@@ -85,7 +85,7 @@ def test_priority_ranks_the_types(more: ContentType, less: ContentType) -> None:
     assert high > low
 
 
-def test_priority_favours_results_that_tell_of_a_failure() -> None:
+def test_priority_favors_results_that_report_a_failure() -> None:
     """A little more than another result, so that it is not tried again."""
     findings = {"failed": "3 tests failed", "fine": "42 lines"}
     failed, fine = rate(
@@ -101,7 +101,7 @@ def test_priority_favours_results_that_tell_of_a_failure() -> None:
 
 def test_a_term_that_cannot_rate_a_block_has_no_weight_in_its_score() -> None:
     """The score is the weighted mean of the terms that know something."""
-    known = item("known", "tool_result", 200, TURN - 10, text=words(200))
+    known = item("known", "tool_result", 200, TURN - 10, text=filler(200))
     unknown = item("unknown", "tool_result", 20, TURN - 10, text="short")
     policy = Policy("two", {"recency": 1.0, "similarity": 3.0})
     items = [item("goal", "user_message", 5, 1, exchange=1), known, unknown]
@@ -135,8 +135,8 @@ def test_a_groups_score_weighs_its_blocks_by_their_tokens() -> None:
 
 
 def test_the_cache_cost_counts_what_stays_behind_the_first_edit() -> None:
-    """Everything after the first block that leaves has to be read again, but not what leaves itself."""
-    results = [item(f"r{n}", "tool_result", 1_000, n + 1, text=words(1_000, tag=f"t{n}")) for n in range(4)]
+    """Everything after the first evicted block has to be read again, but not the evicted blocks."""
+    results = [item(f"r{n}", "tool_result", 1_000, n + 1, text=filler(1_000, tag=f"t{n}")) for n in range(4)]
     items = [item("goal", "user_message", 7, 1), *results, item("end", "assistant_response", 40, TURN - 1)]
     policy = Policy("age", {"recency": 1.0})
     taken = snapshot(items, turn=TURN)
@@ -148,8 +148,8 @@ def test_the_cache_cost_counts_what_stays_behind_the_first_edit() -> None:
 
 def test_what_turns_out_not_to_be_needed_stays() -> None:
     """A small old result is let off where the larger one that follows it frees enough alone."""
-    small = item("small", "tool_result", 100, 1, text=words(100, tag="s"))
-    large = item("large", "tool_result", 1_000, 2, text=words(1_000, tag="l"))
+    small = item("small", "tool_result", 100, 1, text=filler(100, tag="s"))
+    large = item("large", "tool_result", 1_000, 2, text=filler(1_000, tag="l"))
     taken = snapshot([item("goal", "user_message", 5, 1), small, large], turn=TURN)
     policy = Policy("age", {"recency": 1.0})
     found = plan_eviction(taken, 900, policy=policy, counter=CharacterCounter(), grade="open_cycle")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windowpane.manager.plans.task_record import LINE_CHARACTERS, MAXIMUM_ENTRIES, SHOWN_DONE, Choice, TaskRecord
 
 
-def test_planning_again_leaves_every_status_as_it_is() -> None:
+def test_planning_again_changes_no_status() -> None:
     """A resumed program plans its steps once more; what is done or under way stays so."""
     record = TaskRecord()
     record.plan(["one", "two", "three"])
@@ -18,7 +18,7 @@ def test_planning_again_leaves_every_status_as_it_is() -> None:
 
 
 def test_of_many_finished_steps_the_last_are_named_and_the_others_counted() -> None:
-    """A model is told how much is done without being told all of it."""
+    """A model learns how much is done without receiving all of it."""
     record = TaskRecord()
     for n in range(SHOWN_DONE):
         record.done(f"step {n}")
@@ -29,7 +29,7 @@ def test_of_many_finished_steps_the_last_are_named_and_the_others_counted() -> N
     assert record.lines()[1:] == [*(f"[done] step {n}" for n in range(1, SHOWN_DONE)), "[done] one more"]
 
 
-def test_what_is_said_twice_is_kept_once() -> None:
+def test_repeated_entries_are_stored_once() -> None:
     """Learnings and watched files; the order of their first mention stays."""
     record = TaskRecord()
     for text in ("b", "a", "b"):

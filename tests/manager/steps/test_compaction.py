@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import is_valid, item, manager, snapshot, talk, tool_items, tool_turn, words
+from builders import filler, is_valid, item, manager, snapshot, talk, tool_items, tool_turn
 
 from windowpane.contrib.presets.ai_sdk_go import SlidingWindow, Summarize, ai_sdk_go, keep_newest, plan_oldest
 from windowpane.core.events import (
@@ -41,7 +41,7 @@ def removed(
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5])
 @pytest.mark.parametrize("name", ["tail_ratio", "user_ratio", "summary_ratio"])
 def test_a_share_of_all_or_less_than_nothing_is_refused(name: str, share: float) -> None:
-    """What is kept is a share from 0 to below 1; the error names it."""
+    """The retained share is from 0 to below 1; the error names it."""
     with pytest.raises(ConfigurationError, match=name):
         replace(CompactionBounds(), **{name: share})
 
@@ -76,11 +76,11 @@ def test_the_previous_summary_is_taken_up_and_is_no_user_text() -> None:
     assert plan.partial_message is None or plan.partial_message.content_type == "user_message"
 
 
-def test_what_is_sent_with_every_call_is_not_reduced_in_vain() -> None:
+def test_static_content_over_the_target_is_not_reduced() -> None:
     """System prompt and tools above the limit: no attempt, an error with the numbers."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:
-        window.add_system(words(7_000))
+        window.add_system(filler(7_000))
         for _ in range(3):
             window.add_user("go")
             with pytest.raises(IrreducibleContextError):
@@ -91,13 +91,13 @@ def test_what_is_sent_with_every_call_is_not_reduced_in_vain() -> None:
 
 
 def test_under_soft_pressure_without_candidates_nothing_changes() -> None:
-    """Only what never leaves is there: no event, no error, the same messages."""
+    """With only protected content there is no event, no error, and the messages are the same."""
     sink = RecordingSink()
     with manager(sink, limit=10_000) as window:
-        window.add_user(words(7_000), pinned=True)
+        window.add_user(filler(7_000), pinned=True)
         window.on_turn_start()
 
-        assert window.messages()[0]["content"] == words(7_000)
+        assert window.messages()[0]["content"] == filler(7_000)
     assert sink.of(ContentCompressed) == []
     assert sink.of(BlocksEvicted) == []
 
@@ -109,8 +109,8 @@ def test_under_hard_pressure_the_turn_itself_is_reduced() -> None:
         window.add_user("read both")
         window.on_turn_start()
         window.on_turn_end(chat_reply(None, calls=[("a", "f", "{}"), ("b", "f", "{}")]))
-        window.on_tool_result("f", words(4_400, tag="a"), "a")
-        window.on_tool_result("f", words(4_400, tag="b"), "b")
+        window.on_tool_result("f", filler(4_400, tag="a"), "a")
+        window.on_tool_result("f", filler(4_400, tag="b"), "b")
         window.on_turn_start()
 
         assert window.status().used_tokens <= 7_500
@@ -127,7 +127,7 @@ def test_progress_of_less_than_a_tenth_is_not_accepted() -> None:
 
 
 def test_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_forgotten() -> None:
-    """OpenHands' request: half of twenty are left, one of them the summary of the sixteen that are gone."""
+    """OpenHands' request: half of twenty remain, one of them the summary of the sixteen removed."""
     items = [item(f"m{n}", "assistant_response", 100, n, pinned=n < 2) for n in range(25)]
     gone = removed(items, bounds=CompactionBounds(chosen_groups=keep_newest(7)))
 
@@ -146,7 +146,7 @@ def test_a_bound_that_keeps_nothing_or_less_is_refused(strategy: Any) -> None:
     ("sizes", "needed", "kept"),
     [((10, 10), 11, 0), ((10, 10, 10, 10), 15, 2), ((5, 5, 5, 5), 18, 0), ((10, 10), 10, 1), ((10, 10), 0, 2)],
 )
-def test_the_shortest_prefix_that_frees_enough_leaves(sizes: tuple[int, ...], needed: int, kept: int) -> None:
+def test_the_shortest_prefix_that_frees_enough_is_removed(sizes: tuple[int, ...], needed: int, kept: int) -> None:
     """Whole messages, oldest first, and not one more than needed."""
     items = [item(f"a{n}", "assistant_response", tokens) for n, tokens in enumerate(sizes)]
     plan = plan_oldest(snapshot(items), needed)
@@ -155,13 +155,13 @@ def test_the_shortest_prefix_that_frees_enough_leaves(sizes: tuple[int, ...], ne
     assert [removal.blocks[0].id for removal in plan.removals] == [f"a{n}" for n in range(len(sizes) - kept)]
 
 
-def test_after_a_compaction_the_agent_goes_on_without_another() -> None:
+def test_after_a_compaction_the_agent_continues_without_another() -> None:
     """The same turn asked again, and the next, compact nothing."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         for n in range(4):
-            talk(window, f"question {n}", words(2_500, tag=f"a{n}x"))
-        window.add_user("next " + words(500))
+            talk(window, f"question {n}", filler(2_500, tag=f"a{n}x"))
+        window.add_user("next " + filler(500))
         first = window.on_turn_start()
         second = window.on_turn_start()
         window.on_turn_end(chat_reply("ok"))
@@ -178,7 +178,7 @@ def test_the_message_whose_call_overflowed_is_sent_again() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     with manager(sink, limit=32_768) as window:
         for n in range(6):
-            talk(window, f"question {n}", words(2_500, tag=f"a{n}x"))
+            talk(window, f"question {n}", filler(2_500, tag=f"a{n}x"))
         window.add_user([{"type": "text", "text": "what is on this picture?"}, image])
         window.on_turn_start()
         decision = window.on_overflow("maximum context length exceeded")
@@ -217,12 +217,12 @@ def test_a_smaller_window_is_fitted_before_the_next_call() -> None:
     sink = RecordingSink()
     with manager(sink, limit=100_000) as window:
         for n in range(8):
-            tool_turn(window, n, result=words(2_500, tag=f"r{n}x"))
+            tool_turn(window, n, result=filler(2_500, tag=f"r{n}x"))
         window.add_user("on the small model now")
         window.on_turn_start()
         window.on_overflow("This model's maximum context length is 8192 tokens")
         window.on_turn_end(chat_reply("ok"))
-        window.add_user("and again " + words(3_000))
+        window.add_user("and again " + filler(3_000))
         window.on_turn_start()
 
         assert window.status().limit_tokens == 8_192
@@ -230,8 +230,8 @@ def test_a_smaller_window_is_fitted_before_the_next_call() -> None:
         assert is_valid(window)
 
 
-def test_an_overflow_that_nothing_can_help_is_told() -> None:
-    """No retry is offered and the event says that it failed."""
+def test_an_overflow_that_no_step_can_resolve_is_reported() -> None:
+    """No retry is offered and the event reports the failure."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         window.add_user("hello", pinned=True)
@@ -255,7 +255,7 @@ def test_a_replacement_that_cannot_go_in_takes_nothing_out() -> None:
 
 
 def test_a_call_that_waits_stays_and_everything_before_it_may_go() -> None:
-    """The last message has a pending call: a compaction leaves it and takes what is older."""
+    """The last message has a pending call: a compaction retains it and removes older messages."""
     items = [item("goal", "user_message", 10), *tool_items(1, 9_000), *tool_items(2, 9_000, turn=2)]
     items.append(item("call3", "tool_call", 20, 3, group="g3"))
     gone = removed(items, goal_block="goal", open_calls=frozenset({"g3"}))
@@ -281,17 +281,17 @@ def test_after_three_attempts_without_progress_only_a_real_message_allows_anothe
     """Nothing is tried meanwhile, the opening is reported once, and the next user message resets it."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
-        window.add_user(words(9_300), pinned=True)
+        window.add_user(filler(9_300), pinned=True)
         for n in range(9):
             window.on_turn_start()
-            window.on_turn_end(chat_reply(words(130, tag=f"a{n}x")))
+            window.on_turn_end(chat_reply(filler(130, tag=f"a{n}x")))
         window.flush()
         stopped = attempts(sink)
         assert window.status().breaker_open
         window.add_user("a real message")
         for n in range(9, 12):
             window.on_turn_start()
-            window.on_turn_end(chat_reply(words(130, tag=f"a{n}x")))
+            window.on_turn_end(chat_reply(filler(130, tag=f"a{n}x")))
 
     assert stopped == ["rejected"] * 3
     assert len(attempts(sink)) > 3
@@ -306,7 +306,7 @@ def test_a_window_that_refills_at_once_three_times_is_not_compacted_again() -> N
         for n in range(14):
             window.on_turn_start()
             assert window.status().used_tokens <= 16_384
-            window.on_turn_end(chat_reply(words(5_200, tag=f"a{n}x")))
+            window.on_turn_end(chat_reply(filler(5_200, tag=f"a{n}x")))
     turns = [event.context.turn for event in sink.events if event.type == "breaker.opened"]
     compacted = [
         event.context.turn

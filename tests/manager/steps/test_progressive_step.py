@@ -1,4 +1,4 @@
-"""Progressive summarization in a managed session: content says less with age, and everything stays valid."""
+"""Progressive summarization in a managed session: content shortens with age, and everything stays valid."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def aged(sink: RecordingSink) -> list[ContentCompressed]:
     return [found for found in sink.of(ContentCompressed) if found.strategy == "progressive_summarization"]
 
 
-def test_old_content_says_less_and_messages_stay_valid() -> None:
+def test_old_content_is_shortened_and_messages_stay_valid() -> None:
     """Blocks are shortened one by one, smaller every time, with their calls in place and a probe each."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -67,8 +67,8 @@ def test_old_content_says_less_and_messages_stay_valid() -> None:
     assert {event.event_id for event in sink.events if event.data in aged(sink)} <= probed
 
 
-def test_a_block_goes_through_the_levels() -> None:
-    """What has key points becomes one line later, written from the original in the archive."""
+def test_a_block_passes_through_the_levels() -> None:
+    """A block with key points becomes one line later, written from the original in the archive."""
     sink, archive = RecordingSink(), MemoryArchive()
     with manager(sink, archive=archive) as window:
         window.add_user("Review all files.")
@@ -82,7 +82,7 @@ def test_a_block_goes_through_the_levels() -> None:
 
 @pytest.mark.parametrize("answer", ["ValueError in f.py", ConnectionError("no route"), "far too long " * 400])
 def test_a_model_may_write_the_shorter_form(answer: str | Exception) -> None:
-    """Its text is used where it fits the level; else the extractive one is, and the session goes on."""
+    """Its text is used if it fits the level, otherwise the extractive one, and the session continues."""
     sink = RecordingSink()
     model = ScriptedModel([answer])
     with manager(sink, model=model) as window:
@@ -96,7 +96,7 @@ def test_a_model_may_write_the_shorter_form(answer: str | Exception) -> None:
     assert "extractive" in methods
 
 
-def test_the_default_ladder_leaves_ages_alone() -> None:
+def test_the_default_cascade_does_not_shorten_by_age() -> None:
     """Progressive summarization runs only where it is chosen."""
     assert "progressive_summarization" not in EngineSettings().cascade
     sink = RecordingSink()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import is_valid, manager, talk, words
+from builders import filler, is_valid, manager, talk
 
 from windowpane.core.events import ContentCompressed, SubagentDelegated, SubagentReturned, WindowRolled
 from windowpane.testing import RecordingSink
@@ -23,16 +23,18 @@ def report(assignment: str) -> str:
 def full_to(window: Any, tokens: int) -> None:
     """Fill the window with one exchange after the other, without a call that could make room between them."""
     for n in range(7):
-        talk(window, f"question {n}", f"We decided plan_{n} because of reason_{n}. " + words(9_500, tag=f"a{n}x"))
-    window.add_user(words(tokens - window._engine.used(), tag="z"))
+        talk(
+            window, f"question {n}", f"We decided plan_{n} because of reason_{n}. " + filler(9_500, tag=f"a{n}x")
+        )
+    window.add_user(filler(tokens - window._engine.used(), tag="z"))
 
 
 def strategies(sink: RecordingSink) -> list[str]:
     return [event.strategy for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
 
 
-def test_the_cascade_asks_a_sub_agent_from_95_percent() -> None:
-    """It reads the older conversation in a window of its own, and no new window is needed."""
+def test_the_cascade_calls_a_sub_agent_from_95_percent() -> None:
+    """It reads the older conversation in a separate window, and no new window is needed."""
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, preset="cascade", subagent=report) as window:
         full_to(window, 96_000)
@@ -46,8 +48,8 @@ def test_the_cascade_asks_a_sub_agent_from_95_percent() -> None:
     assert sink.of(WindowRolled) == []
 
 
-def test_below_95_percent_no_sub_agent_is_asked() -> None:
-    """From 92% what is cheaper is tried: content says less by its age, and a compaction follows if need be."""
+def test_below_95_percent_no_sub_agent_is_called() -> None:
+    """From 92% low-cost steps run: content is shortened by age, and a compaction follows if needed."""
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, preset="cascade", subagent=report) as window:
         full_to(window, 93_500)
@@ -60,7 +62,7 @@ def test_below_95_percent_no_sub_agent_is_asked() -> None:
 
 @pytest.mark.parametrize("subagent", [None, lambda _assignment: ""])
 def test_without_a_report_a_new_window_is_opened(subagent: Any) -> None:
-    """Nobody to ask, or an empty answer: the checkpoint and a new window are the way on, as before."""
+    """Without a sub-agent, or with an empty answer, the checkpoint and a new window are used."""
     sink = RecordingSink()
     with manager(sink, limit=LIMIT, preset="cascade", subagent=subagent) as window:
         full_to(window, 96_000)
@@ -71,7 +73,7 @@ def test_without_a_report_a_new_window_is_opened(subagent: Any) -> None:
     assert len(sink.of(WindowRolled)) == 1
 
 
-def test_the_same_map_in_the_file_asks_the_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_map_in_the_file_calls_the_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`0.95: subagent_delegation` beside the engine's own numbers means the same."""
     (tmp_path / "windowpane.yaml").write_text("compression: {cascade: {0.95: subagent_delegation}}")
     monkeypatch.setenv("WINDOWPANE_CONFIG", str(tmp_path / "windowpane.yaml"))

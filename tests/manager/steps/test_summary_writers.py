@@ -6,7 +6,7 @@ import re
 import threading
 
 import pytest
-from builders import is_valid, manager, sent, talk, words
+from builders import filler, is_valid, manager, sent, talk
 
 from windowpane.core.events import ContentCompressed, PressureMeasured
 from windowpane.effects.commands import CompactionProposal
@@ -17,12 +17,12 @@ TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")
 
 
 def test_a_budget_that_cannot_be_reached_ends() -> None:
-    """A model that only ever writes too much is asked a bounded number of times, and the session goes on."""
+    """A model that always writes too much is called a bounded number of times, and the session continues."""
     sink = RecordingSink()
-    model = ScriptedModel([words(30_000)])
+    model = ScriptedModel([filler(30_000)])
     with manager(sink, limit=16_384, model=model) as window:
         for n in range(20):
-            talk(window, f"question {n}", words(1_500, tag=f"a{n}x"))
+            talk(window, f"question {n}", filler(1_500, tag=f"a{n}x"))
 
             assert is_valid(window)
     compactions = sink.of(ContentCompressed)
@@ -32,13 +32,13 @@ def test_a_budget_that_cannot_be_reached_ends() -> None:
     assert all(event.method == "extractive" for event in compactions if event.outcome == "accepted")
 
 
-def test_a_summary_that_is_too_long_is_asked_for_again_and_then_made_without_the_model() -> None:
+def test_a_summary_that_is_too_long_is_requested_again_and_then_made_without_the_model() -> None:
     """The second time for less; what is still too long gives way to the deterministic summary with its marks."""
     sink = RecordingSink()
-    model = ScriptedModel([words(30_000, tag="long"), words(30_000, tag="longer")])
+    model = ScriptedModel([filler(30_000, tag="long"), filler(30_000, tag="longer")])
     with manager(sink, limit=16_384, model=model) as window:
         for n in range(8):
-            talk(window, f"question {n}", f"We decided plan_{n} because of it. " + words(1_500, tag=f"a{n}x"))
+            talk(window, f"question {n}", f"We decided plan_{n} because of it. " + filler(1_500, tag=f"a{n}x"))
         first, second = (int(re.findall(r"at most ([\d,]+) tokens", system)[-1]) for system, _ in model.asked[:2])
 
         assert second < first
@@ -50,7 +50,7 @@ def test_a_summary_that_is_too_long_is_asked_for_again_and_then_made_without_the
 
 @pytest.mark.parametrize(("over", "reason"), [(0, ""), (1, "too little progress")])
 def test_a_summary_that_meets_the_target_exactly_is_accepted(over: int, reason: str) -> None:
-    """One token more does not, where it is no tenth of the window either."""
+    """A target one token lower rejects it, as the freed tokens are not a tenth of the window either."""
     proposed_summary = ProposedSummary("summary", 1_000, 500, window_before=10_000, target_tokens=9_500 - over)
 
     assert rejection_reason(proposed_summary) == reason
@@ -77,12 +77,12 @@ def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
             talk(
                 window,
                 f"question {n}",
-                f"We decided plan_{n} because of reason_{n}. " + words(1_200, tag=f"a{n}x"),
+                f"We decided plan_{n} because of reason_{n}. " + filler(1_200, tag=f"a{n}x"),
             )
 
 
 def test_a_summariser_that_overflows_is_shown_less_and_the_number_is_reported() -> None:
-    """The oldest groups are left out, and the event says how many."""
+    """The oldest groups are omitted, and the event states how many."""
     sink = RecordingSink()
     model = Short(most=6)
     overfull(sink, model)
@@ -110,11 +110,11 @@ def test_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> N
 
 
 def test_a_summariser_that_fails_before_a_call_is_swallowed() -> None:
-    """The agent goes on with the extractive summary; the failure is in the event."""
+    """The agent continues with the extractive summary; the failure is in the event."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, model=ScriptedModel([OSError("gone")])) as window:
         for n in range(8):
-            talk(window, f"question {n}", words(1_500, tag=f"a{n}x"))
+            talk(window, f"question {n}", filler(1_500, tag=f"a{n}x"))
     event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
 
     assert (event.method, event.reason) == ("extractive", "model failed: OSError")
@@ -133,11 +133,11 @@ def test_exactly_what_was_sent_to_the_summariser_is_removed() -> None:
 
     with manager(sink, limit=16_384, model=Slow([""])) as window:
         for n in range(3):
-            talk(window, f"question {n}", words(2_200, tag=f"a{n}x"))
-        window.add_user("run it " + words(500))
+            talk(window, f"question {n}", filler(2_200, tag=f"a{n}x"))
+        window.add_user("run it " + filler(500))
         window.on_turn_start()
         window.on_turn_end(chat_reply("running", calls=[("c", "run", "{}")]))
-        window.add_memory(words(3_200))
+        window.add_memory(filler(3_200))
         hook = threading.Thread(target=window.on_turn_start)
         hook.start()
         assert began.wait(30)
@@ -155,7 +155,7 @@ def test_exactly_what_was_sent_to_the_summariser_is_removed() -> None:
 
 
 def test_a_compaction_can_be_vetoed() -> None:
-    """Whoever is asked sees what is proposed and how small it would get; a no keeps the conversation."""
+    """The approver sees the proposal and the size afterwards; a refusal keeps the conversation."""
     sink = RecordingSink()
     asked: list[CompactionProposal] = []
 
@@ -166,8 +166,8 @@ def test_a_compaction_can_be_vetoed() -> None:
     with manager(sink, limit=32_768) as window:
         window.before_compaction(no)
         for n in range(7):
-            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
-        window.add_user("next " + words(2_000))
+            talk(window, f"question {n}", filler(3_000, tag=f"a{n}x"))
+        window.add_user("next " + filler(2_000))
         window.on_turn_start()
 
         assert all(f"a{n}x1 " in sent(window) for n in range(7))
@@ -177,14 +177,14 @@ def test_a_compaction_can_be_vetoed() -> None:
 
 
 def test_what_was_forecast_stands_beside_what_was_freed() -> None:
-    """The summary is no larger than was told, and the measurements before and after show what really left."""
+    """The summary is within its limit, and the measurements before and after show the removed tokens."""
     sink = RecordingSink()
     asked: list[CompactionProposal] = []
     with manager(sink, limit=32_768) as window:
         window.before_compaction(asked.append)
         for n in range(7):
-            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
-        window.add_user("next " + words(2_000))
+            talk(window, f"question {n}", filler(3_000, tag=f"a{n}x"))
+        window.add_user("next " + filler(2_000))
         window.on_turn_start()
     event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
     phases = {one.phase: one.used_tokens for one in sink.of(PressureMeasured)[-2:]}

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from builders import is_valid, item, manager, sent, snapshot, talk, tool_items, words
+from builders import filler, is_valid, item, manager, sent, snapshot, talk, tool_items
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +52,7 @@ def pairs_hold(messages: list[dict[str, Any]]) -> bool:
 
 
 def test_a_mixed_message_loses_only_its_orphan_part() -> None:
-    """What the user said beside a result without a call stays."""
+    """The user's text beside a result without a call stays."""
     history = [
         msg("user", text("go")),
         msg("assistant", use("1")),
@@ -98,7 +98,7 @@ PARTS = st.lists(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), PARTS), max_size=8), st.booleans())
-def test_any_history_of_parts_is_mended_once(history: list[Any], drop: bool) -> None:
+def test_any_history_of_parts_is_repaired_once(history: list[Any], drop: bool) -> None:
     """Pairs hold afterwards and a second repair finds nothing, for roles that keep their kinds of parts."""
     messages = [
         msg(role, *(p for p in parts if p["type"] != ("tool_use" if role == "user" else "tool_result")))
@@ -121,8 +121,8 @@ def test_two_compactions_in_a_row_leave_no_orphan() -> None:
             window.on_turn_end(
                 chat_reply(f"Decided plan_{n}.", calls=[(f"c{n}", "read", "{}"), (f"d{n}", "read", "{}")])
             )
-            window.on_tool_result("read", words(400, tag=f"c{n}x"), f"c{n}")
-            window.on_tool_result("read", words(400, tag=f"d{n}x"), f"d{n}")
+            window.on_tool_result("read", filler(400, tag=f"c{n}x"), f"c{n}")
+            window.on_tool_result("read", filler(400, tag=f"d{n}x"), f"d{n}")
 
             assert is_valid(window)
         chained = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
@@ -138,13 +138,13 @@ def test_an_abort_in_the_middle_of_a_tool_call_can_be_compacted() -> None:
     """The user interrupts while a tool runs, the window fills and is compacted: what is sent stays valid."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
-        talk(window, "begin", words(3_000))
+        talk(window, "begin", filler(3_000))
         window.add_user("run it")
         window.on_turn_start()
         window.on_turn_end(chat_reply("running", calls=[("c1", "run", "{}")]))
         window.add_user("stop, do something else")
         for n in range(6):
-            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
+            talk(window, f"question {n}", filler(3_000, tag=f"a{n}x"))
 
             assert is_valid(window)
         assert any(event.outcome == "accepted" for event in sink.of(ContentCompressed))
@@ -156,13 +156,13 @@ def test_a_call_that_waits_is_never_compacted() -> None:
     with manager(sink, limit=16_384) as window:
         window.add_user("old run")
         window.on_turn_start()
-        window.on_turn_end(chat_reply("old", calls=[("dead", "run", json.dumps({"x": words(2_000, tag="d")}))]))
+        window.on_turn_end(chat_reply("old", calls=[("dead", "run", json.dumps({"x": filler(2_000, tag="d")}))]))
         for n in range(3):
-            talk(window, f"question {n}", words(3_000, tag=f"a{n}x"))
+            talk(window, f"question {n}", filler(3_000, tag=f"a{n}x"))
         window.add_user("deploy it")
         window.on_turn_start()
         window.on_turn_end(chat_reply("asking first", calls=[("pending", "approve", '{"what": "deploy"}')]))
-        window.add_memory(words(5_500))
+        window.add_memory(filler(5_500))
         window.on_turn_start()
 
         assert "pending" in sent(window)
@@ -176,8 +176,8 @@ BATCH = [item(f"call{n}", "tool_call", 10, group="batch") for n in range(3)] + [
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_a_batch_of_calls_leaves_whole_and_batches_are_independent(policy: str) -> None:
-    """Of a group that is dropped nothing is left, and no other group goes with it."""
+def test_a_batch_of_calls_is_removed_whole_and_batches_are_independent(policy: str) -> None:
+    """A dropped group is removed completely, and no other group with it."""
     items = [
         item("goal", "user_message", 10),
         *BATCH,
@@ -221,8 +221,8 @@ def test_a_tool_cycle_with_thinking_is_atomic() -> None:
     assert not {block.id for block in plan.removed} & {"think", "call", "result"}
 
 
-def test_reasoning_of_old_replies_leaves_with_them_and_never_in_part() -> None:
-    """After a compaction no signed thinking is left without the reply it belongs to."""
+def test_reasoning_of_old_replies_is_removed_with_them_and_never_in_part() -> None:
+    """After a compaction no signed thinking remains without the reply it belongs to."""
     sink = RecordingSink()
     with manager(sink, limit=16_384) as window:
         for n in range(8):
@@ -233,8 +233,8 @@ def test_reasoning_of_old_replies_leaves_with_them_and_never_in_part() -> None:
                     "type": "message",
                     "role": "assistant",
                     "content": [
-                        {"type": "thinking", "thinking": words(500, tag=f"t{n}x"), "signature": f"sig{n}"},
-                        {"type": "text", "text": words(2_000, tag=f"a{n}x")},
+                        {"type": "thinking", "thinking": filler(500, tag=f"t{n}x"), "signature": f"sig{n}"},
+                        {"type": "text", "text": filler(2_000, tag=f"a{n}x")},
                     ],
                 }
             )
@@ -244,20 +244,20 @@ def test_reasoning_of_old_replies_leaves_with_them_and_never_in_part() -> None:
 
         assert sink.of(ContentCompressed)
         assert 0 < len(signed) < 8
-        assert all(words(500, tag=f"t{sig[3:]}x") in texts and f"a{sig[3:]}x1 " in texts for sig in signed)
+        assert all(filler(500, tag=f"t{sig[3:]}x") in texts and f"a{sig[3:]}x1 " in texts for sig in signed)
         assert is_valid(window)
 
 
 def test_reasoning_before_a_call_belongs_to_its_group() -> None:
-    """What was thought before a call is protected and removed together with it."""
+    """The thinking before a call is protected and removed together with it."""
     snap = snapshot([item("goal", "user_message", 10), *THINKING_LOOP], turn=9, open_calls=frozenset({"loop"}))
 
     assert [group.id for group in groups_of(snap.items)] == ["goal", "loop"]
     assert "loop" in never_removed(snap, groups_of(snap.items))
 
 
-def test_a_compaction_that_is_cancelled_leaves_nothing_behind() -> None:
-    """The agent gives up while the model writes: at once, with the window as it was and no summary."""
+def test_a_cancelled_compaction_changes_nothing() -> None:
+    """The agent cancels while the model writes: at once, with the window unchanged and no summary."""
     sink = RecordingSink()
     asked = asyncio.Event()
 
@@ -273,8 +273,8 @@ def test_a_compaction_that_is_cancelled_leaves_nothing_behind() -> None:
         for n in range(3):
             window.add_user(f"question {n}")
             await window.on_turn_start()
-            await window.on_turn_end(chat_reply(words(3_000, tag=f"a{n}x")))
-        window.add_user("go on " + words(2_500))
+            await window.on_turn_end(chat_reply(filler(3_000, tag=f"a{n}x")))
+        window.add_user("go on " + filler(2_500))
         before = window.messages()
         hook = asyncio.ensure_future(window.on_turn_start())
         await asyncio.wait_for(asked.wait(), 20)
