@@ -50,7 +50,7 @@ def rows(calls: int, *, start: int = 0) -> bytes:
 
 
 def imported(path: Path, playback: PlaybackSettings) -> list[bytes]:
-    """What an import of the file as it stands would store, without alerts."""
+    """The events that an import of the present file would store, without alerts."""
     reader = reader_for(path, all_readers(complete=False))
     read: Callable[[], Any] = partial(reader.read, path, stats=FileStats(), problems=[])
     events: list[Event] = []
@@ -65,8 +65,8 @@ def follow(path: Path, playback: PlaybackSettings) -> FollowedFile:
     return FollowedFile(path, reader, playback)
 
 
-def test_what_is_appended_is_read_and_nothing_else(tmp_path: Path, playback: PlaybackSettings) -> None:
-    """Each look goes on where the last one ended; without news there is none."""
+def test_only_appended_rows_are_read(tmp_path: Path, playback: PlaybackSettings) -> None:
+    """Each poll continues at the offset where the last one ended; without new rows it returns nothing."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(rows(5))
     followed = follow(path, playback)
@@ -120,7 +120,7 @@ def test_a_recorded_session_followed_is_the_session_imported(
 
 @pytest.mark.parametrize("change", ["shorter", "other", "replaced"])
 def test_a_rewritten_file_is_noticed(tmp_path: Path, playback: PlaybackSettings, change: str) -> None:
-    """A file that shrank, changed before the offset, or is another file is not gone on with."""
+    """A file that shrank, changed before the offset, or was replaced by another file is not continued."""
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(rows(5))
     followed = follow(path, playback)

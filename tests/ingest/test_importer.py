@@ -62,7 +62,7 @@ def transcript(session: str, *words: str) -> str:
     )
 
 
-def test_folder_is_imported_and_foreign_files_are_no_error(tmp_path: Path) -> None:
+def test_folder_is_imported_and_foreign_files_are_not_an_error(tmp_path: Path) -> None:
     """Known recordings of a folder are stored; other files are reported as unknown without failing it."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.jsonl").write_text(transcript("a", "one", "two"))
@@ -83,7 +83,7 @@ def test_folder_is_imported_and_foreign_files_are_no_error(tmp_path: Path) -> No
 
 
 def test_named_file_of_unknown_format_is_an_error(tmp_path: Path) -> None:
-    """A file the user named must be a recording; the report says what was expected."""
+    """A file the user named must be a recording; the report names what was expected."""
     named = tmp_path / "notes.txt"
     named.write_text("hello")
 
@@ -95,7 +95,7 @@ def test_named_file_of_unknown_format_is_an_error(tmp_path: Path) -> None:
 
 
 def test_store_error_of_one_session_does_not_stop_the_others(tmp_path: Path) -> None:
-    """What the store refuses is reported and the next session is stored."""
+    """A session that the store refuses is reported, and the next session is stored."""
     both = tmp_path / "both.jsonl"
     both.write_text(transcript("a", "one") + transcript("b", "one"))
     store = MemoryStore(refuse="claude_code:a")
@@ -126,7 +126,7 @@ def test_the_same_file_under_two_names_is_read_once(tmp_path: Path) -> None:
         (b"hello", "neither"),
     ],
 )
-def test_unknown_format_says_what_was_found(tmp_path: Path, head: bytes, said: str) -> None:
+def test_unknown_format_error_describes_the_content(tmp_path: Path, head: bytes, said: str) -> None:
     """The error names what the file seems to be."""
     file = tmp_path / "file.jsonl"
     file.write_bytes(head)
@@ -142,8 +142,8 @@ def test_missing_file_is_reported(tmp_path: Path) -> None:
     assert "No such file" in report.error
 
 
-def test_progress_is_told_of_every_file(tmp_path: Path) -> None:
-    """The callback hears number and total before each file."""
+def test_progress_callback_is_called_for_every_file(tmp_path: Path) -> None:
+    """The callback receives number and total before each file."""
     for name in "ab":
         (tmp_path / f"{name}.jsonl").write_text(transcript(name, "one"))
     heard: list[str] = []
@@ -157,7 +157,7 @@ def test_progress_is_told_of_every_file(tmp_path: Path) -> None:
 
 
 def test_large_files_are_read_again_for_each_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same events come out whether a file's records are kept or read again; figures are counted once."""
+    """The same events come out whether a file's records are retained or read again; totals are counted once."""
     both = tmp_path / "both.jsonl"
     both.write_text(transcript("a", "one", "two") + transcript("b", "three"))
     kept, again = MemoryStore(), MemoryStore()

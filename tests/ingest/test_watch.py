@@ -27,7 +27,7 @@ NOW = 1_767_261_600.0
 
 
 class Channel:
-    """Stands for the notifier: keeps the alerts it is told."""
+    """Replaces the notifier: records the alerts it receives."""
 
     def __init__(self) -> None:
         self.told: list[Event] = []
@@ -60,7 +60,7 @@ class Scene:
         return playback_settings(self.store.digester(), limit_tokens=20_000)
 
     def write(self, calls: int, *, at: float | None = None, tokens: int = 500, text: str = "Reply") -> None:
-        """The session goes on by some calls."""
+        """Add some calls to the session."""
         at = self.now if at is None else at
         with self.path.open("a", encoding="utf-8") as file:
             for _ in range(calls):
@@ -142,7 +142,7 @@ def test_a_still_file_is_finished(scene: Scene) -> None:
 
 
 def test_another_import_meanwhile_does_no_harm(scene: Scene) -> None:
-    """When a hook imported the transcript between two looks, nothing is stored twice."""
+    """A transcript that a hook imported between two polls is not stored twice."""
     scene.write(3)
     scene.poll()
     scene.write(3)
@@ -157,7 +157,7 @@ def test_another_import_meanwhile_does_no_harm(scene: Scene) -> None:
     assert scene.store.verify().intact
 
 
-def test_watching_again_goes_on(scene: Scene) -> None:
+def test_watching_again_continues(scene: Scene) -> None:
     """A second process takes up where the first left off."""
     scene.write(3)
     scene.poll()
@@ -185,7 +185,7 @@ def test_a_rewritten_transcript_becomes_a_revision(scene: Scene) -> None:
 
 
 def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
-    """An alert of a running session is told once; one that fired an hour ago is stored only."""
+    """An alert of a running session is sent once; one that fired an hour ago is stored only."""
     scene.write(8, tokens=2_400, at=NOW - 3_000)
     scene.poll()
     assert scene.fired() == []
@@ -204,7 +204,7 @@ def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:
 
 
 def test_old_files_wait_until_they_change(scene: Scene) -> None:
-    """A file untouched for longer than asked is not read; when it goes on, the whole of it is."""
+    """A file untouched for longer than the limit is not read; once it grows, all of it is read."""
     scene.write(3, at=NOW - 10_000)
     scene.poll()
     assert scene.turns() == 0
@@ -215,7 +215,7 @@ def test_old_files_wait_until_they_change(scene: Scene) -> None:
 
 
 def test_a_bad_file_does_not_stop_the_rest(scene: Scene) -> None:
-    """Binary, empty and foreign files beside the transcript are passed over."""
+    """Binary, empty and foreign files beside the transcript are skipped."""
     for name, content in (("a.jsonl", b"\x00\xff" * 50), ("b.jsonl", b""), ("c.json", b'{"x": 1}')):
         (scene.folder / name).write_bytes(content)
         os.utime(scene.folder / name, (NOW, NOW))
@@ -225,8 +225,8 @@ def test_a_bad_file_does_not_stop_the_rest(scene: Scene) -> None:
     assert scene.turns() == 2
 
 
-def test_a_deliverys_record_is_no_foreign_change(scene: Scene) -> None:
-    """What became of a message is stored in between, and following goes on from where it was."""
+def test_a_delivery_s_record_is_not_a_foreign_change(scene: Scene) -> None:
+    """The fate of a message is stored in between, and following continues from its last offset."""
     scene.write(3)
     scene.poll()
     context = EventContext(SESSION, "claude-code", "m", 2, 1, "claude_code", "elsewhere")
@@ -253,7 +253,7 @@ def test_watch_once_prints_a_line_a_session(scene: Scene, tmp_path: Path) -> Non
     assert "[#" in result.output or "[." in result.output
 
 
-def test_top_lists_what_is_live(scene: Scene, tmp_path: Path) -> None:
+def test_top_lists_live_sessions(scene: Scene, tmp_path: Path) -> None:
     """`top --once` shows live sessions, and says what to do when there is none."""
     scene.write(3)
     scene.poll()

@@ -52,7 +52,7 @@ class Agent:
             self.observer.record_reply(read_reply(reply))
 
     def window(self) -> list[tuple[str, str | None]]:
-        """What the window holds: content types and texts in order."""
+        """Return the content of the window: content types and texts in order."""
         self.tracker.flush()
         return [(block.content_type, block.text) for block in self.tracker.window]
 

@@ -79,7 +79,7 @@ ANTHROPIC_STREAM = sse(
 
 
 class Provider:
-    """A provider that answers with what it is told and keeps what it was asked."""
+    """A provider with scripted replies that records the requests it received."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -135,12 +135,12 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime
     windowpane.stop()
 
 
-def ask(**more: Any) -> dict[str, Any]:
+def chat_body(**more: Any) -> dict[str, Any]:
     return {"model": "gpt-4o", "messages": [{"role": "user", "content": SENT}]} | more
 
 
-def ask_claude(**more: Any) -> dict[str, Any]:
-    return ask(model="claude-of-tests", max_tokens=100) | more
+def claude_body(**more: Any) -> dict[str, Any]:
+    return chat_body(model="claude-of-tests", max_tokens=100) | more
 
 
 def sessions(running: Runtime) -> list[SessionRow]:
@@ -167,7 +167,7 @@ def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> 
     client = openai_client(provider)
     assert windowpane.observe(client, agent="reviewer") is client
 
-    reply = client.chat.completions.create(**ask())
+    reply = client.chat.completions.create(**chat_body())
 
     assert reply.choices[0].message.content == "On it."
     [row] = sessions(running)
@@ -179,9 +179,9 @@ def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> 
 def test_what_is_sent_is_the_same_to_the_byte(running: Runtime, provider: Provider) -> None:
     """Observing changes no byte of the request, for either provider."""
     for make, call in (
-        (openai_client, lambda client: client.chat.completions.create(**ask(temperature=0.5))),
+        (openai_client, lambda client: client.chat.completions.create(**chat_body(temperature=0.5))),
         (openai_client, lambda client: client.responses.create(model="gpt-4o", input=SENT)),
-        (anthropic_client, lambda client: client.messages.create(**ask_claude(system="Be brief"))),
+        (anthropic_client, lambda client: client.messages.create(**claude_body(system="Be brief"))),
     ):
         provider.asked.clear()
         call(make(provider))
@@ -205,7 +205,7 @@ def test_a_message_of_claude_is_observed(running: Runtime, provider: Provider) -
     """Cache reads are part of the input, and the system prompt is in the window."""
     provider.answer = MESSAGE
     client = windowpane.observe(anthropic_client(provider))
-    reply = client.messages.create(**ask_claude(system="Be brief"))
+    reply = client.messages.create(**claude_body(system="Be brief"))
 
     assert reply.content[0].text == "On it."
     [row] = sessions(running)
@@ -220,7 +220,7 @@ def test_a_conversation_is_one_session(running: Runtime, provider: Provider) -> 
     client = windowpane.observe(anthropic_client(provider))
     messages: list[Any] = [{"role": "user", "content": SENT}]
     for _ in range(3):
-        reply = client.messages.create(**ask_claude(messages=messages))
+        reply = client.messages.create(**claude_body(messages=messages))
         messages += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": "Go on"}]
 
     [row] = sessions(running)
@@ -235,7 +235,7 @@ def test_a_chat_stream_is_passed_on_and_counted(running: Runtime, provider: Prov
     """Every chunk arrives as it came; usage comes from the last one."""
     provider.answer = CHAT_STREAM
     client = windowpane.observe(openai_client(provider))
-    stream = client.chat.completions.create(**ask(stream=True, stream_options={"include_usage": True}))
+    stream = client.chat.completions.create(**chat_body(stream=True, stream_options={"include_usage": True}))
 
     assert isinstance(stream, openai.Stream)
     text = "".join(piece.choices[0].delta.content for piece in stream if piece.choices)
@@ -244,10 +244,10 @@ def test_a_chat_stream_is_passed_on_and_counted(running: Runtime, provider: Prov
 
 
 def test_a_stream_that_is_dropped_ends_its_turn(running: Runtime, provider: Provider) -> None:
-    """An agent that stops reading leaves a turn without usage, not an open one."""
+    """An agent that stops reading causes a turn without usage, not an open one."""
     provider.answer = CHAT_STREAM
     client = windowpane.observe(openai_client(provider))
-    with client.chat.completions.create(**ask(stream=True)) as stream:
+    with client.chat.completions.create(**chat_body(stream=True)) as stream:
         next(stream)
     del stream
     gc.collect()
@@ -259,10 +259,10 @@ def test_claude_streams_are_counted(running: Runtime, provider: Provider) -> Non
     """Both ways to stream give their events unchanged, and usage from message_start and message_delta."""
     provider.answer = ANTHROPIC_STREAM
     client = windowpane.observe(anthropic_client(provider))
-    with client.messages.stream(**ask_claude()) as stream:
+    with client.messages.stream(**claude_body()) as stream:
         assert "".join(stream.text_stream) == "On it."
         assert stream.get_final_message().usage.output_tokens == 3
-    kinds = [event.type for event in client.messages.create(**ask_claude(stream=True))]
+    kinds = [event.type for event in client.messages.create(**claude_body(stream=True))]
 
     assert kinds[0] == "message_start"
     assert kinds[-1] == "message_stop"
@@ -276,16 +276,16 @@ def test_async_clients_are_observed(running: Runtime, provider: Provider) -> Non
 
     async def work() -> str:
         chat = windowpane.observe(async_openai_client(provider))
-        await chat.chat.completions.create(**ask())
+        await chat.chat.completions.create(**chat_body())
         provider.answer = CHAT_STREAM
-        stream = await chat.chat.completions.create(**ask(stream=True))
+        stream = await chat.chat.completions.create(**chat_body(stream=True))
         text = "".join([piece.choices[0].delta.content async for piece in stream if piece.choices])
         claude = windowpane.observe(async_anthropic_client(provider))
         provider.answer = ANTHROPIC_STREAM
-        async with claude.messages.stream(**ask_claude()) as events_of:
+        async with claude.messages.stream(**claude_body()) as events_of:
             text += await events_of.get_final_text()
         provider.answer = MESSAGE
-        await claude.messages.create(**ask_claude())
+        await claude.messages.create(**claude_body())
         await chat.close()
         await claude.close()
         return text
@@ -297,7 +297,7 @@ def test_async_clients_are_observed(running: Runtime, provider: Provider) -> Non
 def test_raw_responses_are_observed(running: Runtime, provider: Provider) -> None:
     """Frameworks that ask for raw responses are seen, and get the object they would have got."""
     client = windowpane.observe(openai_client(provider))
-    raw = client.chat.completions.with_raw_response.create(**ask())
+    raw = client.chat.completions.with_raw_response.create(**chat_body())
 
     assert raw.parse().usage.prompt_tokens == 1200
     assert sessions(running)[0].used_tokens == 1200
@@ -306,7 +306,7 @@ def test_raw_responses_are_observed(running: Runtime, provider: Provider) -> Non
 def test_copies_of_a_client_are_observed(running: Runtime, provider: Provider) -> None:
     """`with_options` makes a client that is observed as well; observing twice counts once."""
     client = windowpane.observe(windowpane.observe(openai_client(provider)))
-    client.with_options(timeout=3).chat.completions.create(**ask())
+    client.with_options(timeout=3).chat.completions.create(**chat_body())
 
     assert len(turns(running)) == 1
 
@@ -318,7 +318,7 @@ def test_an_error_of_the_provider_passes_unchanged(running: Runtime, provider: P
     provider.answer = {"error": {"message": message, "type": "invalid_request_error"}}
     client = windowpane.observe(openai_client(provider))
     with pytest.raises(openai.BadRequestError, match="maximum context length"):
-        client.chat.completions.create(**ask())
+        client.chat.completions.create(**chat_body())
 
     assert sessions(running)[0].overflows == 1
 
@@ -326,7 +326,7 @@ def test_an_error_of_the_provider_passes_unchanged(running: Runtime, provider: P
 def test_a_fault_of_ours_never_reaches_the_agent(
     running: Runtime, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the observer broken in every hook the call still works, and the log says what failed."""
+    """With the observer broken in every hook the call still works, and the log names the failure."""
     client = windowpane.observe(openai_client(provider))
 
     def broken(*_: object, **__: object) -> None:
@@ -334,7 +334,7 @@ def test_a_fault_of_ours_never_reaches_the_agent(
 
     for name in ("record_call", "record_reply", "record_failure"):
         monkeypatch.setattr(f"windowpane.observer.observer.WindowObserver.{name}", broken)
-        assert client.chat.completions.create(**ask()).choices[0].message.content == "On it."
+        assert client.chat.completions.create(**chat_body()).choices[0].message.content == "On it."
     assert "observing a call failed" in caplog.text
 
 
@@ -342,10 +342,10 @@ def test_a_named_session_ends_with_its_block(running: Runtime, provider: Provide
     """The name, the agent and the window's size are the user's; an exception ends it as failed."""
     client = windowpane.observe(openai_client(provider), agent="other")
     with windowpane.session(agent="planner", session_id="job-7", limit_tokens=10_000) as session_id:
-        client.chat.completions.create(**ask())
+        client.chat.completions.create(**chat_body())
     provider.status = 500
     with pytest.raises(openai.APIStatusError), windowpane.session(session_id="job-8"):
-        client.chat.completions.create(**ask())
+        client.chat.completions.create(**chat_body())
 
     assert session_id == "job-7"
     rows = {row.session_id: row for row in sessions(running)}
@@ -359,7 +359,7 @@ def test_without_outputs_nothing_is_observed(provider: Provider) -> None:
     """Before `start()` an observed client works as ever, at no cost."""
     client = windowpane.observe(openai_client(provider))
 
-    assert client.chat.completions.create(**ask()).id == "chatcmpl-1"
+    assert client.chat.completions.create(**chat_body()).id == "chatcmpl-1"
     assert calls.running_outputs() is None
 
 
@@ -369,12 +369,12 @@ def test_other_objects_are_refused() -> None:
         windowpane.observe({})
 
 
-def test_a_stream_of_messages_that_can_be_read_once_is_left_alone(running: Runtime, provider: Provider) -> None:
+def test_a_stream_of_messages_that_can_be_read_once_is_not_consumed(running: Runtime, provider: Provider) -> None:
     """An iterator of messages is sent whole; observing would have to consume it."""
     provider.answer = MESSAGE
     client = windowpane.observe(anthropic_client(provider))
     one: Callable[[], Iterator[Any]] = lambda: iter([{"role": "user", "content": SENT}])  # noqa: E731
-    client.messages.create(**ask_claude(messages=one()))
+    client.messages.create(**claude_body(messages=one()))
 
     assert json.loads(provider.asked[0])["messages"] == [{"role": "user", "content": SENT}]
     assert sessions(running) == []

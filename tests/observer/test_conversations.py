@@ -31,7 +31,7 @@ class Desk:
         self.opened.append(Conversation(agent.observer, scope, call.shape))
         return self.opened[-1]
 
-    def begin(self, messages: list[dict[str, Any]], *, scope: Scope = ANYONE, **body: Any) -> Conversation:
+    def start(self, messages: list[dict[str, Any]], *, scope: Scope = ANYONE, **body: Any) -> Conversation:
         call = parse_call("chat", {"model": "m", "messages": messages, **body})
         assert call is not None
         found = self.conversations.find(call, scope, now=self.now)
@@ -44,7 +44,7 @@ class Desk:
         self.conversations.index_reply(conversation, read, None)
 
     def send(self, messages: list[dict[str, Any]], reply: str, *, scope: Scope = ANYONE) -> str:
-        conversation = self.begin(messages, scope=scope)
+        conversation = self.start(messages, scope=scope)
         self.answer(conversation, chat_reply(reply))
         return conversation.session_id
 
@@ -58,47 +58,47 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def said(text: str) -> dict[str, Any]:
+def reply(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
-def test_a_longer_list_goes_on(desk: Desk) -> None:
-    """What sends back the reply belongs to the conversation it was generated in."""
+def test_a_longer_list_continues(desk: Desk) -> None:
+    """Messages with a sent-back reply belong to the conversation it was generated in."""
     first = desk.send([SYSTEM, user("Hello")], "Hi")
-    second = desk.send([SYSTEM, user("Hello"), said("Hi"), user("How are you?")], "Fine")
+    second = desk.send([SYSTEM, user("Hello"), reply("Hi"), user("How are you?")], "Fine")
 
     assert first == second
 
 
 def test_parallel_conversations_stay_apart(desk: Desk) -> None:
-    """Two conversations under one system prompt that generate the same words are told by their first messages."""
+    """Two conversations with one system prompt and equal replies are distinguished by their first messages."""
     one = desk.send([SYSTEM, user("One")], "OK")
     two = desk.send([SYSTEM, user("Two")], "OK")
 
     assert one != two
-    assert desk.send([SYSTEM, user("One"), said("OK"), user("more")], "A") == one
-    assert desk.send([SYSTEM, user("Two"), said("OK"), user("more")], "B") == two
+    assert desk.send([SYSTEM, user("One"), reply("OK"), user("more")], "A") == one
+    assert desk.send([SYSTEM, user("Two"), reply("OK"), user("more")], "B") == two
 
 
 def test_examples_in_the_prompt_do_not_join_conversations(desk: Desk) -> None:
-    """Calls that share few-shot examples, which nobody generated here, are conversations of their own."""
-    shots = [SYSTEM, user("2+2"), said("4")]
+    """Calls that share few-shot examples, which no model generated here, are separate conversations."""
+    shots = [SYSTEM, user("2+2"), reply("4")]
     ids = {desk.send([*shots, user(f"{number}+1")], str(number + 1)) for number in range(5)}
 
     assert len(ids) == 5
 
 
 def test_starting_over_is_a_new_conversation(desk: Desk) -> None:
-    """The same first messages again, with nothing generated in them, begin anew."""
+    """The same first messages again, with nothing generated in them, start a new conversation."""
     one = desk.send([SYSTEM, user("Task")], "Step 1")
-    desk.send([SYSTEM, user("Task"), said("Step 1"), user("go on")], "Step 2")
+    desk.send([SYSTEM, user("Task"), reply("Step 1"), user("go on")], "Step 2")
 
     assert desk.send([SYSTEM, user("Task")], "Step 1") != one
 
 
-def test_a_retry_of_a_failed_call_goes_on(desk: Desk) -> None:
+def test_a_retry_of_a_failed_call_continues(desk: Desk) -> None:
     """A call that repeats one which was never answered is the same conversation."""
-    conversation = desk.begin([SYSTEM, user("Task")])
+    conversation = desk.start([SYSTEM, user("Task")])
     conversation.observer.record_failure(TimeoutError("timed out"))
     desk.conversations.release(conversation)
 
@@ -106,11 +106,11 @@ def test_a_retry_of_a_failed_call_goes_on(desk: Desk) -> None:
 
 
 def test_a_compaction_keeps_its_conversation(desk: Desk) -> None:
-    """An agent at work for some turns that replaces all but the first message has compacted, not begun anew."""
+    """An agent that replaces all but the first message after some turns has compacted, not started anew."""
     messages = [SYSTEM, user("Task")]
     for number in range(4):
         session_id = desk.send(messages, f"Step {number}")
-        messages += [said(f"Step {number}"), user("go on")]
+        messages += [reply(f"Step {number}"), user("go on")]
 
     assert desk.send([SYSTEM, user("Task"), user("Summary: four steps were done")], "Step 5") == session_id
 
@@ -118,18 +118,18 @@ def test_a_compaction_keeps_its_conversation(desk: Desk) -> None:
 def test_calls_at_once_from_the_same_messages_are_branches(desk: Desk) -> None:
     """A second call from the same history, while the first is under way, is a child of the conversation."""
     session_id = desk.send([SYSTEM, user("Task")], "Step 1")
-    messages = [SYSTEM, user("Task"), said("Step 1"), user("go on")]
-    trunk = desk.begin(messages)
-    branch = desk.begin(messages)
+    messages = [SYSTEM, user("Task"), reply("Step 1"), user("go on")]
+    trunk = desk.start(messages)
+    branch = desk.start(messages)
 
     assert trunk.session_id == session_id
     assert branch.session_id.startswith(f"{session_id}/")
 
 
 def test_a_dropped_stream_does_not_split_the_conversation(desk: Desk) -> None:
-    """A stream nobody finished may be followed by the next call of the same conversation."""
-    dropped = desk.begin([SYSTEM, user("Task")], stream=True)
-    following = desk.begin([SYSTEM, user("Task"), said("Half of it"), user("go on")])
+    """An unfinished stream may be followed by the next call of the same conversation."""
+    dropped = desk.start([SYSTEM, user("Task")], stream=True)
+    following = desk.start([SYSTEM, user("Task"), reply("Half of it"), user("go on")])
 
     assert dropped is following
 
@@ -149,7 +149,7 @@ def test_another_system_prompt_in_a_named_session_is_a_child(desk: Desk) -> None
     side = desk.send([{"role": "system", "content": "Summarise."}, user("Text")], "Short", scope=scope)
 
     assert side.startswith("s0/")
-    assert desk.send([SYSTEM, user("Task"), said("Step 1"), user("go on")], "Step 2", scope=scope) == "s0"
+    assert desk.send([SYSTEM, user("Task"), reply("Step 1"), user("go on")], "Step 2", scope=scope) == "s0"
 
 
 def test_conversations_are_bounded(agent_of: Callable[..., Any]) -> None:
@@ -163,8 +163,8 @@ def test_conversations_are_bounded(agent_of: Callable[..., Any]) -> None:
 
 
 def test_a_silent_conversation_is_over(desk: Desk) -> None:
-    """After an hour of silence the session has ended, and the same messages begin another."""
+    """After an hour of silence the session has ended, and the same messages start another."""
     first = desk.send([SYSTEM, user("Hello")], "Hi")
     desk.now = 4_000.0
 
-    assert desk.send([SYSTEM, user("Hello"), said("Hi"), user("Back again")], "Fine") != first
+    assert desk.send([SYSTEM, user("Hello"), reply("Hi"), user("Back again")], "Fine") != first

@@ -44,7 +44,7 @@ def work(agent: Any, turns: int, *, size: int = 400) -> list[dict[str, Any]]:
     return messages
 
 
-def test_what_is_sent_becomes_the_window(agent: Any) -> None:
+def test_sent_messages_become_the_window(agent: Any) -> None:
     """The first call's messages and its reply are in the window, in order, and the turn is closed."""
     agent.send([SYSTEM, TASK], chat_reply("On it.", input_tokens=50, output_tokens=3))
 
@@ -75,7 +75,7 @@ def test_a_turn_is_one_model_call(agent: Any) -> None:
     assert phases == ["before", "final"] * 4
 
 
-def test_a_history_that_began_elsewhere_is_one_turn(agent: Any) -> None:
+def test_a_history_that_started_elsewhere_is_one_turn(agent: Any) -> None:
     """A first call with replies in it measures the whole of what it sends, once."""
     messages = [SYSTEM, TASK, tool_call("a"), result("a", "x" * 4_000)]
     agent.send(messages, chat_reply("Done."))
@@ -95,7 +95,7 @@ def test_messages_built_anew_are_the_same(agent: Any) -> None:
     assert not agent.sink.of(BlocksEvicted)
 
 
-def test_a_result_cleared_in_place_is_an_eviction(agent: Any) -> None:
+def test_a_cleared_result_is_an_eviction(agent: Any) -> None:
     """An agent that edits an old message object is seen: a mask by policy `agent` in the result's place."""
     messages = work(agent, 4)
     messages[3]["content"] = "[cleared]"
@@ -120,8 +120,8 @@ def test_a_cleared_result_that_comes_back_is_a_regret(agent: Any) -> None:
     assert [regret.match for regret in agent.sink.of(ContentRegretted)] == ["same_digest"]
 
 
-def test_messages_left_out_are_dropped(agent: Any) -> None:
-    """A sliding window drops whole messages; each drop is told once and nothing is added again."""
+def test_messages_that_are_no_longer_sent_are_dropped(agent: Any) -> None:
+    """A sliding window drops whole messages; each drop is reported once and nothing is added again."""
     messages = work(agent, 6)
     kept = [*messages[:2], *messages[6:]]
     agent.send(kept, chat_reply("Done."))
@@ -132,7 +132,7 @@ def test_messages_left_out_are_dropped(agent: Any) -> None:
     assert [kind for kind, _ in agent.window()].count("tool_result") == 4
 
 
-def test_a_summary_in_place_of_history_is_a_compression(agent: Any) -> None:
+def test_a_summary_that_replaces_history_is_a_compression(agent: Any) -> None:
     """Fewer tokens in the place of several blocks: compacted by the agent, with ratio and fidelity."""
     messages = work(agent, 6)
     summary = {"role": "user", "content": "Summary: read five files, all use axios.get"}
@@ -146,8 +146,8 @@ def test_a_summary_in_place_of_history_is_a_compression(agent: Any) -> None:
     assert ("summary", summary["content"]) in agent.window()
 
 
-def test_a_summary_in_place_of_everything_leaves_the_new_request_new(agent: Any) -> None:
-    """Where only the system prompt stays, the first message is the summary and the rest came in."""
+def test_a_summary_that_replaces_everything_keeps_the_new_request_new(agent: Any) -> None:
+    """If only the system prompt stays, the first message is the summary and the rest was added."""
     work(agent, 6)
     summary = {"role": "user", "content": "Summary of the work so far: five files read."}
     request = {"role": "user", "content": "Now write the tests"}
@@ -157,7 +157,7 @@ def test_a_summary_in_place_of_everything_leaves_the_new_request_new(agent: Any)
     assert [kind for kind, _ in agent.window()][:3] == ["system_prompt", "summary", "user_message"]
 
 
-def test_a_message_that_grows_adds_only_what_is_new(agent: Any) -> None:
+def test_a_message_that_grows_adds_only_the_new_part(agent: Any) -> None:
     """An agent that writes its history into one message grows by what it appends, turn after turn."""
     story = "Observation 1. "
     for number in range(2, 6):
@@ -169,7 +169,7 @@ def test_a_message_that_grows_adds_only_what_is_new(agent: Any) -> None:
     assert sum(len(text) for text in texts if text and "y" in text) < len(story) * 1.2
 
 
-def test_a_rewritten_system_prompt_is_no_growth(agent: Any) -> None:
+def test_a_rewritten_system_prompt_is_not_growth(agent: Any) -> None:
     """A system prompt with the time in it is replaced in its place and never counts as added."""
     for number in range(4):
         agent.send(
@@ -181,8 +181,8 @@ def test_a_rewritten_system_prompt_is_no_growth(agent: Any) -> None:
     assert agent.tracker.gauge.growth.velocity < 20
 
 
-def test_thinking_that_is_not_sent_back_leaves(agent_of: Callable[..., Any]) -> None:
-    """An Anthropic reply's thinking that the agent strips has left the window; its tool call has not."""
+def test_thinking_that_is_not_sent_back_is_removed(agent_of: Callable[..., Any]) -> None:
+    """An Anthropic reply's thinking that the agent strips is removed from the window; its tool call is not."""
     agent = agent_of(shape="anthropic")
     use = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
     reply = {
@@ -202,7 +202,7 @@ def test_thinking_that_is_not_sent_back_leaves(agent_of: Callable[..., Any]) -> 
 
 
 def test_a_cache_marker_changes_nothing(agent_of: Callable[..., Any]) -> None:
-    """Moving `cache_control` to the last message, or writing text as a list for it, is no edit."""
+    """Moving `cache_control` to the last message, or writing text as a list for it, is not an edit."""
     agent = agent_of(shape="anthropic")
     marked = [{"type": "text", "text": TASK["content"], "cache_control": {"type": "ephemeral"}}]
     agent.send([{"role": "user", "content": marked}], chat_reply("Fine."))
@@ -224,7 +224,7 @@ def test_arguments_written_anew_are_the_same_call(agent: Any) -> None:
     assert not agent.sink.of(BlocksEvicted)
 
 
-def test_tools_are_counted_once_and_rewritten_in_place(agent: Any) -> None:
+def test_tools_are_counted_once_and_a_change_is_a_rewrite(agent: Any) -> None:
     """Tool definitions enter with the first call; a changed one takes the place of the old."""
     tool = {"type": "function", "function": {"name": "read_file", "description": "Reads a file"}}
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[tool])
@@ -240,7 +240,7 @@ def test_tools_are_counted_once_and_rewritten_in_place(agent: Any) -> None:
 
 
 def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -> None:
-    """What the provider says of its window is believed, and the smaller list that follows goes on in the turn."""
+    """A window size from the provider is believed, and the smaller list that follows continues the turn."""
     messages = work(agent, 3)
     agent.send(messages)
     agent.observer.record_failure(ValueError("maximum context length is 9000 tokens, you requested 12000"))
@@ -253,7 +253,7 @@ def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -
 
 
 def test_a_call_whose_end_was_never_seen_ends_with_the_next(agent: Any) -> None:
-    """A stream that was dropped closes its turn when the conversation goes on."""
+    """A stream that was dropped closes its turn when the conversation continues."""
     agent.send([SYSTEM, TASK])
     agent.send([SYSTEM, TASK, {"role": "assistant", "content": "Half"}, TASK], chat_reply("Done."))
 

@@ -1,4 +1,4 @@
-"""What a reader made of rows or of a file, shared by the tests of the readers of JSON Lines."""
+"""A reader's result for rows or for a file, shared by the tests of the readers of JSON Lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Read:
 
     @property
     def order(self) -> list[str]:
-        """Content types and other records in order; sessions and limits left out."""
+        """Content types and other records in order, without sessions and limits."""
         return [
             record.content_type if isinstance(record, ContentAdded) else type(record).__name__
             for record in self.records
@@ -35,7 +35,7 @@ class Read:
 
 
 def read_rows(reader: Reader, folder: Path, rows: Iterable[Json], *, tail: bytes = b"") -> Read:
-    """What *reader* makes of *rows* in a file, and of the bytes after them."""
+    """Return the result of *reader* for *rows* in a file, and for the bytes after them."""
     path = folder / "transcript.jsonl"
     path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows) + tail)
     return Read(reader, path)

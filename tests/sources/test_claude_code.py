@@ -30,7 +30,7 @@ def usage(output: int, **more: int) -> Json:
 
 
 def test_lines_of_one_call_are_one_call(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Repeated usage is counted once, with the largest of each figure, whatever stands between the lines."""
+    """Repeated usage is counted once, with the largest of each value, even with other rows in between."""
     read = (
         transcript()
         .user("go")
@@ -68,13 +68,13 @@ def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path, transcript: Ma
 
 
 def test_end_of_turn_rows_close_the_call(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """What Claude Code writes after a reply shows that it is whole."""
+    """The rows that Claude Code writes after a reply show that it is complete."""
     read = transcript().user("go").reply("m1", text("a")).system("turn_duration").read(tmp_path, complete=False)
 
     assert read.order == ["user_message", "assistant_response", "ModelCalled"]
 
 
-def test_synthetic_rows_are_no_calls(tmp_path: Path, transcript: MakeTranscript) -> None:
+def test_synthetic_rows_are_not_calls(tmp_path: Path, transcript: MakeTranscript) -> None:
     """Rows that Claude Code writes itself are counted as messages and are neither calls nor content."""
     read = transcript().user("go").reply("m1", text("No response"), model="<synthetic>").read(tmp_path)
 
@@ -83,7 +83,7 @@ def test_synthetic_rows_are_no_calls(tmp_path: Path, transcript: MakeTranscript)
 
 
 def test_side_chains_are_child_sessions(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Rows of a sub-agent belong to a session of their own, by agent id or by their chain."""
+    """Rows of a sub-agent belong to a separate session, by agent id or by their chain."""
     read = (
         transcript()
         .user("go")
@@ -116,8 +116,8 @@ def test_agent_progress_repeats_are_not_content(tmp_path: Path, transcript: Make
     assert read.stats.messages == 2
 
 
-def test_two_sessions_in_one_file_are_told_apart(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """Each row goes to the session it names; what is not the file's own session is a fragment of one."""
+def test_two_sessions_in_one_file_are_separated(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """Each row belongs to the session it names; rows of another session are a fragment of it."""
     both = transcript("a").user("one").reply("m1", text("x"))
     both.rows += transcript("b").user("two").reply("m2", text("y")).rows
     both.rows[2]["uuid"], both.rows[3]["uuid"] = "v0", "v1"
@@ -137,7 +137,9 @@ def test_row_written_again_is_used_once(tmp_path: Path, transcript: MakeTranscri
     assert [problem.field for problem in read.problems] == ["uuid", "uuid"]
 
 
-def test_injected_content_is_told_from_what_the_user_wrote(tmp_path: Path, transcript: MakeTranscript) -> None:
+def test_injected_content_is_distinguished_from_the_user_s_text(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
     """Meta rows and attachments are injected; what is only shown to the user is not content."""
     read = (
         transcript()
@@ -193,7 +195,7 @@ def test_model_is_named_before_the_content_of_its_reply(tmp_path: Path, transcri
 
 
 def test_lost_lines_break_the_session(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A line that cannot be used is told with its number; the rest is read."""
+    """An unusable line is reported with its number; the rest is read."""
     read = transcript().user("go").reply("m1", text("a")).read(tmp_path, tail=b'{"type":"user", rubbish\n')
 
     (broken,) = read.of(Broken)
@@ -232,7 +234,7 @@ def test_impossible_usage_counts_as_nothing(tmp_path: Path, transcript: MakeTran
 def test_file_named_by_a_session_is_that_sessions(
     tmp_path: Path, transcript: MakeTranscript, read_transcript: ReadTranscript
 ) -> None:
-    """A resumed session begins with copied rows of an older one, which has a file of its own."""
+    """A resumed session starts with copied rows of an older one, which has a separate file."""
     new = "0cd9edf7-459c-4900-af40-cf2c64dea525"
     both = transcript("old").user("one")
     both.rows += transcript(new).user("two", uuid="v").rows
@@ -258,8 +260,8 @@ def test_result_of_a_sub_agent_names_its_session(tmp_path: Path, transcript: Mak
     assert [content.child_key for content in results] == ["s/agent-a7", None]
 
 
-def test_what_is_held_back_for_a_files_age_is_said(tmp_path: Path, transcript: MakeTranscript) -> None:
-    """A file just written holds its last call back and says so; the same file left alone does not."""
+def test_rows_held_back_for_a_file_s_age_are_reported(tmp_path: Path, transcript: MakeTranscript) -> None:
+    """The last call of a file just written is held back and reported; later the same file is read whole."""
     transcript().user("go").reply("m1", text("a")).read(tmp_path)
     path = tmp_path / "transcript.jsonl"
     problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""What Claude Code takes out of its window, and what its transcript says of it."""
+"""Content that Claude Code removes from its window, and its record in the transcript."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def usage(output: int, **more: int) -> Json:
 def test_compaction_takes_its_summary_and_what_the_next_call_sends(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
-    """Where the size afterwards is not recorded, it is the next call's, if nothing else came in."""
+    """A size afterwards that is not recorded is the next call's, if nothing else was added."""
     read = (
         transcript()
         .user("go")
@@ -112,7 +112,7 @@ def test_microcompaction_is_an_eviction_also_of_what_was_never_seen(
     assert read.order.index("ContentRemoved") > read.order.index("tool_result")
 
 
-def test_clear_begins_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:
+def test_clear_starts_an_empty_window(tmp_path: Path, transcript: MakeTranscript) -> None:
     """The command empties the window only where something was in it."""
     clear = "<command-name>/clear</command-name>"
 

@@ -24,7 +24,7 @@ class Rollout:
         self.rows.append({"timestamp": f"2026-01-01T00:00:{number:02}Z", "type": kind, "payload": payload})
         return self
 
-    def begin(self, model: str = "gpt-5") -> Rollout:
+    def start(self, model: str = "gpt-5") -> Rollout:
         self.row("session_meta", id="s", base_instructions={"text": "be good"})
         return self.row("turn_context", model=model)
 
@@ -55,7 +55,7 @@ def test_results_that_come_before_their_calls_count_belong_to_the_next_call(tmp_
     """The count of a call is written after the results of its tools."""
     read = (
         Rollout()
-        .begin()
+        .start()
         .message("user", "go")
         .item("function_call", name="shell", arguments='{"c": 1}', call_id="c1")
         .item("function_call_output", call_id="c1", output="done")
@@ -79,9 +79,9 @@ def test_results_that_come_before_their_calls_count_belong_to_the_next_call(tmp_
 
 
 def test_repeated_counts_are_counted_once(tmp_path: Path) -> None:
-    """A row whose totals have not changed is no call."""
+    """A row whose totals have not changed is not a call."""
     read = (
-        Rollout().begin().message("user", "go").message("assistant", "a").count(100).count(100, repeated=True)
+        Rollout().start().message("user", "go").message("assistant", "a").count(100).count(100, repeated=True)
     ).read(tmp_path)
 
     assert len(read.of(ModelCalled)) == 1
@@ -89,13 +89,13 @@ def test_repeated_counts_are_counted_once(tmp_path: Path) -> None:
     assert read.stats.usage["token_count_events"] == 2
 
 
-def test_compaction_says_what_stayed_and_how_much_is_left(tmp_path: Path) -> None:
-    """What survives is named by its text; the size afterwards is in a count without a call."""
+def test_compaction_records_the_retained_content_and_its_size(tmp_path: Path) -> None:
+    """Retained content is matched by its text; the size afterwards is in a count without a call."""
     kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
     hidden = {"type": "compaction", "encrypted_content": "REDACTED"}
     read = (
         Rollout()
-        .begin()
+        .start()
         .message("user", "go")
         .message("assistant", "a")
         .count(900)
@@ -117,7 +117,7 @@ def test_compaction_says_what_stayed_and_how_much_is_left(tmp_path: Path) -> Non
 def test_summary_of_older_releases_is_read(tmp_path: Path) -> None:
     """It is the row's own message, or a message of the replacement that was never there before."""
     new = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a summary"}]}
-    started = Rollout().begin().message("user", "go").message("assistant", "a").count(900)
+    started = Rollout().start().message("user", "go").message("assistant", "a").count(900)
 
     (first,) = started.row("compacted", message="in short").read(tmp_path).of(Compacted)
     second = started.row("compacted", message="", replacement_history=[new]).read(tmp_path).of(Compacted)[1]
@@ -128,7 +128,7 @@ def test_summary_of_older_releases_is_read(tmp_path: Path) -> None:
 def test_window_is_stated_once_until_it_changes(tmp_path: Path) -> None:
     """Every count repeats the window's size."""
     read = (
-        Rollout().begin().row("event_msg", type="task_started", model_context_window=1_000).message("user", "go")
+        Rollout().start().row("event_msg", type="task_started", model_context_window=1_000).message("user", "go")
     )
     stated = read.message("assistant", "a").count(1).message("assistant", "b").count(2).read(tmp_path)
 
@@ -139,7 +139,7 @@ def test_texts_that_events_repeat_are_counted_once(tmp_path: Path) -> None:
     """Events carry the same text for the user; only the number of exchanges is theirs."""
     read = (
         Rollout()
-        .begin()
+        .start()
         .message("user", "go")
         .row("event_msg", type="user_message", message="go")
         .row("event_msg", type="agent_message", message="a")
@@ -156,7 +156,7 @@ def test_reasoning_is_hidden_and_its_size_estimated(tmp_path: Path) -> None:
     """The cipher text gives a size; a redacted one gives none."""
     read = (
         Rollout()
-        .begin()
+        .start()
         .message("user", "go")
         .item("reasoning", encrypted_content="x" * 4_000)
         .item("reasoning", encrypted_content="REDACTED")
@@ -173,7 +173,7 @@ def test_interrupted_call_has_no_usage(tmp_path: Path) -> None:
     """A task that ends without a count ends its call without usage."""
     read = (
         Rollout()
-        .begin()
+        .start()
         .message("user", "go")
         .message("assistant", "a")
         .row("event_msg", type="turn_aborted")
@@ -188,7 +188,7 @@ def test_interrupted_call_has_no_usage(tmp_path: Path) -> None:
 
 def test_forked_history_belongs_to_the_first_session(tmp_path: Path) -> None:
     """A fork repeats the headers of the sessions it came from."""
-    read = Rollout().begin().row("session_meta", id="parent").message("user", "go").read(tmp_path)
+    read = Rollout().start().row("session_meta", id="parent").message("user", "go").read(tmp_path)
 
     assert {record.session_key for record in read.of(SessionOpened)} == {"s"}
     assert read.problems[0].severity == "odd"
@@ -206,7 +206,7 @@ def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path) -> None:
     """Without its count a call is open, and so is what came in meanwhile."""
     started = (
         Rollout()
-        .begin()
+        .start()
         .message("user", "go")
         .item("function_call", name="shell", arguments="{}", call_id="c1")
         .item("function_call_output", call_id="c1", output="done")
@@ -221,7 +221,7 @@ def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) ->
     output = [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:..."}]
     read = (
         Rollout()
-        .begin()
+        .start()
         .message("user", "go")
         .item("local_shell_call", call_id="c", action={"command": ["ls"]})
         .item("function_call_output", call_id="c", output=output)
@@ -236,8 +236,8 @@ def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) ->
 
 
 def test_rows_without_payload_are_odd_and_lost_lines_break(tmp_path: Path) -> None:
-    """Sound JSON of another shape is odd; a line that is none breaks the session."""
-    read = Rollout().begin().message("user", "go").read(tmp_path, tail=b'{"type":"x"}\nrubbish\n')
+    """Valid JSON of another shape is odd; a line that is not JSON breaks the session."""
+    read = Rollout().start().message("user", "go").read(tmp_path, tail=b'{"type":"x"}\nrubbish\n')
 
     assert (read.stats.odd_lines, read.stats.bad_lines) == (1, 1)
     assert [record.line for record in read.of(Broken)] == [5]
@@ -246,7 +246,7 @@ def test_rows_without_payload_are_odd_and_lost_lines_break(tmp_path: Path) -> No
 @pytest.mark.parametrize(("back_seconds", "remarks"), [(59, 0), (61, 1)])
 def test_a_row_a_little_out_of_order_is_not_remarked(back_seconds: int, remarks: int, tmp_path: Path) -> None:
     """Rows are written by several hands; only more than a minute backwards is worth a word."""
-    rollout = Rollout().begin().message("user", "go").message("assistant", "done").count(10)
+    rollout = Rollout().start().message("user", "go").message("assistant", "done").count(10)
     for row in rollout.rows:
         row["timestamp"] = "2026-01-01T00:10:00Z"
     earlier = 600 - back_seconds

@@ -1,4 +1,4 @@
-"""What the document readers make of each trap of their formats, in small documents."""
+"""The document readers on each trap of their formats, in small documents."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class TestOpenAIChat:
         assert reading.contents[2].tool_call_id == reading.contents[3].tool_call_id == "step-0"
 
     def test_usage_beside_a_message_is_taken(self, tmp_path: Path) -> None:
-        """Where somebody kept the usage it counts, without what came from or went to the cache."""
+        """Recorded usage is counted, without the tokens read from or written to the cache."""
         usage = {
             "prompt_tokens": 100,
             "completion_tokens": 7,
@@ -142,7 +142,7 @@ class TestOpenAIChat:
         assert call.usage.reasoning_tokens == 3
 
     def test_a_cache_larger_than_the_prompt_never_gives_negative_input(self, tmp_path: Path) -> None:
-        """Contradicting figures stay within the prompt."""
+        """Contradicting counts stay within the prompt."""
         usage = {
             "prompt_tokens": 5,
             "prompt_tokens_details": {"cached_tokens": 9},
@@ -171,7 +171,7 @@ class TestOpenAIChat:
         assert first != read(OpenAIChatReader(), tmp_path / "b.json", other).keys
 
     def test_half_a_surrogate_pair_is_replaced(self, tmp_path: Path) -> None:
-        """Legal JSON that is no text becomes text, so that it can be counted and hashed."""
+        """JSON values other than text become text, so that they can be counted and hashed."""
         path = tmp_path / "chat.json"
         path.write_text('[{"role": "user", "content": "broken \\ud83d here, whole \\ud83d\\ude00"}]')
         reading = list(OpenAIChatReader().read(path, stats=FileStats(), problems=[]))
@@ -181,7 +181,7 @@ class TestOpenAIChat:
 
 class TestTauBench:
     def test_two_dumps_of_the_same_tasks_do_not_collide(self, tmp_path: Path) -> None:
-        """Task and trial are the same in every dump; the first record tells them apart."""
+        """Task and trial are the same in every dump; the first record distinguishes them."""
 
         def dump(answer: str) -> list[dict[str, Any]]:
             last = [{"role": "assistant", "content": answer}]
@@ -195,7 +195,7 @@ class TestTauBench:
         assert len({*one, *two}) == 4
 
     def test_a_task_that_raised_ends_in_an_error(self, tmp_path: Path) -> None:
-        """A result with an error has an empty trajectory and says so."""
+        """A result with an error has an empty trajectory and a report of it."""
         failed = {"task_id": 3, "trial": 0, "reward": 0.0, "info": {"error": "boom"}, "traj": []}
         reading = read(TauBenchReader(), tmp_path / "tau.json", [failed])
 
@@ -220,7 +220,7 @@ class TestTau2:
         assert reading.stats.api_calls == 2
 
     def test_a_users_tool_call_hides_the_whole_message(self, tmp_path: Path) -> None:
-        """A user's message with calls goes to the environment: neither text nor result reach the agent."""
+        """A user's message with calls is sent to the environment: neither text nor result reach the agent."""
         call = {"id": "u1", "name": "reboot", "arguments": {}, "requestor": "user"}
         reading = read(
             Tau2Reader(),
@@ -263,7 +263,7 @@ class TestTau2:
         assert reading.endings == [ending]
 
     def test_tool_definitions_and_policy_open_the_window(self, tmp_path: Path) -> None:
-        """What the run records of the agent's system prompt stands in every simulation."""
+        """The recorded part of the agent's system prompt is in every simulation."""
         run = {
             "info": {"environment_info": {"policy": "Be kind.", "tool_defs": [{"name": "look"}]}},
             "simulations": [simulation(), simulation(id="s2")],
@@ -275,7 +275,7 @@ class TestTau2:
 
 
 class TestSweAgent:
-    def test_steps_stand_in_for_a_missing_history(self, tmp_path: Path) -> None:
+    def test_steps_replace_a_missing_history(self, tmp_path: Path) -> None:
         """With only a trajectory the first query and the steps make the window."""
         step = {
             "query": OPENING,
@@ -292,7 +292,7 @@ class TestSweAgent:
         assert reading.contents[3].tool_call_id == reading.contents[4].tool_call_id
 
     def test_a_demonstration_of_any_role_is_injected_and_never_called(self, tmp_path: Path) -> None:
-        """Demonstrated replies are no model calls of this run."""
+        """Demonstrated replies are not model calls of this run."""
         history = [
             {"role": "user", "content": "demo task", "is_demo": True},
             {"role": "assistant", "content": "demo reply", "action": "ls", "is_demo": True},
@@ -305,7 +305,7 @@ class TestSweAgent:
         ]  # fmt: skip
         assert reading.calls == []
 
-    def test_a_reply_without_an_action_leaves_the_next_message_the_users(self, tmp_path: Path) -> None:
+    def test_the_message_after_a_reply_without_an_action_is_the_users(self, tmp_path: Path) -> None:
         """A complaint about a malformed reply answers no call."""
         history = [
             {"role": "assistant", "content": "Hm.", "thought": "Hm.", "action": ""},
@@ -325,7 +325,7 @@ class TestSweAgent:
         assert reading.endings == ["submitted (exit_cost)"] * 2
         assert reading.stats.messages == 2 * len(MESSAGES)
 
-    def test_counted_calls_that_left_no_reply_are_noted(self, tmp_path: Path) -> None:
+    def test_counted_calls_without_a_reply_are_noted(self, tmp_path: Path) -> None:
         """The run's own count is compared with what is there."""
         document = {"history": MESSAGES, "info": {"model_stats": {"api_calls": 7}}}
         reading = read(SweAgentReader(), tmp_path / "run.traj", document)
@@ -334,8 +334,8 @@ class TestSweAgent:
         assert reading.stats.api_calls == 2
 
     @pytest.mark.parametrize("name", ["human", "replay", "instant_empty_submit"])
-    def test_a_stand_in_is_no_model(self, tmp_path: Path, name: str) -> None:
-        """Who replays or demonstrates has no window of a known size."""
+    def test_a_replayer_is_not_a_model(self, tmp_path: Path, name: str) -> None:
+        """A replayer or demonstrator has no window of a known size."""
         config = json.dumps({"agent": {"model": {"name": name}}})
         opened = read(SweAgentReader(), tmp_path / "run.traj", {"history": [], "replay_config": config}).records[
             0
@@ -360,7 +360,7 @@ class TestMiniSweAgent:
         ]  # fmt: skip
         assert reading.contents[4].tool_name == "bash"
 
-    def test_a_long_name_leaves_room_for_what_tells_runs_apart(self, tmp_path: Path) -> None:
+    def test_a_long_name_keeps_room_for_the_part_that_distinguishes_runs(self, tmp_path: Path) -> None:
         """Keys fit a session id of 200 characters with their digest."""
         run = {"info": {}, "instance_id": "x" * 500, "messages": MESSAGES}
         other = {**run, "messages": [*OPENING, {"role": "assistant", "content": "No."}]}
@@ -369,7 +369,7 @@ class TestMiniSweAgent:
         assert len({key[:200] for key in keys}) == 2
 
     def test_a_reply_without_a_command_is_answered_by_the_user(self, tmp_path: Path) -> None:
-        """The reminder to give exactly one command is no tool result."""
+        """The reminder to give exactly one command is not a tool result."""
         messages = [
             *OPENING,
             {"role": "assistant", "content": "Which?"},
@@ -380,7 +380,7 @@ class TestMiniSweAgent:
         assert [content.content_type for content in reading.contents][-1] == "user_message"
 
     def test_a_run_still_going_is_not_closed(self, tmp_path: Path) -> None:
-        """Without an exit status nothing is said about the end."""
+        """Without an exit status nothing is recorded about the end."""
         reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", {"info": {}, "messages": MESSAGES})
 
         assert reading.endings == []
@@ -388,10 +388,10 @@ class TestMiniSweAgent:
     @pytest.mark.parametrize(
         ("served", "told"), [("deepseek-chat", ""), ("deepseek-v4", "deepseek-v4"), (None, "")]
     )
-    def test_the_served_model_is_told_only_where_it_is_another(
+    def test_the_served_model_is_recorded_only_if_it_differs(
         self, tmp_path: Path, served: str | None, told: str
     ) -> None:
-        """The same model under its short name is no change of the model."""
+        """The same model under its short name is not a change of the model."""
         run = {
             "info": {"config": {"model": {"model_name": "deepseek/deepseek-chat"}}},
             "messages": [{"role": "assistant", "content": "Hi.", "extra": {"response": {"model": served}}}],

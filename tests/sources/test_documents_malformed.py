@@ -106,7 +106,7 @@ STRANGE = st.sampled_from(
 
 
 def sound(records: list[Record]) -> None:
-    """What every consumer may rely on, whatever was read."""
+    """Assert the invariants that every consumer may rely on."""
     opened = False
     for record in records:
         if isinstance(record, SessionOpened):
@@ -148,15 +148,15 @@ def read_bytes(name: str, raw: bytes, folder: Path) -> tuple[list[Record], list[
     return records, problems
 
 
-def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def paths_within(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """The paths of everything within a document, itself first."""
     found = [path]
     if isinstance(value, dict):
         for key, item in value.items():
-            found += places(item, (*path, key))
+            found += paths_within(item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            found += places(item, (*path, index))
+            found += paths_within(item, (*path, index))
     return found
 
 
@@ -174,7 +174,7 @@ def replaced(document: Any, path: tuple[str | int, ...], value: object) -> Any:
 @pytest.mark.parametrize("name", FORMATS)
 class TestBytes:
     def test_a_sound_document_has_no_problems(self, name: str, tmp_path: Path) -> None:
-        """The documents that are broken below are whole to begin with."""
+        """The documents that are broken below are valid at first."""
         records, problems = read_bytes(name, json.dumps(DOCUMENTS[name]).encode(), tmp_path)
 
         assert problems == []
@@ -185,14 +185,14 @@ class TestBytes:
         [b"", b" \n\t", b"\x00" * 100, bytes(range(256)), b"\x89PNG\r\n\x1a\n", b"not json", b"nul", b"5", b'"a"',
          b"null", b"true", b"{}", b'{"other": 1}', b"{]", b"[{]}", b"\xff\xfe", b"1" * 5000, b"NaN"],
     )  # fmt: skip
-    def test_what_is_no_such_document_is_an_error(self, name: str, raw: bytes, tmp_path: Path) -> None:
+    def test_a_file_of_another_kind_is_an_error(self, name: str, raw: bytes, tmp_path: Path) -> None:
         """Binary, empty and foreign files are refused with a reason."""
         records, problems = read_bytes(name, raw, tmp_path)
 
         assert records == []
         assert problems
 
-    def test_an_empty_list_is_said_to_be_empty(self, name: str, tmp_path: Path) -> None:
+    def test_an_empty_list_is_reported_as_empty(self, name: str, tmp_path: Path) -> None:
         """A document without anything in it gives no call and one problem."""
         records, problems = read_bytes(name, b"[]", tmp_path)
 
@@ -206,7 +206,7 @@ class TestBytes:
             assert problems
 
     def test_invalid_utf8_is_read_and_noted(self, name: str, tmp_path: Path) -> None:
-        """Bytes that are no text are replaced; the line is named."""
+        """Bytes that are not text are replaced; the line is named."""
         raw = json.dumps(DOCUMENTS[name]).encode().replace(b"a cat", b"a \xff cat")
         records, problems = read_bytes(name, raw, tmp_path)
 
@@ -214,7 +214,7 @@ class TestBytes:
         assert [(problem.severity, problem.line) for problem in problems] == [("odd", 1)]
 
     def test_a_byte_order_mark_and_utf16_are_read(self, name: str, tmp_path: Path) -> None:
-        """Other encodings that JSON may have are no problem."""
+        """Other encodings allowed for JSON are read."""
         text = json.dumps(DOCUMENTS[name])
         expected, _ = read_bytes(name, text.encode(), tmp_path)
 
@@ -223,7 +223,9 @@ class TestBytes:
             assert (records, problems) == (expected, [])
 
     @given(data=st.data())
-    def test_a_document_cut_off_says_where(self, name: str, tmp_path: Path, data: st.DataObject) -> None:
+    def test_the_error_for_a_truncated_document_gives_the_position(
+        self, name: str, tmp_path: Path, data: st.DataObject
+    ) -> None:
         """A cut document is refused with its line and column."""
         raw = json.dumps(DOCUMENTS[name], indent=1).encode()
         end = data.draw(st.integers(1, len(raw) - 1))
@@ -257,7 +259,7 @@ class TestStructure:
         """Wrong types in up to three fields cost those fields and no more."""
         document = DOCUMENTS[name]
         for _ in range(data.draw(st.integers(1, 3))):
-            path = data.draw(st.sampled_from(places(document)))
+            path = data.draw(st.sampled_from(paths_within(document)))
             document = replaced(document, path, data.draw(STRANGE))
 
         records, problems = read_bytes(name, json.dumps(document).encode(), tmp_path)
@@ -266,14 +268,14 @@ class TestStructure:
     def test_every_single_field_may_be_strange(self, name: str, tmp_path: Path) -> None:
         """Each field in turn as each kind of JSON value."""
         document = DOCUMENTS[name]
-        for path in places(document):
+        for path in paths_within(document):
             for value in (None, True, -1, 2**70, float("nan"), "\ud800", [], [3], {}, {"x": 1}):
                 raw = json.dumps(replaced(document, path, value)).encode()
                 records, problems = read_bytes(name, raw, tmp_path)
                 assert records or problems, (path, value)
 
     def test_one_bad_message_does_not_stop_the_rest(self, name: str, tmp_path: Path) -> None:
-        """A message that is none is noted with its place, and the others are read."""
+        """An item that is not a message is noted with its position, and the others are read."""
         text = json.dumps(DOCUMENTS[name])
         broken = json.loads(text.replace(json.dumps(MESSAGES[0]), "17"))
         if broken == DOCUMENTS[name]:
@@ -306,7 +308,7 @@ class TestFiles:
         assert len(problems) == 1
 
     @pytest.mark.parametrize("kind", ["missing", "folder", "pipe"])
-    def test_what_is_no_file_is_an_error(self, tmp_path: Path, kind: str) -> None:
+    def test_a_path_that_is_not_a_file_is_an_error(self, tmp_path: Path, kind: str) -> None:
         """Nothing waits for a pipe."""
         path = tmp_path / kind
         if kind == "folder":

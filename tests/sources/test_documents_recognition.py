@@ -1,4 +1,4 @@
-"""Which reader claims a document, from its first bytes alone."""
+"""Recognition of a document's format from its first bytes alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_each_document_has_at_most_one_reader(name: str, document: object, expec
         assert [r.format for r in READERS if r.recognises(Path(name), head)] == expected
 
 
-def test_json_lines_are_no_document() -> None:
+def test_json_lines_are_not_a_document() -> None:
     """Several objects in a file belong to another reader."""
     line = json.dumps({"messages": MESSAGES})
 

@@ -1,4 +1,4 @@
-"""Real recordings of the document formats, against figures that were computed without this package."""
+"""Real recordings of the document formats, against values that were computed without this package."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CORRECTED: dict[tuple[str, str], int] = {
     # The manifest looked for outputs in the trajectory only, which this file has not; its history has five.
     (HISTORY_ONLY, "max_tool_output_chars"): 609,
 }
-"""Figures of the manifest that the recording itself contradicts."""
+"""Values of the manifest that the recording itself contradicts."""
 
 
 class Reading(NamedTuple):
@@ -88,8 +88,8 @@ def document(sessions_dir: Path, file: str) -> Any:
 
 @pytest.mark.parametrize("file", FILES)
 class TestManifest:
-    def test_figures_are_those_of_the_manifest(self, sessions_dir: Path, file: str) -> None:
-        """Every raw figure equals the independently computed one, or its proven correction."""
+    def test_values_are_those_of_the_manifest(self, sessions_dir: Path, file: str) -> None:
+        """Every raw value equals the independently computed one, or its proven correction."""
         expected, stats = manifest(sessions_dir)[file], read(sessions_dir, file).stats
 
         for name in FIGURES:
@@ -136,8 +136,8 @@ class TestManifest:
         assert read(sessions_dir, file).records == read(sessions_dir, file).records
 
 
-def test_the_corrected_outputs_are_what_the_recordings_say(sessions_dir: Path) -> None:
-    """The two figures that differ from the manifest follow from the messages themselves."""
+def test_the_corrected_outputs_match_the_recordings(sessions_dir: Path) -> None:
+    """The two values that differ from the manifest follow from the messages themselves."""
     bare = document(sessions_dir, BARE)
     history = document(sessions_dir, HISTORY_ONLY)["history"]
 
@@ -148,7 +148,7 @@ def test_the_corrected_outputs_are_what_the_recordings_say(sessions_dir: Path) -
 
 
 def test_every_file_of_the_collection_is_claimed_by_its_own_reader_only(sessions_dir: Path) -> None:
-    """No document reader claims a recording of another format, and none leaves its own."""
+    """No document reader claims a recording of another format, and each claims those of its format."""
     claimed = {}
     for file in manifest(sessions_dir):
         path = sessions_dir / file
@@ -174,7 +174,7 @@ class TestMiniSweAgent:
         assert first.at == pytest.approx(1775715329.678209)
         assert first.stop_reason == "tool_calls"
 
-    def test_costs_sum_to_what_the_run_says(self, sessions_dir: Path) -> None:
+    def test_costs_sum_to_the_total_of_the_run(self, sessions_dir: Path) -> None:
         """The calls' costs sum to the run's instance cost."""
         told = document(sessions_dir, CHAT)["info"]["model_stats"]["instance_cost"]
 
@@ -193,7 +193,7 @@ class TestMiniSweAgent:
 
         assert endings == [SessionClosed("Submitted"), SessionClosed("error: InternalServerError")]
 
-    def test_the_call_that_failed_is_no_call(self, sessions_dir: Path) -> None:
+    def test_the_failed_call_is_not_counted(self, sessions_dir: Path) -> None:
         """The run counted five calls, of which the last raised and left no reply."""
         counted = document(sessions_dir, FAILED)["info"]["model_stats"]["api_calls"]
 
@@ -208,7 +208,7 @@ class TestMiniSweAgent:
         assert result not in texts
 
     def test_thinking_comes_before_the_reply(self, sessions_dir: Path) -> None:
-        """A reasoner's thought is a content of its own."""
+        """A reasoner's thought is a separate content."""
         reading = read(sessions_dir, FAILED)
 
         assert len(contents(reading, "thinking")) == 4
@@ -229,7 +229,7 @@ class TestMiniSweAgent:
 
 class TestSweAgent:
     def test_a_demonstration_is_injected_memory(self, sessions_dir: Path) -> None:
-        """What the harness put in is no user message and opens no exchange."""
+        """Text inserted by the harness is not a user message and opens no exchange."""
         reading = read(sessions_dir, DEMO)
 
         assert [len(content.text or "") for content in contents(reading, "memory_injection")] == [19388]
@@ -271,7 +271,7 @@ class TestSweAgent:
 
 class TestTau:
     def test_each_task_is_a_session_with_its_messages(self, sessions_dir: Path) -> None:
-        """Ten results are ten sessions with keys of their own, all completed."""
+        """Ten results are ten sessions with separate keys, all completed."""
         records = read(sessions_dir, TAU).records
         keys = [record.session_key for record in records if isinstance(record, SessionOpened)]
 
@@ -281,7 +281,7 @@ class TestTau:
         }
 
     def test_nothing_is_invented(self, sessions_dir: Path) -> None:
-        """Without recorded times and usage there are none."""
+        """Without recorded times and usage the session has neither."""
         reading = read(sessions_dir, TAU)
 
         assert {call.usage for call in calls(reading)} == {None}

@@ -15,7 +15,7 @@ from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, Prob
 
 
 class Read:
-    """What reading some bytes gave."""
+    """The result of reading some bytes."""
 
     def __init__(self, tmp_path: Path, content: bytes, *, limit_bytes: int = 1_000_000) -> None:
         path = tmp_path / "file.jsonl"
@@ -39,7 +39,7 @@ def test_objects_come_with_their_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
 def test_empty_file_gives_nothing(tmp_path: Path, content: bytes) -> None:
-    """An empty file is no error at this level."""
+    """An empty file is not an error at this level."""
     assert not Read(tmp_path, content).rows
 
 
@@ -70,8 +70,8 @@ def test_what_follows_a_sound_object_is_lost_alone(tmp_path: Path) -> None:
     assert read.problems[0].severity == "bad"
 
 
-def test_truncated_last_line_says_so(tmp_path: Path) -> None:
-    """A line without an end is told apart from one that is broken in the middle of the file."""
+def test_truncated_last_line_is_reported_as_truncated(tmp_path: Path) -> None:
+    """A line without an end is distinguished from one that is broken in the middle of the file."""
     read = Read(tmp_path, b'{"a":1}\n{"a": "unfini')
 
     assert [(row.line, row.last) for row in read.rows] == [(1, False), (2, True)]
@@ -87,7 +87,7 @@ def test_invalid_utf8_is_replaced_and_reported(tmp_path: Path) -> None:
 
 
 def test_binary_line_is_skipped(tmp_path: Path) -> None:
-    """NUL bytes within a line are no text; around a record they are dropped."""
+    """NUL bytes within a line are not text; around a record they are dropped."""
     read = Read(tmp_path, b'{"a":\0\0\0}\n\0\0{"a":2}\n\0\0\0\n')
 
     assert read.values == [{"a": 2}]
@@ -96,7 +96,7 @@ def test_binary_line_is_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"42", b"[1]", b'"text"', b"null", b"true"])
-def test_rows_that_are_no_objects_are_odd(tmp_path: Path, line: bytes) -> None:
+def test_rows_that_are_not_objects_are_odd(tmp_path: Path, line: bytes) -> None:
     """Sound JSON of another kind is counted as odd, not as bad."""
     read = Read(tmp_path, line + b"\n")
 

@@ -42,7 +42,7 @@ def read_pi(tmp_path: Path, *rows: Json) -> Read:
 
 
 def test_cost_latency_and_stop_reason_are_as_recorded(tmp_path: Path) -> None:
-    """The message's own time is when the call began, the row's when it was over."""
+    """The message's timestamp is the start of the call, the row's is its end."""
     (called,) = read_pi(tmp_path, HEADER, user(1, "go"), reply(2, text("a"), stop="toolUse")).of(ModelCalled)
 
     assert (called.cost_dollars, called.latency_seconds, called.stop_reason) == (0.25, 1.0, "toolUse")
@@ -50,7 +50,7 @@ def test_cost_latency_and_stop_reason_are_as_recorded(tmp_path: Path) -> None:
 
 
 def test_aborted_call_has_no_usage(tmp_path: Path) -> None:
-    """Zeros of an aborted call say nothing about the window."""
+    """Zeros of an aborted call are not a size of the window."""
     zero = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "cost": {"total": 0}}
     read = read_pi(tmp_path, HEADER, user(1, "go"), reply(2, stop="aborted", **zero))
 
@@ -59,14 +59,14 @@ def test_aborted_call_has_no_usage(tmp_path: Path) -> None:
     assert read.stats.api_calls == 1
 
 
-def test_session_begins_with_its_first_row_where_the_header_is_later(tmp_path: Path) -> None:
+def test_session_starts_with_its_first_row_if_the_header_is_later(tmp_path: Path) -> None:
     """A copied session has a new header above old rows."""
     opened = read_pi(tmp_path, HEADER, user(1, "go")).of(SessionOpened)[0]
 
     assert opened.at == 1_767_225_601.0
 
 
-def test_change_of_model_is_told_before_the_next_content(tmp_path: Path) -> None:
+def test_change_of_model_is_recorded_before_the_next_content(tmp_path: Path) -> None:
     """By its own row, or by the reply that another model wrote."""
     other = reply(4, text("c"))
     other["message"]["model"] = "gpt-b"
@@ -122,7 +122,7 @@ def test_tool_results_keep_call_and_images(tmp_path: Path) -> None:
 
 
 def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
-    """What a newer release adds does not stop the rest."""
+    """Additions of a newer release do not stop the rest."""
     read = read_pi(
         tmp_path, HEADER, message("custom", 1, content="noted"), reply(2, {"type": "video"}, text("a"))
     )
@@ -134,7 +134,7 @@ def test_unknown_roles_and_blocks_are_remarked(tmp_path: Path) -> None:
     ]
 
 
-def test_second_header_is_left_out(tmp_path: Path) -> None:
+def test_second_header_is_skipped(tmp_path: Path) -> None:
     """One file is one session."""
     read = read_pi(tmp_path, HEADER, user(1, "go"), HEADER | {"id": "other"})
 

@@ -1,4 +1,4 @@
-"""Playing records into a tracker: what the recording says becomes events, the same ones every time."""
+"""Playing records into a tracker: the recording becomes events, the same ones every time."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def of(events: list[Event], name: str) -> list[Any]:
     return [event.data for event in events if event.type == name]
 
 
-def said(text: str, **more: Any) -> ContentAdded:
+def message(text: str, **more: Any) -> ContentAdded:
     return ContentAdded("user_message", text, **more)
 
 
@@ -92,22 +92,22 @@ def called(tokens: int, **more: Any) -> ModelCalled:
     return ModelCalled(Usage(input_tokens=tokens, output_tokens=1), "small", **more)
 
 
-def words(number: int, word: str = "w") -> str:
+def filler(number: int, word: str = "w") -> str:
     return " ".join(f"{word}{place}" for place in range(number))
 
 
 def test_same_records_give_the_same_bytes() -> None:
     """Ids, numbers and contents are a function of the records alone."""
-    records = (OPENED, said("a b", at=1.0), replied(), called(2, at=2.0))
+    records = (OPENED, message("a b", at=1.0), replied(), called(2, at=2.0))
 
     assert [encode(event) for event in play(*records)] == [encode(event) for event in play(*records)]
 
 
 def test_longer_recording_continues_a_shorter_one() -> None:
-    """What comes later never changes an earlier event."""
+    """Later content never changes an earlier event."""
     records: list[Record] = [OPENED]
     for turn in range(5):
-        records += [said(words(turn + 2), at=float(turn)), replied(), called(turn + 3)]
+        records += [message(filler(turn + 2), at=float(turn)), replied(), called(turn + 3)]
     whole = [encode(event) for event in play(*records)]
 
     for length in range(2, len(records)):
@@ -118,7 +118,18 @@ def test_longer_recording_continues_a_shorter_one() -> None:
 def test_sessions_of_one_file_are_played_apart() -> None:
     """Interleaved records go to the session that is open."""
     other = SessionOpened("t", "agent", "small", parent_key="s")
-    records = (OPENED, said("a"), other, said("b c"), OPENED, replied(), called(1), other, replied(), called(2))
+    records = (
+        OPENED,
+        message("a"),
+        other,
+        message("b c"),
+        OPENED,
+        replied(),
+        called(1),
+        other,
+        replied(),
+        called(2),
+    )
 
     assert session_keys(records) == ("s", "t")
     (first, second) = (play(*records, key=key) for key in ("s", "t"))
@@ -142,15 +153,15 @@ def test_session_ids_are_unique_across_formats(key: str, expected: str) -> None:
 
 
 def test_compaction_of_seen_content_counts_that_content() -> None:
-    """With the text that left and the summary both there, the ratio is of the content replaced."""
+    """With both the removed text and the summary present, the ratio is of the content replaced."""
     probe = Probe()
     events = play(
         OPENED,
         ContentAdded("system_prompt", "be good"),
-        said(words(80), key="u1"),
-        replied(words(20)),
+        message(filler(80), key="u1"),
+        replied(filler(20)),
         called(82),
-        Compacted("auto", tokens_before=102, tokens_after=12, summary=words(10, "s")),
+        Compacted("auto", tokens_before=102, tokens_after=12, summary=filler(10, "s")),
         playback=replace(PLAYBACK, evaluate=probe),
     )
 
@@ -165,14 +176,14 @@ def test_compaction_of_seen_content_counts_that_content() -> None:
 
 
 def test_compaction_of_mostly_unseen_content_counts_the_window() -> None:
-    """A recording that begins in the middle knows totals only; the probe is told how much it did not see."""
+    """A recording that starts in the middle knows totals only; the probe receives the unseen amount."""
     probe = Probe()
     events = play(
         OPENED,
-        said(words(10)),
+        message(filler(10)),
         replied(),
         called(900),
-        Compacted("auto", tokens_before=901, tokens_after=100, summary=words(5)),
+        Compacted("auto", tokens_before=901, tokens_after=100, summary=filler(5)),
         replied(),
         called(105),
         playback=replace(PLAYBACK, evaluate=probe),
@@ -188,11 +199,11 @@ def test_compaction_of_mostly_unseen_content_counts_the_window() -> None:
 
 
 def test_summary_that_was_not_recorded_has_no_fidelity() -> None:
-    """Nobody can say what an unseen summary kept."""
+    """The facts in an unseen summary cannot be determined."""
     probe = Probe()
     events = play(
         OPENED,
-        said(words(100)),
+        message(filler(100)),
         replied(),
         called(100),
         Compacted("auto", tokens_before=101, tokens_after=20),
@@ -208,7 +219,7 @@ def test_summary_that_was_not_recorded_has_no_fidelity() -> None:
 
 def test_what_a_compaction_kept_stays() -> None:
     """By key, or counted from the end."""
-    start = (OPENED, said("a", key="u1"), said("b", key="u2"), said("c", key="u3"), replied(), called(4))
+    start = (OPENED, message("a", key="u1"), message("b", key="u2"), message("c", key="u3"), replied(), called(4))
     (by_key,) = of(play(*start, Compacted("auto", summary="s", kept_keys=("u2",))), "content.compressed")
     (counted,) = of(play(*start, Compacted("auto", summary="s", keep_last=2)), "content.compressed")
 
@@ -220,10 +231,10 @@ def test_evicted_results_leave_placeholders() -> None:
     """A result is masked, so its call stays whole; other content is dropped."""
     events = play(
         OPENED,
-        said("go", key="u1"),
+        message("go", key="u1"),
         ContentAdded("tool_call", "read a", "c1"),
         called(2),
-        ContentAdded("tool_result", words(50), "c1"),
+        ContentAdded("tool_result", filler(50), "c1"),
         ContentRemoved(("c1", "u1"), "microcompact"),
     )
 
@@ -234,11 +245,11 @@ def test_evicted_results_leave_placeholders() -> None:
     assert (placeholder.content_type, placeholder.replaces) == ("placeholder", evicted.blocks[0].block_id)
 
 
-def test_eviction_of_what_was_never_seen_frees_what_the_recording_says() -> None:
+def test_eviction_of_unseen_content_frees_the_recorded_tokens() -> None:
     """The blocks are unknown, the window is smaller all the same."""
     events = play(
         OPENED,
-        said("go"),
+        message("go"),
         replied(),
         called(500),
         ContentRemoved(("x",), "microcompact", tokens_freed=200),
@@ -252,7 +263,7 @@ def test_eviction_of_what_was_never_seen_frees_what_the_recording_says() -> None
 
 
 def test_limit_is_the_users_else_the_recordings_else_the_catalogs() -> None:
-    """Each wins over the next, and the event says whose it is."""
+    """Each wins over the next, and the event names the source."""
     stated = LimitStated(2_000)
     given = replace(PLAYBACK, limit_tokens=3_000)
 
@@ -260,15 +271,15 @@ def test_limit_is_the_users_else_the_recordings_else_the_catalogs() -> None:
         (data,) = of(play(*records, playback=playback), "session.started")
         return data.limit_tokens, data.limit_source
 
-    assert started(OPENED, stated, said("a"), called(1), playback=given) == (3_000, "given")
-    assert started(SessionOpened("s", "a"), stated, said("a"), called(1)) == (2_000, "provider")
-    assert started(OPENED, said("a"), called(1)) == (1_000, "catalogue")
-    assert started(SessionOpened("s", "a", "unheard-of"), said("a")) == (None, None)
+    assert started(OPENED, stated, message("a"), called(1), playback=given) == (3_000, "given")
+    assert started(SessionOpened("s", "a"), stated, message("a"), called(1)) == (2_000, "provider")
+    assert started(OPENED, message("a"), called(1)) == (1_000, "catalogue")
+    assert started(SessionOpened("s", "a", "unheard-of"), message("a")) == (None, None)
 
 
 def test_limit_of_the_catalog_rises_with_what_was_observed() -> None:
     """A call larger than the window the catalog knows shows a larger window."""
-    events = play(OPENED, said("a"), replied(), called(4_000))
+    events = play(OPENED, message("a"), replied(), called(4_000))
 
     (changed,) = of(events, "limit.changed")
     assert (changed.limit_tokens, changed.limit_source) == (5_000, "observed_floor")
@@ -277,14 +288,16 @@ def test_limit_of_the_catalog_rises_with_what_was_observed() -> None:
 def test_limit_stated_later_changes_it() -> None:
     """The same statement again changes nothing."""
     later = (LimitStated(2_000), LimitStated(2_000))
-    events = play(OPENED, said("a"), replied(), called(1), *later)
+    events = play(OPENED, message("a"), replied(), called(1), *later)
 
     assert [change.limit_tokens for change in of(events, "limit.changed")] == [2_000]
 
 
 def test_cost_is_the_recorded_one_else_the_catalogs() -> None:
     """A price is only looked up where none was recorded."""
-    events = play(OPENED, said("a"), replied(), called(100, cost_dollars=7.0), said("b"), replied(), called(200))
+    events = play(
+        OPENED, message("a"), replied(), called(100, cost_dollars=7.0), message("b"), replied(), called(200)
+    )
 
     assert [ended.cost_dollars for ended in of(events, "turn.ended")] == [7.0, 0.2]
 
@@ -299,7 +312,7 @@ def test_model_known_later_counts_from_the_beginning() -> None:
 
     events = play(
         SessionOpened("s", "a"),
-        said("a b"),
+        message("a b"),
         replied(),
         called(3),
         playback=replace(PLAYBACK, counter_for=counter_for),
@@ -311,7 +324,7 @@ def test_model_known_later_counts_from_the_beginning() -> None:
 
 def test_change_of_model_changes_window_and_counter() -> None:
     """From the next content on."""
-    events = play(OPENED, said("a"), replied(), called(1), replace(OPENED, model="large"), said("b"))
+    events = play(OPENED, message("a"), replied(), called(1), replace(OPENED, model="large"), message("b"))
 
     assert [change.limit_tokens for change in of(events, "limit.changed")] == [5_000]
     assert events[-1].context.model == "large"
@@ -319,16 +332,18 @@ def test_change_of_model_changes_window_and_counter() -> None:
 
 def test_clear_rolls_the_window() -> None:
     """The next content stands in an empty window."""
-    events = play(OPENED, said(words(9)), replied(), called(10), Cleared(), said("b"), replied(), called(3))
+    events = play(
+        OPENED, message(filler(9)), replied(), called(10), Cleared(), message("b"), replied(), called(3)
+    )
 
     (rolled,) = of(events, "window.rolled")
     assert (rolled.reason, rolled.to_window) == ("clear", 2)
     assert of(events, "pressure.measured")[-1].used_tokens == 3
 
 
-def test_end_and_break_are_only_told_where_the_recording_says_so() -> None:
+def test_end_and_break_are_reported_only_if_recorded() -> None:
     """A file that just stops has neither ended nor broken."""
-    start = (OPENED, said("a"), replied(), called(1))
+    start = (OPENED, message("a"), replied(), called(1))
 
     assert not of(play(*start), "session.ended")
     assert of(play(*start, SessionClosed("submitted")), "session.ended")[0].reason == "submitted"
@@ -340,7 +355,7 @@ def test_use_of_a_result_is_a_reference() -> None:
     """A reply or call that names what only one block holds refers to that block."""
     events = play(
         OPENED,
-        said("go"),
+        message("go"),
         ContentAdded("tool_call", "ls", "c1"),
         called(1),
         ContentAdded("tool_result", "src/app/main.py", "c1"),
@@ -369,7 +384,7 @@ def test_stated_tokens_and_media_are_taken_as_they_are() -> None:
 
 def test_events_without_times_of_their_own_have_the_latest() -> None:
     """A record without a time happened when the one before it did."""
-    events = play(OPENED, said("a", at=5.0), replied(), called(1))
+    events = play(OPENED, message("a", at=5.0), replied(), called(1))
 
     assert [event.at for event in events if event.type == "turn.ended"] == [5.0]
 

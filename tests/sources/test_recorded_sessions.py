@@ -1,4 +1,4 @@
-"""Real recordings played into events: totals, identity of what comes again, growth of what goes on."""
+"""Real recordings played into events: totals, identity of repeated content, growth of continued content."""
 
 from __future__ import annotations
 

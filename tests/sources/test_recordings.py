@@ -1,4 +1,4 @@
-"""Every real recording gives the figures that were computed independently of these readers."""
+"""Every real recording gives the values that were computed independently of these readers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def measured(path: Path) -> FileStats:
 
 
 def files() -> list[str]:
-    """Names are listed here so that a recording that goes missing is noticed."""
+    """Names are listed here so that a missing recording is noticed."""
     return [
         "claude_code/compact_micro_76-62d755ef9f-2.jsonl",
         "claude_code/compact_small_a6-e4c2a0fbd1-0.jsonl",
@@ -58,7 +58,7 @@ def files() -> list[str]:
 
 
 @pytest.mark.parametrize("name", files())
-def test_figures_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
+def test_values_are_those_of_the_manifest(sessions_dir: Path, name: str) -> None:
     """Messages, calls, characters, compactions, evictions, bad lines, turns and sessions agree."""
     expected = manifest(sessions_dir)[name]
     stats = measured(sessions_dir / name)
