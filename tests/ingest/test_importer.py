@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from reads import WordCounter, digest
 
 from windowpane.core.events import Event
 from windowpane.exceptions import StoreError, UnknownFormatError
@@ -20,13 +20,6 @@ from windowpane.sources.records import Record
 from windowpane.store.records import ImportOutcome
 
 READERS = all_readers(complete=True)
-
-
-class WordCounter:
-    source = "estimate"
-
-    def count(self, text: str) -> int:
-        return len(text.split())
 
 
 class MemoryStore:
@@ -49,7 +42,7 @@ class MemoryStore:
 
 def playback() -> PlaybackSettings:
     return PlaybackSettings(
-        digest=lambda text: blake2b(text.encode(), digest_size=8).hexdigest(),
+        digest=digest,
         counter_for=lambda model: WordCounter(),
     )
 

@@ -152,8 +152,8 @@ def test_a_model_that_fails_never_reaches_the_agent() -> None:
     assert "RuntimeError" in accepted[0].reason
 
 
-def test_large_tool_results_are_summarised_where_masking_is_not_enough() -> None:
-    """Recent results that eviction may not touch are summarised before the conversation is compacted."""
+def test_large_tool_results_are_summarized_if_masking_is_not_enough() -> None:
+    """Recent results that eviction may not touch are summarized before the conversation is compacted."""
     sink = RecordingSink()
     dependencies = in_memory_dependencies(sink, model=ScriptedModel(["Found value_of_interest in src/deep.py"]))
     with ContextWindowManager(agent="a", model="m", limit_tokens=32_768, dependencies=dependencies) as window:
@@ -166,9 +166,9 @@ def test_large_tool_results_are_summarised_where_masking_is_not_enough() -> None
         assert openai_faults(window.messages()) == []
         assert "[summary; original: wp:" in json.dumps(window.messages())
 
-    summarised = [e for e in sink.of(ContentCompressed) if e.strategy == "tool_result_summarization"]
-    assert summarised
-    assert all(event.outcome == "accepted" and (event.ratio or 0) > 10 for event in summarised)
+    summarized = [e for e in sink.of(ContentCompressed) if e.strategy == "tool_result_summarization"]
+    assert summarized
+    assert all(event.outcome == "accepted" and (event.ratio or 0) > 10 for event in summarized)
 
 
 def test_a_model_that_is_down_is_not_called_for_every_result() -> None:

@@ -175,7 +175,7 @@ def test_completing_waits_for_the_summary() -> None:
     assert after_the_end(sink) == []
 
 
-def test_giving_up_waiting_cancels_no_summary() -> None:
+def test_a_cancelled_wait_does_not_cancel_the_summary() -> None:
     """A timeout around `settle()` does not stop the work, and `complete()` continues it."""
 
     async def run() -> RecordingSink:
@@ -193,7 +193,7 @@ def test_giving_up_waiting_cancels_no_summary() -> None:
     assert after_the_end(sink) == []
 
 
-def test_a_summary_that_was_cancelled_holds_nothing_up() -> None:
+def test_a_cancelled_summary_blocks_nothing() -> None:
     """The task is cancelled from outside: the session ends as any other, and another summary may be written."""
 
     async def run() -> RecordingSink:
@@ -214,7 +214,7 @@ def test_a_summary_that_was_cancelled_holds_nothing_up() -> None:
     assert compressions(sink) == [("compaction", "pressure", "accepted")]
 
 
-def test_an_interrupted_hook_holds_no_later_one_up() -> None:
+def test_an_interrupted_hook_does_not_block_later_ones() -> None:
     """A caller that keeps the exception does not keep the summary running: the next call compacts."""
 
     async def run() -> RecordingSink:
@@ -368,7 +368,7 @@ def test_an_overflow_does_not_cut_what_can_be_summed_up() -> None:
     window.close()
 
 
-def test_history_over_its_own_budget_keeps_no_call_waiting() -> None:
+def test_history_over_its_budget_delays_no_call() -> None:
     """With each component enforced, history is compacted after the turn too, however empty the window."""
     sink, writer = RecordingSink(), Writer()
     chosen = {"enforce": "component", "budget": {"message_history": 0.2}, "limit_tokens": 100_000}
@@ -388,7 +388,7 @@ def test_history_over_its_own_budget_keeps_no_call_waiting() -> None:
     window.close()
 
 
-def test_an_enforced_budget_takes_nothing_that_is_being_summed_up() -> None:
+def test_an_enforced_budget_removes_nothing_that_is_being_summarized() -> None:
     """Tool results over their budget wait for the summary that covers them."""
     sink, writer = RecordingSink(), Writer()
     shares = {"tool_results": 0.12, "message_history": 0.9 - 0.12}
@@ -436,7 +436,7 @@ def test_a_red_window_starts_a_second_summary_and_the_first_still_counts() -> No
     window.close()
 
 
-def test_a_red_window_waits_for_no_second_summary() -> None:
+def test_a_red_window_does_not_wait_for_a_second_summary() -> None:
     """As long as the call fits, what is being written is made no less by anything else."""
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer, limit_tokens=100_000))

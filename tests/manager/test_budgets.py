@@ -87,7 +87,7 @@ def test_above_a_component_s_budget_it_warns_unless_components_are_enforced() ->
     assert [event.component for event in sink.of(BudgetBlocked)] == ["tool_results"]
 
 
-def test_what_the_window_has_no_room_for_is_blocked() -> None:
+def test_content_without_room_in_the_window_is_blocked() -> None:
     """The output reserve is not given away, whatever a component's budget is."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -215,7 +215,7 @@ def test_the_used_tokens_that_a_model_reports_correct_the_count_too(limit: int |
 
 
 @pytest.mark.parametrize("remaining", [99_900, 1_000, -5, 200_000])
-def test_a_report_far_from_what_is_known_is_not_believed(remaining: int) -> None:
+def test_a_report_far_from_the_known_remainder_is_not_believed(remaining: int) -> None:
     """It is counted as rejected, and the estimate stands."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -249,7 +249,7 @@ def test_a_listener_for_an_event_that_does_not_exist_is_refused() -> None:
             window.on("zone.chaged", lambda _event: None)
 
 
-def test_a_policy_of_one_s_own_can_be_set_at_run_time() -> None:
+def test_a_user_s_policy_can_be_set_at_run_time() -> None:
     """It has its weights already."""
     mine = Policy("mine", {"recency": 1.0})
     with manager(RecordingSink()) as window:

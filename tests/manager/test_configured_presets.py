@@ -201,7 +201,7 @@ def test_the_cascade_takes_the_arguments() -> None:
 
 
 @pytest.mark.parametrize("preset", OTHERS)
-def test_not_wanting_background_work_is_no_conflict(preset: str, configure: Configure) -> None:
+def test_disabling_background_work_is_not_a_conflict(preset: str, configure: Configure) -> None:
     """A file that allows it may name any preset."""
     configure(document("compression.background", "false", preset=preset))
 

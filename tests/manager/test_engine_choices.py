@@ -325,7 +325,7 @@ def alike(n: int) -> str:
     return f"{body}\nonly_in_{n} = {n}"
 
 
-def test_what_is_alike_is_merged_into_one() -> None:
+def test_similar_results_are_merged_into_one() -> None:
     """Under semantic merge, eight listings become one with every unique line; pairs stay whole."""
     sink = RecordingSink()
     with manager(sink, policy="semantic_merge") as window:
@@ -459,7 +459,7 @@ def summed_up(answer: str, *, again: bool = True) -> tuple[ScriptedModel, list[C
         return model, sink.of(ContentCompressed), sent_json(window)
 
 
-def test_a_model_sums_up_no_more_results_than_have_to() -> None:
+def test_a_model_summarizes_no_more_results_than_necessary() -> None:
     """The largest is enough: the others stay whole until the window is full again."""
     model, events, shown = summed_up("row_0 found", again=False)
     assert [event.outcome for event in events] == ["accepted"]
@@ -665,7 +665,7 @@ def test_any_subsystem_can_be_disabled_and_the_rest_works(
         assert sink.of(BlocksEvicted) == []
 
 
-def test_a_summarizer_of_one_s_own_is_used() -> None:
+def test_a_user_s_summarizer_is_used() -> None:
     """Any callable with the shape of ours."""
     sink = RecordingSink()
 
@@ -716,7 +716,7 @@ def test_a_summary_names_an_original_only_where_it_is_kept(archive: MemoryArchiv
         assert window.retrieve(shortened[0].handle or "") == (long if kept else None)
 
 
-def test_a_summarizer_that_fails_keeps_no_task_from_ending() -> None:
+def test_a_failing_summarizer_does_not_stop_a_task_from_ending() -> None:
     """The final summary is put together by ours, and the session ends with its report."""
     sink = RecordingSink()
 

@@ -201,7 +201,7 @@ def test_a_call_id_that_is_used_again_keeps_the_last_call_open() -> None:
 
 
 @given(MESSAGES, st.booleans())
-def test_whatever_comes_in_what_is_sent_is_valid(history: list[dict[str, Any]], drop: bool) -> None:
+def test_sent_messages_are_valid_for_any_history(history: list[dict[str, Any]], drop: bool) -> None:
     """Random histories, both shapes and mixtures of them, by either policy."""
     with manager(RecordingSink()) as window:
         window.add_messages(history, unanswered="drop" if drop else "answer")

@@ -190,7 +190,7 @@ def test_conversation_without_tool_results_is_compacted() -> None:
     assert len(sink.of(FidelityEvaluated)) == len(compressed)
 
 
-def test_a_full_window_rolls_into_a_new_one_from_a_checkpoint() -> None:
+def test_a_full_window_is_replaced_by_one_from_a_checkpoint() -> None:
     """At 95% a checkpoint is saved and a new window opens with the task, the summary and the open cycle."""
     sink = RecordingSink()
     dependencies = in_memory_dependencies(sink)
@@ -433,7 +433,7 @@ def test_an_overflow_from_the_provider_allows_exactly_one_smaller_retry() -> Non
     assert sink.of(LimitChanged)[0].limit_tokens == 16_384
 
 
-def test_a_network_error_is_no_overflow() -> None:
+def test_a_network_error_is_not_an_overflow() -> None:
     """Other errors change nothing and are not retried by us."""
     sink = RecordingSink()
     with manager(sink) as window:

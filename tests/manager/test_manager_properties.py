@@ -172,7 +172,7 @@ def test_any_loop_stays_valid_whole_and_within_the_window(actions: list[Any], li
 @settings(max_examples=settings.default.max_examples // 3)
 @given(ACTIONS, st.booleans())
 def test_pinned_content_is_never_removed(actions: list[Any], good: bool) -> None:
-    """A pinned message is sent with every call, whatever a summarising model answers."""
+    """A pinned message is sent with every call, whatever a summarizing model answers."""
     answers: list[str | Exception] = [
         "## Decisions and reasons\n- short" if good else "",
         RuntimeError("the model is down"),

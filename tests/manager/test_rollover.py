@@ -40,7 +40,7 @@ def test_the_window_is_saved_before_the_next_one_starts() -> None:
         assert is_valid(window)
 
 
-def test_where_nothing_can_be_summarised_no_window_is_opened() -> None:
+def test_without_content_to_summarize_no_window_is_opened() -> None:
     """A new window with the same content would be no gain, and be tried again in every turn."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, cascade=["roll"]) as window:
@@ -52,7 +52,7 @@ def test_where_nothing_can_be_summarised_no_window_is_opened() -> None:
 
 
 @pytest.mark.parametrize(("reason", "windows"), [(NO_PROGRESS, 1), (REFILLED, 2)])
-def test_a_breaker_that_opened_for_want_of_progress_stops_rolls_too(reason: str, windows: int) -> None:
+def test_a_breaker_opened_by_a_lack_of_progress_stops_rollovers_too(reason: str, windows: int) -> None:
     """If summaries help but the window refills, a new window solves it and closes the breaker."""
     with manager(RecordingSink(), limit=32_768, cascade=["roll"]) as window:
         for n in range(34):

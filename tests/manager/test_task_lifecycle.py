@@ -373,7 +373,7 @@ def test_a_task_record_that_is_not_well_formed_is_refused(broken: dict[str, Any]
         TaskRecord.from_document(broken)
 
 
-def test_the_record_of_a_task_is_bounded_and_keeps_what_is_open() -> None:
+def test_the_record_of_a_task_is_bounded_and_keeps_open_steps() -> None:
     """Ten thousand finished subtasks leave the one that is planned where it is."""
     record = TaskRecord()
     record.plan(["the one that is left"])

@@ -55,7 +55,7 @@ def filled(window: Any, *, turns: int = 30) -> None:
 
 
 @pytest.mark.parametrize("count", [fails, lambda _: -5, lambda _: "many", lambda _: None], ids=COUNTS)
-def test_a_tokenizer_that_fails_costs_accuracy_and_no_content(count: Callable[[str], Any]) -> None:
+def test_a_failing_tokenizer_reduces_accuracy_and_loses_no_content(count: Callable[[str], Any]) -> None:
     """Everything is still sent, sizes are marked as estimates, and the window is managed."""
     sink = RecordingSink()
     window = manager(
@@ -168,7 +168,7 @@ def test_a_model_that_hangs_does_not_keep_the_loop_from_ending(monkeypatch: pyte
     assert not waited_for
 
 
-def test_an_archive_that_is_away_has_no_original() -> None:
+def test_an_unavailable_archive_returns_no_original() -> None:
     """A request for removed content raises nothing into the agent."""
 
     class Away:

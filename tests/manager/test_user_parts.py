@@ -56,7 +56,7 @@ def test_every_eviction_reports_the_tokens_a_prompt_cache_has_to_read_again() ->
     assert all((event.cache_cost_tokens or 0) > 0 for event in evictions)
 
 
-def test_a_policy_of_one_s_own_takes_no_weights_beside_it() -> None:
+def test_weights_beside_a_user_s_policy_are_refused() -> None:
     """The manager does not guess which of the two would hold."""
     with pytest.raises(ConfigurationError, match="weights"):
         manager(RecordingSink(), policy=Policy("mine", {"recency": 1.0}), weights={"recency": 1.0})
@@ -80,7 +80,7 @@ def test_a_user_s_step_runs_at_its_position() -> None:
     assert {event.strategy for event in accepted(sink)} <= {"compaction", "truncation"}
 
 
-def test_a_summarizer_of_one_s_own_writes_what_no_model_writes() -> None:
+def test_a_user_s_summarizer_writes_the_summary_without_a_model() -> None:
     """It receives the facts and the room, and the acceptance check judges it like any other."""
 
     def mine(facts: Any, *, goal: str, max_tokens: int, **_more: Any) -> str:
@@ -165,7 +165,7 @@ def test_a_user_s_settings_win_over_the_file(tmp_path: Path, monkeypatch: pytest
     assert settings().policy == policy_named("lru")
 
 
-def test_settings_of_one_s_own_go_with_options_and_not_with_a_preset() -> None:
+def test_a_user_s_settings_combine_with_options_and_not_with_a_preset() -> None:
     """An option beside them wins; a preset is settings itself."""
     control = EngineSettings(
         policy=Policy("mine", {"recency": 1.0}),

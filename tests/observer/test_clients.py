@@ -176,7 +176,7 @@ def test_a_chat_completion_is_observed(running: Runtime, provider: Provider) -> 
     assert turns(running)[0].latency_seconds is not None
 
 
-def test_what_is_sent_is_the_same_to_the_byte(running: Runtime, provider: Provider) -> None:
+def test_sent_requests_are_the_same_to_the_byte(running: Runtime, provider: Provider) -> None:
     """Observing changes no byte of the request, for either provider."""
     for make, call in (
         (openai_client, lambda client: client.chat.completions.create(**chat_body(temperature=0.5))),

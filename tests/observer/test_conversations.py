@@ -143,7 +143,7 @@ def test_a_named_session_holds_whatever_is_sent(desk: Desk) -> None:
 
 
 def test_another_system_prompt_in_a_named_session_is_a_child(desk: Desk) -> None:
-    """A summariser called within the session does not disturb its window."""
+    """A summarizer called within the session does not disturb its window."""
     scope = Scope("a", "s0")
     desk.send([SYSTEM, user("Task")], "Step 1", scope=scope)
     side = desk.send([{"role": "system", "content": "Summarise."}, user("Text")], "Short", scope=scope)

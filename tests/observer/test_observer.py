@@ -85,7 +85,7 @@ def test_a_history_that_started_elsewhere_is_one_turn(agent: Any) -> None:
     assert measured[0].used_tokens > 1_000
 
 
-def test_messages_built_anew_are_the_same(agent: Any) -> None:
+def test_rebuilt_messages_are_the_same(agent: Any) -> None:
     """Equal messages are unchanged even when no object is shared with the last call."""
     messages = work(agent, 3)
     before = len(agent.sink.of(BlockAdded))
@@ -215,7 +215,7 @@ def test_a_cache_marker_changes_nothing(agent_of: Callable[..., Any]) -> None:
     assert [kind for kind, _ in agent.window()].count("user_message") == 2
 
 
-def test_arguments_written_anew_are_the_same_call(agent: Any) -> None:
+def test_reformatted_arguments_are_the_same_call(agent: Any) -> None:
     """A framework that parses and dumps a call's arguments has not rewritten it."""
     agent.send([SYSTEM, TASK], chat_reply(calls=[("c1", "read_file", '{"path":"a.ts","line":1}')]))
     again = tool_call("c1", json.dumps({"path": "a.ts", "line": 1}, indent=1))

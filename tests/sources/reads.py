@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,20 @@ from windowpane.sources.reader import FileStats, Problem, Reader
 from windowpane.sources.records import ContentAdded, LimitStated, Record, SessionOpened
 
 Json = dict[str, Any]
+
+
+class WordCounter:
+    """A token counter for tests: one token per word."""
+
+    source = "estimate"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def digest(text: str) -> str:
+    """Return an unkeyed digest; good enough for tests."""
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class Read:

@@ -256,7 +256,7 @@ class TestSweAgent:
         assert contents(reading, "tool_result")[0].tool_call_id == "call_PbWErNIge3YTrli3fiVvmIid"
         assert contents(reading, "tool_result")[0].tool_name == "find_file"
 
-    def test_totals_of_the_run_are_given_to_no_call(self, sessions_dir: Path) -> None:
+    def test_totals_of_the_run_are_not_assigned_to_a_call(self, sessions_dir: Path) -> None:
         """There is no usage per call, so no call has any."""
         assert {call.usage for call in calls(read(sessions_dir, DEMO))} == {None}
 
@@ -340,7 +340,7 @@ class TestTau2:
 
 
 @pytest.mark.parametrize(("file", "bound"), [(TAU2, 0.01), (CHAT, 0.05), (FAILED, 0.05)])
-def test_what_is_read_is_what_was_sent(sessions_dir: Path, file: str, bound: float) -> None:
+def test_read_content_equals_sent_content(sessions_dir: Path, file: str, bound: float) -> None:
     """Played into a tracker, each call's size is foretold to within the counter's error, and the peak is exact.
 
     Content that never entered, or that entered unseen, would show here: the provider counted every call.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,12 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reads import digest
 
 from windowpane.core.codec import encode
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import MAXIMUM_PROBLEMS, FileStats, Problem, Reader
+from windowpane.testing import CharacterCounter
 
 FILES = {
     "claude_code": (
@@ -37,16 +38,7 @@ ODD_VALUES: tuple[Any, ...] = (
 Json = dict[str, Any]
 
 
-class WordCounter:
-    source = "estimate"
-
-    def count(self, text: str) -> int:
-        return len(text) // 4
-
-
-PLAYBACK = PlaybackSettings(
-    digest=lambda text: blake2b(text.encode(), digest_size=8).hexdigest(), counter_for=lambda model: WordCounter()
-)
+PLAYBACK = PlaybackSettings(digest=digest, counter_for=lambda model: CharacterCounter())
 
 
 def reader_of(source: str, *, complete: bool) -> Reader:

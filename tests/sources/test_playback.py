@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 import pytest
+from reads import WordCounter, digest
 
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, FidelityEvaluated, Usage
@@ -29,13 +29,6 @@ from windowpane.sources.records import (
 )
 
 OPENED = SessionOpened("s", "agent", "small")
-
-
-class WordCounter:
-    source = "estimate"
-
-    def count(self, text: str) -> int:
-        return len(text.split())
 
 
 class Catalog:
@@ -63,10 +56,6 @@ class Probe:
     ) -> FidelityEvaluated | None:
         self.asked.append((removed, visible, of))
         return FidelityEvaluated("probe", 0.5, 1.0, of=of)
-
-
-def digest(text: str) -> str:
-    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 PLAYBACK = PlaybackSettings(digest=digest, counter_for=lambda model: WordCounter(), catalog=Catalog())
@@ -330,7 +319,7 @@ def test_change_of_model_changes_window_and_counter() -> None:
     assert events[-1].context.model == "large"
 
 
-def test_clear_rolls_the_window() -> None:
+def test_clear_starts_a_new_window() -> None:
     """The next content stands in an empty window."""
     events = play(
         OPENED, message(filler(9)), replied(), called(10), Cleared(), message("b"), replied(), called(3)

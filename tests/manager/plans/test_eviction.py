@@ -160,7 +160,7 @@ def test_fifo_drops_whole_groups_and_hybrid_reserves_messages_for_compaction() -
     assert removed_ids(plan(snap, 5_000, grade="tool_groups")) == []
 
 
-def test_what_is_expired_is_dropped_whole_by_the_default() -> None:
+def test_expired_results_are_dropped_whole_by_default() -> None:
     """A group of only stale content is of no use and may leave without a trace."""
     items = [item("goal", "user_message", 50, 1)]
     items += [item(f"m{n}", "memory_injection", 4_000, n, stale=n < 4) for n in range(1, 12)]
@@ -262,7 +262,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     st.sampled_from(sorted(POLICIES)),
     st.sampled_from(GRADES),
 )
-def test_no_plan_touches_what_is_protected_or_splits_a_group(
+def test_no_plan_touches_protected_content_or_splits_a_group(
     snap: Snapshot, needed: int, policy: str, grade: Grade
 ) -> None:
     """Nothing protected is evicted, groups are evicted whole, each block once, and the totals add up."""

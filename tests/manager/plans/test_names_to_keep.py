@@ -96,7 +96,7 @@ def test_a_summary_contains_a_sentence_and_a_name_once() -> None:
     assert text.count("src/a.py") == 1
 
 
-def test_headings_of_a_summary_and_alternatives_in_prose_are_no_facts() -> None:
+def test_headings_of_a_summary_and_alternatives_in_prose_are_not_facts() -> None:
     """They would be carried from summary to summary for ever."""
     blocks = [
         item("s", "summary", 50, text="## State and next steps\n- remaining work on the parser").block,
@@ -119,7 +119,7 @@ def test_a_placeholder_lists_names_in_use_before_the_rest_of_the_finding() -> No
     assert COUNTER.count(text) <= MAXIMUM_TOKENS
 
 
-def test_the_plan_names_what_is_in_use() -> None:
+def test_the_plan_lists_names_in_use() -> None:
     """A mask's placeholder lists the names that the snapshot marks as used."""
     items = [one for n in range(8) for one in tool_items(n, 2_000, n + 1)]
     view = snapshot(items, limit=20_000, in_use={"result0": ["src/used.py"]})
@@ -129,7 +129,7 @@ def test_the_plan_names_what_is_in_use() -> None:
     assert "src/used.py" in (plan.removals[0].placeholder or "")
 
 
-def test_a_managed_session_keeps_the_name_it_used_when_the_result_is_summarised_away() -> None:
+def test_a_managed_session_keeps_a_used_name_when_the_result_is_summarized() -> None:
     """End to end: a listing is removed with the conversation, the path used from it is retained."""
     sink = RecordingSink()
     with manager(sink, limit=8_192) as window:

@@ -126,7 +126,7 @@ class TestNotes:
     @pytest.mark.parametrize(
         ("room", "importance", "key"), [(50, "normal", "max_tokens"), (500, "urgent", "importance")]
     )
-    def test_what_is_out_of_range_is_refused(self, room: int, importance: Importance, key: str) -> None:
+    def test_values_out_of_range_are_refused(self, room: int, importance: Importance, key: str) -> None:
         """A bound too small for a heading, an importance that does not exist."""
         with pytest.raises(ConfigurationError, match=key):
             book(room=room).write("misc", "x", importance=importance)
@@ -178,7 +178,7 @@ class TestSubagents:
             Subtask("  ", expected_tool_calls=30),
         ],
     )
-    def test_what_is_small_or_needs_the_conversation_is_not(self, subtask: Subtask) -> None:
+    def test_a_small_subtask_or_one_that_needs_the_conversation_is_not_delegated(self, subtask: Subtask) -> None:
         """There is no plan."""
         assert plan_delegation(subtask, child_session_id="child", digest=str) is None
 
@@ -213,7 +213,7 @@ class TestSubagents:
     @pytest.mark.parametrize(
         ("text", "failed", "outcome"), [("", "", "empty"), ("oops", "TimeoutError", "failed")]
     )
-    def test_a_failure_is_no_content(self, text: str, failed: str, outcome: str) -> None:
+    def test_a_failure_adds_no_content(self, text: str, failed: str, outcome: str) -> None:
         """An error's text never enters the window as if it were a finding."""
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str)
         assert plan is not None

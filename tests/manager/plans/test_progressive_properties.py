@@ -100,7 +100,7 @@ def test_a_window_that_ages_only_shrinks_and_comes_to_rest(items: list[Item], st
 
 
 @given(WINDOWS, st.integers(0, 60))
-def test_what_is_protected_is_never_in_a_plan(items: list[Item], later: int) -> None:
+def test_protected_content_is_never_in_a_plan(items: list[Item], later: int) -> None:
     """Nor are user messages, calls, thinking, summaries, the current turn, or pinned blocks."""
     state = snapshot(items, turn=last_turn(items) + later)
     protected = never_removed(state, groups_of(state.items))

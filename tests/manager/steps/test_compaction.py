@@ -62,7 +62,7 @@ def test_the_cut_keeps_the_newest_that_fit_and_stands_before_a_call() -> None:
     assert "call" not in removed(with_call, open_calls=frozenset({"open"}))
 
 
-def test_the_previous_summary_is_taken_up_and_is_no_user_text() -> None:
+def test_the_previous_summary_is_continued_and_is_not_user_text() -> None:
     """A second compaction removes the first summary, hands it on, and never keeps it as a user's message."""
     items = [
         item("sum", "summary", 400, text=f"{PREAMBLE}\n- old"),
@@ -136,7 +136,7 @@ def test_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_f
 
 
 @pytest.mark.parametrize("strategy", [SlidingWindow(0), SlidingWindow(-1), Summarize(-1)])
-def test_a_bound_that_keeps_nothing_or_less_is_refused(strategy: Any) -> None:
+def test_a_bound_that_retains_nothing_is_refused(strategy: Any) -> None:
     """By its name, when the preset is made."""
     with pytest.raises(ConfigurationError, match=r"strategy\.(messages|keep)"):
         ai_sdk_go(strategy=strategy)
@@ -242,7 +242,7 @@ def test_an_overflow_that_no_step_can_resolve_is_reported() -> None:
     assert [event.outcome for event in sink.of(OverflowDetected)] == ["failed"]
 
 
-def test_a_replacement_that_cannot_go_in_takes_nothing_out() -> None:
+def test_a_replacement_that_cannot_be_inserted_removes_nothing() -> None:
     """The window is as it was before, in order and totals."""
     window = Window({})
     for n in range(4):

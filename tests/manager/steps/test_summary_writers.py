@@ -81,7 +81,7 @@ def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
             )
 
 
-def test_a_summariser_that_overflows_is_shown_less_and_the_number_is_reported() -> None:
+def test_a_summarizer_that_overflows_receives_less_and_the_number_is_reported() -> None:
     """The oldest groups are omitted, and the event states how many."""
     sink = RecordingSink()
     model = Short(most=6)
@@ -109,7 +109,7 @@ def test_the_transcript_gets_shorter_step_by_step_and_is_never_sent_again() -> N
     assert lengths == sorted(lengths, reverse=True)
 
 
-def test_a_summariser_that_fails_before_a_call_is_swallowed() -> None:
+def test_a_summarizer_s_failure_before_a_call_is_not_raised() -> None:
     """The agent continues with the extractive summary; the failure is in the event."""
     sink = RecordingSink()
     with manager(sink, limit=16_384, model=ScriptedModel([OSError("gone")])) as window:
@@ -120,7 +120,7 @@ def test_a_summariser_that_fails_before_a_call_is_swallowed() -> None:
     assert (event.method, event.reason) == ("extractive", "model failed: OSError")
 
 
-def test_exactly_what_was_sent_to_the_summariser_is_removed() -> None:
+def test_exactly_the_content_sent_to_the_summarizer_is_removed() -> None:
     """A result and a message that arrive while it writes are there afterwards, in their places."""
     sink = RecordingSink()
     began, may_answer = threading.Event(), threading.Event()
