@@ -392,7 +392,7 @@ def test_the_record_of_a_task_is_bounded_and_keeps_open_steps() -> None:
 def test_a_bootstrap_omits_the_least_urgent_first() -> None:
     """With little room what is under way and what changed stay, learnings go."""
     record = TaskRecord()
-    record.begin("the current one")
+    record.start("the current one")
     for n in range(100):
         record.learn(f"learnt thing number {n}")
     made = {

@@ -1,1 +1,1 @@
-"""What others contribute: presets in the words and numbers of other systems."""
+"""Contributed presets, with the vocabulary and limits of other systems."""

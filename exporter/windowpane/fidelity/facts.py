@@ -193,12 +193,12 @@ class _Finder:
                 continue
             tokens = TOKEN.findall(line)
             cues: dict[FactKind, None] = {}
-            for place, token in enumerate(tokens):
+            for position, token in enumerate(tokens):
                 kind = classify(token)
                 if kind is None:
                     continue
                 if kind == "number":
-                    self._number(tokens, place, index, weight)
+                    self._number(tokens, position, index, weight)
                 elif kind == "path" and spoken and _ALTERNATIVES.fullmatch(token):
                     continue
                 elif kind in ("path", "identifier"):
@@ -217,11 +217,11 @@ class _Finder:
             seen.blocks += 1
             seen.salience += weight
 
-    def _number(self, tokens: list[str], place: int, index: int, weight: int) -> None:
-        """A number is a fact under the key that names it: `port: 8080`, `timeout = 30s`."""
-        if place < 2 or tokens[place - 1] not in "=:":
+    def _number(self, tokens: list[str], position: int, index: int, weight: int) -> None:
+        """Record a number under the key that names it: `port: 8080`, `timeout = 30s`."""
+        if position < 2 or tokens[position - 1] not in "=:":
             return
-        key, value = tokens[place - 2], tokens[place]
+        key, value = tokens[position - 2], tokens[position]
         if len(key) < 3 or key[0].isdigit():
             return
         values = self._numbers.setdefault(key, {})
@@ -268,7 +268,7 @@ class _Finder:
         return (*errors, *names[: MAXIMUM_NAMES - len(errors)], *decisions, *state[:MAXIMUM_SENTENCES])
 
     def _stands(self, text: str, name: _Name) -> bool:
-        """Whether a name states a fact: a number whose key took several values is a counter or timestamp."""
+        """Return whether a name states a fact: a number with several values is a counter or timestamp."""
         return name.kind != "number" or len(self._numbers[text.split("=", 1)[0]]) == 1
 
 

@@ -70,7 +70,7 @@ def add_tool_definitions(engine: Engine, tools: str | Iterable[Mapping[str, Any]
 
 
 def _add_user_parts(engine: Engine, parts: Sequence[Mapping[str, Any]], *, pinned: bool) -> None:
-    """The first user message states the task, unless a goal was given."""
+    """Add the parts of a message; the first user message states the task, unless a goal was given."""
     engine.reduction.breaker.reset()
     engine.reduction.fruitless_used = None
     joined = False

@@ -338,7 +338,7 @@ class _ModelCall(NamedTuple):
 
 
 def _model_call(command: Command, dependencies: Dependencies) -> _ModelCall | None:
-    """The call that carries out *command*; None for a command that needs no model and no sub-agent."""
+    """Return the call that carries out *command*; None for a command that needs no model and no sub-agent."""
     if isinstance(command, RunSubagent):
         subagent = dependencies.subagent
         assert subagent is not None, "yielded only with a sub-agent"

@@ -87,7 +87,7 @@ def _pending(messages: list[Message]) -> list[Message]:
 
 
 def _with_pending_parts(messages: list[Message]) -> list[Message]:
-    """The history with a result for each call at its open end: the last reply, or results of it and no more."""
+    """Return the history with a result for each call at its open end: the last reply, or only results of it."""
     last = len(messages) - 1
     if last > 0 and messages[last]["role"] == "user" and _only_results(messages[last]):
         last -= 1

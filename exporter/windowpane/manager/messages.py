@@ -194,7 +194,7 @@ def _anthropic_results(unit: _Unit, ids: Mapping[str, str], payloads: Mapping[st
 
 
 def _unused(unit: _Unit, used: set[str]) -> dict[str, str]:
-    """An id for each call by block, unique in the request: some servers number each reply's calls from 0."""
+    """Return an unused id for each call by block: some servers number the calls of each reply from 0."""
     ids: dict[str, str] = {}
     for block in unit.blocks:
         if block.content_type == "tool_call":

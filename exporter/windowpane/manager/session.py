@@ -254,12 +254,12 @@ class ManagedSession:
         return None
 
     def _emit(self, batch: list[Event]) -> None:
-        """Called by the tracker with the lock held, so the order of events is kept."""
+        """Emit events; called by the tracker with the lock held, which preserves their order."""
         self.listeners.collect(batch)
         self.dependencies.emit(batch)
 
     def _record_judgment(self, evaluated: FidelityEvaluated) -> None:
-        """Called on the judge's thread; a judgment of a session that has ended is discarded."""
+        """Record a judgment, on the judge's thread; one of a session that has ended is discarded."""
         with self.lock:
             if self.closed:
                 return
@@ -279,7 +279,7 @@ def _execute_on_store(store: CheckpointStore, command: Command) -> StoredCheckpo
 
 
 def _available(settings: EngineSettings, dependencies: Dependencies) -> EngineSettings:
-    """The settings without features whose dependency is missing."""
+    """Return the settings without features whose dependency is missing."""
     model = settings.model or getattr(dependencies.model, "name", "") or type(dependencies.model).__name__
     return replace(
         settings,

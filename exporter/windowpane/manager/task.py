@@ -58,7 +58,7 @@ class WindowTask:
         A completed one stays completed, so that a program may start its steps again after it resumed; `subtasks`
         shows which ones to skip, and `reopen` takes one back.
         """
-        self._record("begin", lambda engine: engine.task.record.begin(subtask))
+        self._record("begin", lambda engine: engine.task.record.start(subtask))
 
     def complete(self, subtask: str) -> None:
         """Mark a subtask as done and save a checkpoint."""
@@ -108,6 +108,6 @@ class WindowTask:
 
 
 def _each(given: Iterable[object]) -> tuple[str, ...]:
-    """The texts one by one, also those of a list that was passed as one argument."""
+    """Return the texts one by one, also those of a list that was passed as one argument."""
     lists = ([one] if isinstance(one, str) or not isinstance(one, Iterable) else one for one in given)
     return tuple(str(text) for texts in lists for text in texts)

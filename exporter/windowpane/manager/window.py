@@ -244,14 +244,14 @@ class ManagedWindow:
     # -- for the drivers --------------------------------------------------------------------------------------
 
     def _unmanaged(self) -> Decision:
-        """The decision of a hook that failed."""
+        """Return the decision of a hook that failed."""
         with self._session.lock:
             status = self._engine.status()
         return Decision("none", status, reason="the hook failed; see the log")
 
 
 def _full_status(engine: Engine, *, audit_events: int) -> Status:
-    """The status at the last measurement with every component against its budget; as it is before the first."""
+    """Return the status at the last measurement with each component's budget; unchanged before the first."""
     status = engine.status()
     parts = status.used_by_component or dict(engine.tracker.window.tokens_by_component)
     burn = engine.tracker.gauge.growth.burn_by_component()

@@ -10,7 +10,7 @@ def test_planning_again_changes_no_status() -> None:
     record = TaskRecord()
     record.plan(["one", "two", "three"])
     record.done("one")
-    record.begin("two")
+    record.start("two")
     record.plan(["one", "two", "three", "four"])
 
     assert record.subtasks == {"one": "done", "two": "in_progress", "three": "planned", "four": "planned"}

@@ -146,44 +146,44 @@ def keep_newest(count: int) -> GroupChoice:
 def plan_window(snapshot: Snapshot, messages: int) -> EvictionPlan:
     """Return the plan that drops every message before the newest *messages*."""
     groups = groups_of(snapshot.items)
-    kept = never_removed(snapshot, groups) | keep_newest(messages)(snapshot, groups)
-    gone = [group for group in groups if group.id not in kept]
-    return plan_drop(snapshot, gone, policy="ai_sdk_go.sliding_window", reason="before the window")
+    retained = never_removed(snapshot, groups) | keep_newest(messages)(snapshot, groups)
+    removed = [group for group in groups if group.id not in retained]
+    return plan_drop(snapshot, removed, policy="ai_sdk_go.sliding_window", reason="before the window")
 
 
 def plan_oldest(snapshot: Snapshot, needed_tokens: int) -> EvictionPlan:
     """Return the plan that drops the oldest messages until *needed_tokens* are freed."""
     groups = groups_of(snapshot.items)
-    kept = never_removed(snapshot, groups)
-    gone: list[Group] = []
+    retained = never_removed(snapshot, groups)
+    removed: list[Group] = []
     for group in groups:
-        if sum(one.tokens for one in gone) >= needed_tokens:
+        if sum(one.tokens for one in removed) >= needed_tokens:
             break
-        if group.id not in kept:
-            gone.append(group)
-    return plan_drop(snapshot, gone, policy="ai_sdk_go.drop_oldest", reason="oldest")
+        if group.id not in retained:
+            removed.append(group)
+    return plan_drop(snapshot, removed, policy="ai_sdk_go.drop_oldest", reason="oldest")
 
 
 def plan_custom(engine: Engine, snapshot: Snapshot, trim: Trim, budget_tokens: int) -> EvictionPlan:
     """Return the plan that drops the groups of which *trim* returned no message."""
     groups = groups_of(snapshot.items)
-    kept = never_removed(snapshot, groups)
-    shown: list[tuple[dict[str, Any], str]] = []
+    retained = never_removed(snapshot, groups)
+    messages: list[tuple[dict[str, Any], str]] = []
     for group in groups:
         blocks = [item.block for item in group.items]
-        shown.extend((message, group.id) for message in openai_messages(blocks, engine.payloads))
+        messages.extend((message, group.id) for message in openai_messages(blocks, engine.payloads))
     try:
-        left = trim([message for message, _ in shown], budget_tokens)
+        remaining = trim([message for message, _ in messages], budget_tokens)
     except Exception as error:  # noqa: BLE001 (the strategy is the user's code)
         engine.journal.record(
             STATUS_EVENT, f"the custom strategy failed: {type(error).__name__}", error=repr(error)
         )
-        left = [message for message, _ in shown]
-    identities = {id(message) for message in left}
-    kept |= {name for message, name in shown if id(message) in identities or message in left}
-    visible = {name for _, name in shown}
-    gone = [group for group in groups if group.id in visible and group.id not in kept]
-    return plan_drop(snapshot, gone, policy="ai_sdk_go.custom", reason="left out by the custom strategy")
+        remaining = [message for message, _ in messages]
+    identities = {id(message) for message in remaining}
+    retained |= {name for message, name in messages if id(message) in identities or message in remaining}
+    visible = {name for _, name in messages}
+    removed = [group for group in groups if group.id in visible and group.id not in retained]
+    return plan_drop(snapshot, removed, policy="ai_sdk_go.custom", reason="left out by the custom strategy")
 
 
 def _check(strategy: Strategy) -> None:

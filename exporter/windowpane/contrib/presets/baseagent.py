@@ -88,7 +88,7 @@ def plan_prune(
     nothing. Content that is never removed counts as protected. A run without a user message before the skipped
     ones (one long instruction) skips no result: else it would never be pruned.
     """
-    kept = never_removed(snapshot, groups_of(snapshot.items))
+    retained = never_removed(snapshot, groups_of(snapshot.items))
     scanned = seen = prunable = 0
     removals: list[Removal] = []
     for item in reversed(_scanned(snapshot, pruning)):
@@ -99,7 +99,7 @@ def plan_prune(
             continue
         scanned += block.tokens
         seen += 1
-        if scanned <= pruning.protect_tokens or seen <= pruning.keep_results or block.group in kept:
+        if scanned <= pruning.protect_tokens or seen <= pruning.keep_results or block.group in retained:
             continue
         prunable += block.tokens
         removal = _cleared(item, counter, handles=handles)
@@ -156,7 +156,7 @@ class BaseAgentSettings:
         if self.max_output_tokens < 1:
             raise ConfigurationError("max_output_tokens", f"{self.max_output_tokens}", expected=">= 1")
         if self.model_context_limit <= self.output_token_max:
-            problem = f"{self.model_context_limit} leaves nothing beside the output"
+            problem = f"{self.model_context_limit} has no room beside the output"
             raise ConfigurationError("model_context_limit", problem, expected="more than output_token_max")
 
     def window(self, limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:

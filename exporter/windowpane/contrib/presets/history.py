@@ -52,10 +52,10 @@ def groups_from(messages: Sequence[HistoryMessage], first: int) -> set[str]:
     return {message.group for message in messages[first:]}
 
 
-def plan_drop(snapshot: Snapshot, gone: Iterable[Group], *, policy: str, reason: str) -> EvictionPlan:
+def plan_drop(snapshot: Snapshot, removed: Iterable[Group], *, policy: str, reason: str) -> EvictionPlan:
     """Return a plan that drops these groups whole, oldest first."""
     removals = [
         Removal("drop", tuple(item.block for item in group.items), 0.0, {}, reason)
-        for group in sorted(gone, key=lambda group: group.position)
+        for group in sorted(removed, key=lambda group: group.position)
     ]
     return EvictionPlan.of(snapshot, removals, policy=policy)

@@ -88,9 +88,9 @@ def estimate_tool_definition_tokens(tools: Iterable[Mapping[str, Any]]) -> int:
     """Return the tokens of the tool definitions: name, description, parameters and structure; 0 for none."""
     characters = 0
     for tool in tools:
-        named = tool.get("function") or tool
-        characters += len(named.get("name") or "") + len(named.get("description") or "") + PART_CHARACTERS
-        characters += _json_characters(named.get("parameters") or named.get("input_schema"))
+        function = tool.get("function") or tool
+        characters += len(function.get("name") or "") + len(function.get("description") or "") + PART_CHARACTERS
+        characters += _json_characters(function.get("parameters") or function.get("input_schema"))
     return characters * TOKENS // CHARACTERS
 
 
@@ -189,10 +189,10 @@ def newer_half(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
     history = sum(tokens[name] for name in groups_from(messages, 0))
     room = snapshot.limits.usable_tokens - (snapshot.tokens - history)
     for start in starts[len(starts) // 2 :]:
-        kept = groups_from(messages, start)
-        if sum(tokens[name] for name in kept) <= room or start == starts[-1]:
+        retained = groups_from(messages, start)
+        if sum(tokens[name] for name in retained) <= room or start == starts[-1]:
             break
-    return kept
+    return retained
 
 
 def newest_messages(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
@@ -213,16 +213,16 @@ FORCED: Final = CompactionBounds(
 SUMMARY: Final = CompactionBounds(chosen_groups=newest_messages, user_tokens=0, user_ratio=0.0)
 
 
-def _said(engine: Engine, limits: WindowLimits) -> list[HistoryMessage]:
+def _messages(engine: Engine, limits: WindowLimits) -> list[HistoryMessage]:
     return messages_of(groups_of(engine.snapshot(limits).items))
 
 
 def _forced(reason: str) -> Step[Engine]:
     def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-        before = len(_said(engine, limits))
+        before = len(_messages(engine, limits))
         outcome = yield from compact(engine, limits, levels, trigger=reason, bounds=FORCED)
         if outcome:
-            remaining = len(_said(engine, limits))
+            remaining = len(_messages(engine, limits))
             engine.journal.record(
                 COMPRESS_EVENT,
                 f"{COMPRESS_EVENT} reason={reason} dropped_messages={before - remaining} "
@@ -251,22 +251,23 @@ def _summary_due(messages: int, percent: int) -> Callable[[Engine, Levels], bool
         history = engine.used() - engine.static_tokens()
         if history * 100 > limits.limit_tokens * percent:
             return True
-        return len(engine.tracker.window) > messages and len(_said(engine, limits)) > messages
+        return len(engine.tracker.window) > messages and len(_messages(engine, limits)) > messages
 
     return due
 
 
 def _summarize(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
-    before = len(_said(engine, limits))
+    before = len(_messages(engine, limits))
     outcome = yield from compact_with_breaker(engine, limits, levels, trigger="summarize", bounds=SUMMARY)
     if outcome:
-        kept = len(_said(engine, limits))
+        remaining = len(_messages(engine, limits))
         length = sum(block.chars for block in engine.tracker.window if block.content_type == "summary")
         engine.journal.record(
             SUMMARIZE_EVENT,
-            f"{SUMMARIZE_EVENT} summarized_messages={before - kept} kept_messages={kept} summary_len={length}",
-            summarized_messages=before - kept,
-            kept_messages=kept,
+            f"{SUMMARIZE_EVENT} summarized_messages={before - remaining} kept_messages={remaining} "
+            f"summary_len={length}",
+            summarized_messages=before - remaining,
+            kept_messages=remaining,
             summary_len=length,
             omitted_oversized=False,
         )

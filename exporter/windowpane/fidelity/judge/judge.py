@@ -89,7 +89,7 @@ class JudgedQuestion:
         """`kept` if more than half of the replicates are; else the most frequent, in a tie the most severe."""
         if 2 * self.fates.count("kept") > len(self.fates):
             return "kept"
-        *others, _kept = SEVERITY
+        *others, _ = SEVERITY
         return max(others, key=self.fates.count)
 
 
@@ -162,10 +162,10 @@ def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]
         return None
     if expected is not None and len(expected) >= LITERAL_CHARS and _plain(expected) in _plain(original):
         return expected
-    found = yield from asker.answer(question.text, original)
-    if expected is None or not found:
-        return found or None
-    agreed = yield from asker.agree(question.text, expected, found, replicate=0)
+    answer = yield from asker.answer(question.text, original)
+    if expected is None or not answer:
+        return answer or None
+    agreed = yield from asker.agree(question.text, expected, answer, replicate=0)
     return expected if agreed == "yes" else None
 
 
@@ -207,11 +207,11 @@ class _Asker:
         """Return the answer of the last part of *text* that has one; empty for not knowing, None for no reply."""
         heard = False
         for part in reversed(list(chunks(text, self.settings.chunk_chars))):
-            said = yield from self._ask(*answer_prompt(question, part))
-            if said is None:
+            reply = yield from self._call(*answer_prompt(question, part))
+            if reply is None:
                 continue
             heard = True
-            answer = read_answer(said)
+            answer = read_answer(reply)
             if answer is not None:
                 return answer
         return "" if heard else None
@@ -220,15 +220,15 @@ class _Asker:
         """Return whether *answer* agrees with *key*; a hash of the content decides their order in the prompt."""
         drawn = blake2b(f"{question}\0{key}\0{replicate}".encode("utf-8", "surrogatepass"), digest_size=1)
         first, second = (key, answer) if drawn.digest()[0] % 2 else (answer, key)
-        said = yield from self._ask(*compare_prompt(question, first, second))
-        return None if said is None else read_verdict(said)
+        reply = yield from self._call(*compare_prompt(question, first, second))
+        return None if reply is None else read_verdict(reply)
 
-    def _ask(self, system: str, user: str) -> Effect[str | None]:
+    def _call(self, system: str, user: str) -> Effect[str | None]:
         self.calls += 1
         answer = yield CallModel(system, user)
         if not answer.failed:
             self._failures = 0
-            return str(answer.value or "").strip() or None  # silence is no answer, not even that it does not know
+            return str(answer.value or "").strip() or None  # an empty reply is not an answer, not even "unknown"
         self._failures += 1
         if self._failures >= FAILURES_IN_A_ROW:
             raise _Stopped(f"{type(answer.error).__name__}: {answer.error}"[:200])

@@ -1,6 +1,7 @@
 """Prompts of the judge, one question each, and the strict reading of its replies.
 
-Content is fenced off: whatever it says, it is only data. A reply that is not plainly yes or no is no verdict.
+Content is fenced: it is data, also where it holds instructions. A reply that is not plainly yes or no is not a
+verdict.
 """
 
 from __future__ import annotations
@@ -101,21 +102,21 @@ _UNKNOWN: Final = re.compile(
 )
 
 
-def read_verdict(said: str) -> Verdict | None:
+def read_verdict(reply: str) -> Verdict | None:
     """Return `yes` or `no` if the first word is one of them and the sentence does not revoke it; else None.
 
-    "No, yesterday" is no; "yesterday", "yes and no" and "the answer might be yes" are nothing.
+    "No, yesterday" is read as no; "yesterday", "yes and no" and "the answer might be yes" give None.
     """
-    text = _FRAME.sub("", said)
-    found = _VERDICT.match(text)
-    if found is None:
+    text = _FRAME.sub("", reply)
+    opening = _VERDICT.match(text)
+    if opening is None:
         return None
-    verdict: Verdict = "yes" if found[1].lower() == "yes" else "no"
-    sentence = re.split(r"[.\n;]", text[found.end() :], maxsplit=1)[0]
+    verdict: Verdict = "yes" if opening[1].lower() == "yes" else "no"
+    sentence = re.split(r"[.\n;]", text[opening.end() :], maxsplit=1)[0]
     return None if _OTHER[verdict].search(sentence) else verdict
 
 
-def read_answer(said: str) -> str | None:
+def read_answer(reply: str) -> str | None:
     """Return the answer, or None if it states not to know; an error called `unknown host` is an answer."""
-    text = _FRAME.sub("", said).strip()
+    text = _FRAME.sub("", reply).strip()
     return None if not text or _UNKNOWN.match(text) else text

@@ -73,7 +73,7 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
     pools: dict[QuestionKind, list[Question]] = {kind: [] for kind in KINDS}
     for fact in sorted(extract_facts(blocks), key=lambda fact: fact.block):
         question = _question(fact, _source(fact, blocks))
-        if question is not None and question.text not in {known.text for known in pools[question.kind]}:
+        if question is not None and question.text not in {other.text for other in pools[question.kind]}:
             pools[question.kind].append(question)
     queues = {kind: _spread(pool) for kind, pool in pools.items()}
     chosen: list[Question] = []
@@ -87,16 +87,16 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
 def _spread(pool: list[Question]) -> list[Question]:
     """Return the pool as last, first, middle, then the rest, so that any prefix covers the whole text."""
     order: list[Question] = []
-    stretches = [pool]
+    spans = [pool]
     if pool:
         order.append(pool[-1])
-        stretches = [pool[:-1]]
-    while stretches:
-        stretch = stretches.pop(0)
-        if stretch:
-            middle = len(stretch) // 2 if len(order) > 1 else 0
-            order.append(stretch[middle])
-            stretches += [stretch[middle + 1 :], stretch[:middle]]
+        spans = [pool[:-1]]
+    while spans:
+        span = spans.pop(0)
+        if span:
+            middle = len(span) // 2 if len(order) > 1 else 0
+            order.append(span[middle])
+            spans += [span[middle + 1 :], span[:middle]]
     return order
 
 
@@ -125,7 +125,7 @@ def _question(fact: Fact, text: str) -> Question | None:
 
 
 def _subject(fact: Fact) -> str:
-    """The most telling words of a sentence, at most two: names first, then long words; never all of them."""
+    """Return at most two of the most specific words of a sentence: names first, then long words; never all."""
     cues = set(_WORDING) | {"decided", "must", "because", "never", "always", "next", "instead", "remaining"}
     words = [word for word in fact.words if word not in cues]
     if len(words) < 3:
@@ -140,10 +140,10 @@ def _cloze(fact: Fact, text: str, kind: QuestionKind) -> Question | None:
     for line in reversed(lines):
         at = line.index(fact.text)
         start = max(0, at - LINE_CHARS // 2)
-        shown = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
-        if len(significant_words(TOKEN.findall(shown.replace(_BLANK, " ")))) >= CONTEXT_WORDS:
-            asked = f"Which name or path belongs in the blank of this line from the work: “{shown}”"
-            return Question(asked, kind, fact.text)
+        excerpt = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
+        if len(significant_words(TOKEN.findall(excerpt.replace(_BLANK, " ")))) >= CONTEXT_WORDS:
+            wording = f"Which name or path belongs in the blank of this line from the work: “{excerpt}”"
+            return Question(wording, kind, fact.text)
     return None
 
 
@@ -168,15 +168,15 @@ def write_questions(
     return tuple(written.values())[:limit]
 
 
-def read_questions(said: str) -> tuple[Question, ...]:
+def read_questions(reply: str) -> tuple[Question, ...]:
     """Return the questions in the lines that have the requested form; other lines are skipped."""
-    found = []
-    for line in said.splitlines():
+    questions = []
+    for line in reply.splitlines():
         fields = [field.strip() for field in line.strip().removeprefix("- ").split("|", 2)]
         kind = _kind(fields[0])
         if len(fields) == 3 and kind is not None and all(fields):
-            found.append(Question(fields[1], kind, fields[2]))
-    return tuple(found)
+            questions.append(Question(fields[1], kind, fields[2]))
+    return tuple(questions)
 
 
 def _kind(word: str) -> QuestionKind | None:

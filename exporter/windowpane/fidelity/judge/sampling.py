@@ -92,7 +92,7 @@ class SampledJudge:
         return int.from_bytes(drawn, "big") < self.sample.rate * 2**64
 
     def submit(self, job: Callable[[], object]) -> bool:
-        """Queue *job*; False when the queue is full or no calls are left. Never blocks."""
+        """Queue *job*; False when the queue is full or the calls are used up. Never blocks."""
         with self._changed:
             if self._is_spent() or len(self._waiting) >= self.sample.capacity:
                 self.dropped += 1
@@ -118,12 +118,12 @@ class SampledJudge:
             limit=self.sample.questions,
             write=self.sample.writes_questions,
         )
-        return run_effect(program, self._ask, timeout_seconds=self.sample.timeout_seconds)
+        return run_effect(program, self._call_model, timeout_seconds=self.sample.timeout_seconds)
 
     def _is_spent(self) -> bool:
         return self.sample.max_calls is not None and self.calls >= self.sample.max_calls
 
-    def _ask(self, system: str, user: str) -> Any:
+    def _call_model(self, system: str, user: str) -> Any:
         """Call the model, if that is still allowed; else the judgement ends with that reason."""
         with self._changed:
             if self._is_spent():
@@ -166,15 +166,15 @@ class JudgedSession:
             _log.exception("a compression could not be offered to the judge")
 
     def _offer(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> None:
-        gone = {block.id for block in removed}
-        recoverable = any(block.handle is not None and block.replaces in gone for block in window)
+        removed_ids = {block.id for block in removed}
+        recoverable = any(block.handle is not None and block.replaces in removed_ids for block in window)
         compression = JudgedCompression(event_id, removed, window, recoverable, self._earlier)
         text = text_of([block for block in removed if block.content_type != "summary"])
         self._earlier = f"{self._earlier}\n\n{text}".strip()[-EARLIER_CHARS:]
         self._judge.submit(lambda: self._evaluate(compression))
 
     def _evaluate(self, compression: JudgedCompression) -> None:
-        """On the judge's thread, one after the other, so that questions pass from one to the next."""
-        found = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
-        self._carried = (*self._carried, *found.keyed)[-MAXIMUM_QUESTIONS:]
-        self._deliver(found.event)
+        """Run on the judge's thread, one after the other, so that questions pass from one to the next."""
+        judged = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
+        self._carried = (*self._carried, *judged.keyed)[-MAXIMUM_QUESTIONS:]
+        self._deliver(judged.event)

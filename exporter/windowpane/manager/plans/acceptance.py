@@ -38,7 +38,7 @@ class _Fault(NamedTuple):
 
 
 def rejection_reason(proposed: ProposedSummary) -> str:
-    """Why *offer* may not be applied; empty if it may."""
+    """Return why *proposed* may not be applied; empty if it may."""
     return next((reason for wrong, reason in _faults(proposed) if wrong), "")
 
 

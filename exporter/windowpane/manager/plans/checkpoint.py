@@ -59,7 +59,7 @@ class StoredCheckpoint(NamedTuple):
 
 
 def encode(document: Document) -> bytes:
-    """The JSON that is written; the same document always gives the same bytes."""
+    """Return the JSON to write; the same document always gives the same bytes."""
     return json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1).encode("utf-8", "surrogatepass")
 
 
@@ -69,7 +69,7 @@ def checksum(document: Document) -> str:
 
 
 def decode(raw: bytes) -> Document:
-    """The document of a written checkpoint. Raises `CorruptCheckpointError` naming what does not hold."""
+    """Return the document of a written checkpoint. Raises `CorruptCheckpointError` with the invalid part."""
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -95,7 +95,7 @@ def generation(document: Document) -> tuple[int, int]:
 
 
 def to_markdown(document: Document) -> str:
-    """The checkpoint for people."""
+    """Return the checkpoint as Markdown for people."""
     task = TaskRecord.from_document(document.get("task", {}))
     lines = [
         f"# {document['agent']}: window {document['window_id']}, checkpoint {document['version']}",
@@ -163,7 +163,7 @@ def goal_text(goal: str, constraints: Sequence[str], criteria: Sequence[str], *,
 
 
 def _fitting(heading: str, entries: Iterable[str], room: int, *, newest: bool = False) -> str:
-    """The section with the first entries that *room* characters hold, or the *newest*; empty without any."""
+    """Return the section with the first entries that fit *room* characters, or the *newest*; empty if none."""
     lines = [f"\n- {entry}" for entry in entries]
     room -= len(heading) + 1
     taken = 0
@@ -172,5 +172,5 @@ def _fitting(heading: str, entries: Iterable[str], room: int, *, newest: bool = 
         if room < 0:
             break
         taken += 1
-    shown = lines[len(lines) - taken :] if newest else lines[:taken]
-    return f"\n{heading}{''.join(shown)}" if shown else ""
+    chosen = lines[len(lines) - taken :] if newest else lines[:taken]
+    return f"\n{heading}{''.join(chosen)}" if chosen else ""

@@ -100,8 +100,8 @@ def plan_compaction(
     best: CompactionPlan | None = None
     for grade in TAIL_GRADES:
         tail_tokens = int(grade * min(bounds.tail_tokens, bounds.tail_ratio * usable))
-        kept = fixed | set(_at_exchange(groups, tail(groups, tail_tokens)))
-        plan = _plan(snapshot, groups, kept, bounds)
+        retained = fixed | set(_at_exchange(groups, tail(groups, tail_tokens)))
+        plan = _plan(snapshot, groups, retained, bounds)
         if plan is None:
             continue
         best = plan
@@ -110,31 +110,31 @@ def plan_compaction(
     return best
 
 
-def _at_exchange(groups: Sequence[Group], kept: Sequence[str]) -> Sequence[str]:
-    """The kept tail from an exchange's beginning on, where that keeps at least half of it."""
-    members = [group for group in groups if group.id in set(kept)]
+def _at_exchange(groups: Sequence[Group], retained: Sequence[str]) -> Sequence[str]:
+    """Return the tail from the start of an exchange on, if that is at least half of it; else the whole tail."""
+    members = [group for group in groups if group.id in set(retained)]
     total = sum(group.tokens for group in members)
-    left = total
+    remaining = total
     for at, group in enumerate(members):
         if group.items[0].block.content_type == "user_message" and at:
-            return [member.id for member in members[at:]] if left >= total / 2 else kept
-        left -= group.tokens
-    return kept
+            return [member.id for member in members[at:]] if remaining >= total / 2 else retained
+        remaining -= group.tokens
+    return retained
 
 
 def _plan(
-    snapshot: Snapshot, groups: Sequence[Group], kept: set[str], bounds: CompactionBounds
+    snapshot: Snapshot, groups: Sequence[Group], retained: set[str], bounds: CompactionBounds
 ) -> CompactionPlan | None:
     usable = snapshot.limits.usable_tokens
     room = int(min(bounds.user_tokens, bounds.user_ratio * usable))
     partial_message: Block | None = None
     partial_tokens = 0
-    gone: list[Group] = []
+    removed_groups: list[Group] = []
     for group in reversed(groups):
         block = group.items[0].block
         if block.content_type == "summary" and not block.pinned:
-            gone.append(group)
-        elif group.id in kept:
+            removed_groups.append(group)
+        elif group.id in retained:
             continue
         elif block.content_type == "user_message" and partial_message is None:
             room -= block.tokens
@@ -142,10 +142,10 @@ def _plan(
                 if room + block.tokens >= block.tokens // 4 > 16:
                     partial_message, partial_tokens = block, room + block.tokens
                 room = 0
-                gone.append(group)
+                removed_groups.append(group)
         else:
-            gone.append(group)
-    removed = tuple(item.block for group in reversed(gone) for item in group.items)
+            removed_groups.append(group)
+    removed = tuple(item.block for group in reversed(removed_groups) for item in group.items)
     previous = tuple(block for block in removed if block.content_type == "summary")
     if len(removed) == len(previous):
         return None

@@ -143,8 +143,8 @@ def plan_eviction(
     Without *handles*, where there is no archive, placeholders name no original.
     """
     groups = groups_of(snapshot.items)
-    kept = protected(snapshot, grade, groups)
-    free = [group for group in groups if group.id not in kept]
+    retained = protected(snapshot, grade, groups)
+    free = [group for group in groups if group.id not in retained]
     ranking = _Ranking([item for group in free for item in group.items], snapshot, policy)
     if policy.only is not None:
         free = [group for group in free if all(item.block.content_type in policy.only for item in group.items)]
@@ -220,7 +220,7 @@ def _drop(
 
 
 def _group_score(group: Group, ranking: _Ranking) -> float:
-    """The token-weighted mean of its blocks' scores."""
+    """Return the token-weighted mean of its blocks' scores."""
     scores = [ranking.scores[ranking.row(item.block.id)] for item in group.items]
     total = group.tokens
     if not total:
@@ -229,7 +229,7 @@ def _group_score(group: Group, ranking: _Ranking) -> float:
 
 
 def _is_spent(group: Group, later: Mapping[str, str], snapshot: Snapshot) -> bool:
-    """Whether everything in the group is expired, masked for a lifetime, or repeated later."""
+    """Return whether everything in the group is expired, masked for a lifetime, or repeated later."""
     masked_turns = snapshot.lifetimes.get("tool_result", 0)
     spent = 0
     for item in group.items:
@@ -255,12 +255,12 @@ def _why(item: Item, terms: Mapping[str, float]) -> str:
 def _without_surplus(removals: Sequence[Removal], needed_tokens: int) -> list[Removal]:
     """Return *removals* without those that are unnecessary, highest score first."""
     surplus = sum(removal.freed for removal in removals) - needed_tokens
-    kept = list(removals)
+    retained = list(removals)
     for removal in sorted(removals, key=lambda removal: -removal.score):
         if 0 < removal.freed <= surplus:
-            kept.remove(removal)
+            retained.remove(removal)
             surplus -= removal.freed
-    return kept
+    return retained
 
 
 def _block_ids(removals: Sequence[Removal]) -> set[str]:

@@ -59,7 +59,7 @@ def plan_merges(snapshot: Snapshot, is_alike: IsAlike) -> list[Cluster]:
     ][-COMPARED_BLOCKS:]
     clusters: list[list[Block]] = []
     for block in reversed(candidates):
-        cluster = next((known for known in clusters if _is_member(block, known[0], is_alike)), None)
+        cluster = next((one for one in clusters if _is_member(block, one[0], is_alike)), None)
         if cluster is None:
             clusters.append([block])
         else:
@@ -71,11 +71,11 @@ def plan_merges(snapshot: Snapshot, is_alike: IsAlike) -> list[Cluster]:
 def merge_texts(texts: Sequence[str]) -> str:
     """Return the newest text followed by the lines that only older texts have, each once."""
     *older, newest = texts
-    known = {line.strip() for line in newest.splitlines()}
+    newest_lines = {line.strip() for line in newest.splitlines()}
     extra: dict[str, None] = {}
     for text in older:
         for line in text.splitlines():
-            if line.strip() and line.strip() not in known:
+            if line.strip() and line.strip() not in newest_lines:
                 extra[line] = None
     return "\n".join([newest, "[also, from earlier ones like it:]", *extra]) if extra else newest
 

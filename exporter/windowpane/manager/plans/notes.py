@@ -101,24 +101,24 @@ class NoteBook:
         if not text:
             return NoteResult(None, refused="the note is empty")
         note = Note(_category(category), text, importance, turn, self._counter.count(text))
-        kept = [known for known in self._notes if (known.category, known.text) != (note.category, note.text)]
-        kept.append(note)
+        retained = [other for other in self._notes if (other.category, other.text) != (note.category, note.text)]
+        retained.append(note)
         dropped: list[Note] = []
-        while len(kept) > MAXIMUM_NOTES or self._cost(kept) > self._max_tokens:
-            victim = _least(kept)
+        while len(retained) > MAXIMUM_NOTES or self._cost(retained) > self._max_tokens:
+            victim = _least(retained)
             if victim is None or victim is note:
                 room = f"{self._max_tokens:,} tokens for notes"
                 return NoteResult(None, refused=f"more important notes fill the {room}")
-            kept.remove(victim)
+            retained.remove(victim)
             dropped.append(victim)
-        self._notes = kept
+        self._notes = retained
         self._save()
         self._record(NoteWritten(note.category, note.tokens, self._digest(note.text)))
         return NoteResult(note, tuple(dropped))
 
     def text(self) -> str:
         """Return all notes by category, critical ones first, then the newest; empty without notes."""
-        return _shown(self._notes)
+        return _format_notes(self._notes)
 
     def _save(self) -> None:
         """Save all notes; if the store fails they stay in memory."""
@@ -130,7 +130,7 @@ class NoteBook:
             _log.exception("notes could not be saved; they stay in memory")
 
     def _cost(self, notes: Sequence[Note]) -> int:
-        return self._counter.count(_shown(notes))
+        return self._counter.count(_format_notes(notes))
 
 
 def notes_to_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
@@ -144,11 +144,11 @@ def notes_to_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
 
 def notes_from_data(data: Iterable[Any]) -> tuple[Note, ...]:
     """Return the notes in plain data; entries that are not notes are skipped."""
-    found = []
+    notes = []
     for entry in data:
         if isinstance(entry, dict) and isinstance(entry.get("text"), str) and entry["text"]:
             importance = entry.get("importance")
-            found.append(
+            notes.append(
                 Note(
                     _category(str(entry.get("category", ""))),
                     entry["text"],
@@ -157,10 +157,10 @@ def notes_from_data(data: Iterable[Any]) -> tuple[Note, ...]:
                     _count(entry.get("tokens")),
                 )
             )
-    return tuple(found)
+    return tuple(notes)
 
 
-def _shown(notes: Sequence[Note]) -> str:
+def _format_notes(notes: Sequence[Note]) -> str:
     if not notes:
         return ""
     lines = [HEADING]

@@ -56,27 +56,27 @@ def placeholder_text(
     """
     name = (block.tool_name or "tool")[:60]
     where = f" Original: {handle}" if handle else ""
-    named = _named(names, counter)
+    names_text = _names_text(names, counter)
     while True:
-        found = f" {finding}" if finding else ""
-        text = f"[Result of {name}, turn {block.turn}, left the window.{found}{named}{where}]"
+        finding_text = f" {finding}" if finding else ""
+        text = f"[Result of {name}, turn {block.turn}, left the window.{finding_text}{names_text}{where}]"
         if counter.count(text) <= MAXIMUM_TOKENS:
             return text
         if finding:
             finding = finding[: len(finding) * 2 // 3].rstrip("… ") + "…" if len(finding) > 12 else ""
-        elif named:
-            named = ""
+        elif names_text:
+            names_text = ""
         elif len(name) > 12:
             name = name[: len(name) // 2]
         else:
             return text
 
 
-def _named(names: Sequence[str], counter: TokenCounter) -> str:
-    told = ""
+def _names_text(names: Sequence[str], counter: TokenCounter) -> str:
+    text = ""
     for name in names[:NAMES]:
-        longer = f"{told}, {name}" if told else f" Names: {name}"
+        longer = f"{text}, {name}" if text else f" Names: {name}"
         if counter.count(longer) > NAMES_TOKENS:
             break
-        told = longer
-    return f"{told}." if told else ""
+        text = longer
+    return f"{text}." if text else ""

@@ -22,8 +22,8 @@ class Policy:
     weights: Mapping[str, float]
     """Weight of each scorer, normalized over the scorers that can rate a block."""
     drops: Literal["expired", "any"] = "expired"
-    """Whole groups that may be dropped once no tool result is left to mask: expired or repeated ones, or any
-    group that is not protected. The rest is left to compaction."""
+    """Whole groups that may be dropped once no tool result remains to be masked: expired or repeated ones, or any
+    group that is not protected. The rest stays until compaction."""
     masks: bool = True
     """Replace tool results by placeholders first."""
     only: frozenset[ContentType] | None = None

@@ -122,9 +122,9 @@ class ShortenedBlocks:
 
     def forget(self, blocks: Sequence[Block]) -> None:
         """Discard what is cached of removed blocks."""
-        gone = {root.id for block in blocks if (root := self._roots.pop(block.id, None)) is not None}
-        if gone:
-            self._texts = {key: text for key, text in self._texts.items() if key[0] not in gone}
+        removed = {root.id for block in blocks if (root := self._roots.pop(block.id, None)) is not None}
+        if removed:
+            self._texts = {key: text for key, text in self._texts.items() if key[0] not in removed}
 
     @property
     def levels(self) -> Mapping[str, int]:
@@ -141,7 +141,7 @@ def level_of(age_turns: int, levels: Sequence[Level] = LEVELS) -> int:
 
 
 def plan_progressive(
-    snapshot: Snapshot, known: ShortenedBlocks, target_tokens: int, *, levels: Sequence[Level] = LEVELS
+    snapshot: Snapshot, shortened: ShortenedBlocks, target_tokens: int, *, levels: Sequence[Level] = LEVELS
 ) -> ProgressivePlan:
     """Return the blocks that are older than their level, oldest first, until the target can be met."""
     fixed = never_removed(snapshot, groups_of(snapshot.items))
@@ -153,7 +153,7 @@ def plan_progressive(
         block = item.block
         if block.group in fixed or block.pinned or block.content_type not in AGING_TYPES or not block.text:
             continue
-        one = _aged(block, known.root(block), level_of(snapshot.turn - block.turn, levels), levels)
+        one = _aged(block, shortened.root(block), level_of(snapshot.turn - block.turn, levels), levels)
         if one is not None:
             aged.append(one)
             freed += block.tokens - one.max_tokens

@@ -29,7 +29,7 @@ FIXED: Final[frozenset[ContentType]] = frozenset({"system_prompt", "tool_definit
 def never_removed(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
     """Return the ids of the groups that no policy and no compaction may remove."""
     current = _current_user_blocks(snapshot)
-    kept = set(snapshot.open_calls)
+    retained = set(snapshot.open_calls)
     fixed = FIXED | snapshot.protected_types
     for group in groups:
         for item in group.items:
@@ -41,24 +41,24 @@ def never_removed(snapshot: Snapshot, groups: Sequence[Group]) -> set[str]:
                 or block.id in current
                 or (block.turn >= snapshot.turn and block.content_type != "placeholder")
             ):
-                kept.add(group.id)
+                retained.add(group.id)
                 break
-    return kept
+    return retained
 
 
 def protected(snapshot: Snapshot, grade: Grade, groups: Sequence[Group] | None = None) -> set[str]:
     """Return the ids of the groups that an eviction of *grade* may not remove."""
     groups = groups_of(snapshot.items) if groups is None else groups
-    kept = never_removed(snapshot, groups)
+    retained = never_removed(snapshot, groups)
     if grade == "open_cycle":
-        return kept
+        return retained
     if grade == "exchanges" and snapshot.exchange > 1:
         oldest = snapshot.exchange - LAST_EXCHANGES + 1
-        kept.update(group.id for group in groups if group.items[-1].block.exchange >= oldest)
+        retained.update(group.id for group in groups if group.items[-1].block.exchange >= oldest)
     tool_groups = [group.id for group in groups if group.has_call]
-    kept.update(tool_groups[-LAST_TOOL_GROUPS:])
-    kept.update(tail(groups, recent_tokens(snapshot)))
-    return kept
+    retained.update(tool_groups[-LAST_TOOL_GROUPS:])
+    retained.update(tail(groups, recent_tokens(snapshot)))
+    return retained
 
 
 def recent_tokens(snapshot: Snapshot) -> int:
@@ -68,14 +68,14 @@ def recent_tokens(snapshot: Snapshot) -> int:
 
 def tail(groups: Sequence[Group], max_tokens: int) -> list[str]:
     """Return the ids of the newest groups that fit *max_tokens* together, newest first."""
-    kept: list[str] = []
+    retained: list[str] = []
     room = max_tokens
     for group in reversed(groups):
         room -= group.tokens
         if room < 0:
             break
-        kept.append(group.id)
-    return kept
+        retained.append(group.id)
+    return retained
 
 
 def _current_user_blocks(snapshot: Snapshot) -> set[str]:

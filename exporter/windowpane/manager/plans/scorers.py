@@ -14,7 +14,7 @@ from windowpane.manager.plans.merging import MINIMUM_TOKENS, SIMILARITY, Sketch,
 from windowpane.manager.snapshot import Item, Snapshot
 
 Scorer = Callable[[Sequence[Item], Snapshot], Sequence[float | None]]
-"""Rates all candidates at once; None where it cannot rate one, whose weight then goes to the other scorers."""
+"""Rates all candidates at once; None for one it cannot rate; the other scorers then share the weight."""
 
 HALF_LIFE_TURNS: Final = 10
 SATURATION: Final = 5
@@ -126,7 +126,7 @@ STORED_TERMS: Final[dict[str, str]] = {
 
 
 def _decay(turn: int) -> list[float]:
-    """The score of each age from 0 to *turn*."""
+    """Return the score of each age from 0 to *turn*."""
     return [2.0 ** (-age / HALF_LIFE_TURNS) for age in range(turn + 1)]
 
 

@@ -66,7 +66,7 @@ class SubagentResult:
 def plan_delegation(
     subtask: Subtask, *, child_session_id: str, digest: Digester, max_tokens: int = RESULT_TOKENS
 ) -> DelegationPlan | None:
-    """Return the plan to delegate *subtask*; None if it is cheaper in place or needs the conversation."""
+    """Return the plan to delegate *subtask*; None if it costs less in place or needs the conversation."""
     worthwhile = subtask.expected_tool_calls >= EXPECTED_CALLS or subtask.expected_tokens >= EXPECTED_TOKENS
     if subtask.needs_history or not worthwhile or not subtask.task.strip():
         return None
@@ -90,7 +90,7 @@ def bounded_result(
     failed: str = "",
     child_tokens: int | None = None,
 ) -> SubagentResult:
-    """The result, bounded: one that is too long is reduced to its facts, or cut in its middle where that is more.
+    """Return the bounded result: a longer one is reduced to its facts, or truncated if that retains more.
 
     *failed* is the reason for a missing result: an error's text never becomes content. *child_tokens* is the
     size of the child's window if known; then the reduction is reported as a compression.

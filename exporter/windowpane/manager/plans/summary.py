@@ -43,22 +43,22 @@ Sections = Mapping[Section, Sequence[str]]
 def parse_sections(text: str) -> dict[Section, list[str]]:
     """Return the lines of each section of a summary; empty for a text without these headings."""
     by_heading = {heading: section for section, heading in HEADINGS.items()}
-    found: dict[Section, list[str]] = {}
+    sections: dict[Section, list[str]] = {}
     current: list[str] | None = None
     for line in text.splitlines():
         heading = by_heading.get(line.strip())
         if heading is not None:
-            current = found.setdefault(heading, [])
+            current = sections.setdefault(heading, [])
         elif current is not None and line.strip():
             current.append(line.removeprefix("- "))
-    return found
+    return sections
 
 
 def render_sections(sections: Sections, *, max_tokens: int, counter: TokenCounter) -> str:
-    """The summary in at most *max_tokens* where what is written whole allows it; newest lines last.
+    """Return the summary, in at most *max_tokens* if the parts written whole allow it; newest lines last.
 
     Goal, progress and look-up hints are written whole. In every other section the last lines given are the most
-    important: under pressure the first are left out.
+    important: under pressure the first are omitted.
     """
     fixed: dict[Section, list[str]] = {
         name: list(sections[name]) for name in ("goal", "progress", "lookup") if sections.get(name)
@@ -84,14 +84,14 @@ def merge_lines(older: Iterable[str], newer: Iterable[str]) -> list[str]:
 
 def _newest(lines: Sequence[str], max_tokens: int, name: Section, counter: TokenCounter) -> tuple[list[str], int]:
     cost = counter.count(HEADINGS[name]) + 1
-    kept: list[str] = []
+    retained: list[str] = []
     for line in reversed(lines):
         tokens = counter.count(line) + 2
         if cost + tokens > max_tokens:
             continue
         cost += tokens
-        kept.append(line)
-    return (kept[::-1], cost) if kept else ([], 0)
+        retained.append(line)
+    return (retained[::-1], cost) if retained else ([], 0)
 
 
 def _cost(lines: Iterable[str], counter: TokenCounter) -> int:
@@ -132,9 +132,9 @@ def summarize(
     max_tokens: int,
     counter: TokenCounter,
 ) -> str:
-    """A summary of *facts* in sections, in at most *max_tokens* beside the goal, which is never shortened.
+    """Return a summary of *facts* in sections, in at most *max_tokens* beside the goal, which is never shortened.
 
-    *progress* says what of the task is done and planned now; it takes the place of what earlier summaries said.
+    *progress* states what of the task is done and planned now; it replaces that part of earlier summaries.
     *previous* are earlier summaries: their lines are carried on instead of being summarised again.
     *facts* come most critical first; within a section the most critical stay longest. *names* are those of what
     the conversation refers to things by, least wanted first; they stay longer than the names among the facts.
@@ -143,19 +143,19 @@ def summarize(
     for text in previous:
         for name, lines in parse_sections(text).items():
             sections[name] = merge_lines(sections.get(name, ()), lines)
-    found: dict[FactKind, list[str]] = {}
-    said = {line for lines in sections.values() for line in lines}
+    names_by_kind: dict[FactKind, list[str]] = {}
+    stated = {line for lines in sections.values() for line in lines}
     for fact in reversed(facts):
         if not fact.is_sentence:
-            found.setdefault(fact.kind, []).append(fact.text)
-        elif fact.text not in said:
-            said.add(fact.text)
+            names_by_kind.setdefault(fact.kind, []).append(fact.text)
+        elif fact.text not in stated:
+            stated.add(fact.text)
             section = SECTION_OF[fact.kind]
             sections[section] = merge_lines(sections.get(section, ()), [fact.text])
     earlier, prose = _names_in(sections.get("artifacts", ()))
     wanted = [
         *earlier,
-        *(name for kind in _NAMING for name in found.get(kind, ())),
+        *(name for kind in _NAMING for name in names_by_kind.get(kind, ())),
         *names,
     ]
     sections["artifacts"] = [*prose, *_in_lines(list(dict.fromkeys(reversed(wanted)))[::-1])]
@@ -172,14 +172,14 @@ class _Artifacts(NamedTuple):
 
 def _names_in(lines: Iterable[str]) -> _Artifacts:
     """Return the names and the prose that earlier summaries list under artifacts."""
-    found = _Artifacts([], [])
+    artifacts = _Artifacts([], [])
     for line in lines:
         parts = line.split(", ")
         if any(" " in part for part in parts):
-            found.prose.append(line)
+            artifacts.prose.append(line)
         else:
-            found.names.extend(parts)
-    return found
+            artifacts.names.extend(parts)
+    return artifacts
 
 
 def _in_lines(names: Sequence[str]) -> list[str]:
@@ -195,16 +195,20 @@ MAXIMUM_NAMES: Final = 400
 def names_to_keep(
     references: ReferenceIndex, removed: Sequence[Block], carried: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The names of *removed* that nothing which stays is known by, least wanted first.
+    """Return the names of *removed* that no remaining block has, least wanted first.
 
-    *carried* are the texts of earlier summaries: a name they say is kept on for as long as it is in use.
+    *carried* are the texts of earlier summaries: a name in them is retained as long as it is in use.
     """
-    gone = {block.id for block in removed}
+    removed_ids = {block.id for block in removed}
     before = "\n".join(carried)
-    used = [name for name in references.used if _leaves(references, name, gone, before)]
-    known = set(used)
+    used = [name for name in references.used if _would_be_lost(references, name, removed_ids, before)]
+    used_names = set(used)
     by_block = [
-        [name for name in references.held(block.id) if name not in known and _leaves(references, name, gone)]
+        [
+            name
+            for name in references.held(block.id)
+            if name not in used_names and _would_be_lost(references, name, removed_ids)
+        ]
         for block in removed
     ]
     # The first names of every block before the last of any, so that one long listing does not take all the room.
@@ -214,7 +218,7 @@ def names_to_keep(
     return (*unused, *used)[-MAXIMUM_NAMES:]
 
 
-def _leaves(references: ReferenceIndex, name: str, gone: set[str], before: str = "") -> bool:
-    """Whether a name is known by blocks that leave alone, or by none any more but an earlier summary."""
+def _would_be_lost(references: ReferenceIndex, name: str, removed_ids: set[str], before: str = "") -> bool:
+    """Return whether only removed blocks have the name, or no block but an earlier summary."""
     holders = references.holders(name)
-    return gone.issuperset(holders) if holders else name in before
+    return removed_ids.issuperset(holders) if holders else name in before

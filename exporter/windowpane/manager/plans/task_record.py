@@ -59,7 +59,7 @@ class TaskRecord:
             self.subtasks.setdefault(_line(name), "planned")
         self._bound()
 
-    def begin(self, name: str) -> None:
+    def start(self, name: str) -> None:
         """Mark a subtask as in progress, unless it is done; `reopen` continues one that is done."""
         if self.subtasks.get(_line(name)) != "done":
             self.subtasks[_line(name)] = "in_progress"
@@ -83,7 +83,7 @@ class TaskRecord:
         """Record an open issue."""
         self.issues[_line(text)] = True
         while len(self.issues) > MAXIMUM_ENTRIES:
-            closed = (known for known, is_open in self.issues.items() if not is_open)
+            closed = (name for name, is_open in self.issues.items() if not is_open)
             del self.issues[next(closed, next(iter(self.issues)))]
 
     def resolve(self, text: str) -> None:
@@ -106,9 +106,9 @@ class TaskRecord:
 
     # -- what is known ----------------------------------------------------------------------------------------
 
-    def named(self, status: SubtaskStatus) -> list[str]:
+    def with_status(self, status: SubtaskStatus) -> list[str]:
         """Return the subtasks of one status, in order."""
-        return [name for name, known in self.subtasks.items() if known == status]
+        return [name for name, current in self.subtasks.items() if current == status]
 
     @property
     def open_issues(self) -> list[str]:
@@ -122,12 +122,12 @@ class TaskRecord:
 
     def lines(self) -> list[str]:
         """Return the record as lines for a model, most urgent first; planned subtasks are marked."""
-        finished = self.named("done")
+        finished = self.with_status("done")
         omitted = len(finished) - SHOWN_DONE
         return [
-            *(f"[in progress] {name}" for name in self.named("in_progress")),
+            *(f"[in progress] {name}" for name in self.with_status("in_progress")),
             *(f"[open issue] {text}" for text in self.open_issues),
-            *(f"[planned, not begun] {name}" for name in self.named("planned")),
+            *(f"[planned, not begun] {name}" for name in self.with_status("planned")),
             *(f"[decided] {choice}" for choice in self.choices),
             *([f"[done] {omitted} more"] if omitted > 0 else []),
             *(f"[done] {name}" for name in finished[-SHOWN_DONE:]),

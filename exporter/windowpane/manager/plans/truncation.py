@@ -69,7 +69,7 @@ def _clip(value: Any, max_tokens: int, counter: TokenCounter, note: str) -> Any:
 
 
 def _head(text: str, max_tokens: int, counter: TokenCounter) -> str:
-    """The longest beginning found by halving that fits; at least empty."""
+    """Return a beginning that fits, shortened by a quarter at a time; at least empty."""
     head = text[: max_tokens * 4]
     while head and counter.count(head) > max_tokens:
         head = head[: len(head) * 3 // 4]

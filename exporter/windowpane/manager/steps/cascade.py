@@ -114,22 +114,22 @@ def cascade_from_thresholds(thresholds: Mapping[str, float]) -> tuple[str | Engi
 
 
 def _step_from(ratio: float, name: str) -> EngineStep:
-    """The engine's step from *ratio* on; one that starts at the rollover level runs before the rollover."""
+    """Return the engine's step from *ratio* on; at the rollover level it runs before the rollover."""
     step = STEPS[name]
 
     def due(engine: Engine, levels: Levels) -> bool:
-        begin = levels.evict if engine.limits is None else engine.limits.at(ratio)
-        if engine.used() < begin:
+        start = levels.evict if engine.limits is None else engine.limits.at(ratio)
+        if engine.used() < start:
             return False
-        return step.due(engine, levels) if begin >= levels.roll else step.is_due(engine, levels)
+        return step.due(engine, levels) if start >= levels.roll else step.is_due(engine, levels)
 
     return Step(step.action, due, step.run)
 
 
-def background_compaction(begin_ratio: float | None = None) -> EngineStep:
+def background_compaction(start_ratio: float | None = None) -> EngineStep:
     """Return the step that compacts after a turn, so that no call has to wait for it.
 
-    *begin_ratio* is the configured utilization of compaction; the step is due from there, or from the checkpoint
+    *start_ratio* is the configured utilization of compaction; the step is due from there, or from the checkpoint
     level if that is lower. Without it the step is due from the checkpoint level, and whenever eviction fell short
     before the call that has just ended.
     """
@@ -138,9 +138,9 @@ def background_compaction(begin_ratio: float | None = None) -> EngineStep:
         if engine.limits is None:
             return False
         levels, used = levels.above(engine.static_tokens()), engine.used()
-        if begin_ratio is None:
+        if start_ratio is None:
             return used >= levels.checkpoint or min(used, engine.sent) >= levels.evict
-        return used >= max(levels.evict, min(levels.checkpoint, engine.limits.at(begin_ratio)))
+        return used >= max(levels.evict, min(levels.checkpoint, engine.limits.at(start_ratio)))
 
     def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         return _compact(engine, limits, levels.above(engine.static_tokens()))

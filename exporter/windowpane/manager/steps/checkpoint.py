@@ -154,10 +154,10 @@ def resume(engine: Engine) -> Effect[Resumption | None]:
         engine.tracker.record(CheckpointRejected(None, f"{type(reply.error).__name__}: {reply.error}"[:200]))
         yield ArchiveCheckpoint(engine.task.id)
         return None
-    found: StoredCheckpoint = reply.value or StoredCheckpoint(None)
-    for rejection in found.rejected:
+    stored: StoredCheckpoint = reply.value or StoredCheckpoint(None)
+    for rejection in stored.rejected:
         engine.tracker.record(CheckpointRejected(rejection.version, rejection.reason[:200]))
-    document = found.document
+    document = stored.document
     if document is None:
         return None
     if document.get("status") == "completed":  # its process ended before the checkpoint was archived
@@ -223,7 +223,7 @@ def _short(value: str) -> str:
 
 
 def _drift(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """The facts of the environment that have changed."""
+    """Return the facts of the environment that have changed."""
     return tuple(
         f"{name}: was {_short(value)}, is {_short(now.get(name, 'unknown'))}"
         for name, value in before.items()

@@ -106,7 +106,7 @@ def _compact(
 
 
 def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: SummaryWriter) -> Effect[bool]:
-    """Whether no listener objects."""
+    """Return whether no listener objects."""
     if not engine.reduction.has_callbacks:
         return True
     reply = yield ConfirmCompaction(

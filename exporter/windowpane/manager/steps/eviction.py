@@ -132,12 +132,12 @@ def _originals(plan: EvictionPlan) -> tuple[tuple[str, str], ...]:
 def _apply_eviction(engine: Engine, plan: EvictionPlan, *, handles: bool) -> None:
     tracker = engine.tracker
     evicted: list[EvictedBlock] = []
-    stand_ins: list[Block] = []
+    placeholders: list[Block] = []
     for removal in plan.removals:
-        stand_in = _stand_in(engine, removal, handles=handles)
-        if stand_in is not None:
-            stand_ins.append(stand_in)
-        evicted.extend(_evicted(removal, block, stand_in, handles=handles) for block in removal.blocks)
+        placeholder = _placeholder(engine, removal, handles=handles)
+        if placeholder is not None:
+            placeholders.append(placeholder)
+        evicted.extend(_evicted(removal, block, placeholder, handles=handles) for block in removal.blocks)
     tracker.evict(
         BlocksEvicted(
             policy=plan.policy,
@@ -149,12 +149,12 @@ def _apply_eviction(engine: Engine, plan: EvictionPlan, *, handles: bool) -> Non
             cache_cost_tokens=plan.cache_cost_tokens,
             candidates=plan.candidates,
         ),
-        stand_ins,
+        placeholders,
     )
     engine.forget([block for removal in plan.removals for block in removal.blocks])
 
 
-def _stand_in(engine: Engine, removal: Removal, *, handles: bool) -> Block | None:
+def _placeholder(engine: Engine, removal: Removal, *, handles: bool) -> Block | None:
     if removal.placeholder is None:
         return None
     block = removal.blocks[0]
@@ -168,7 +168,7 @@ def _stand_in(engine: Engine, removal: Removal, *, handles: bool) -> Block | Non
     )
 
 
-def _evicted(removal: Removal, block: Block, stand_in: Block | None, *, handles: bool) -> EvictedBlock:
+def _evicted(removal: Removal, block: Block, placeholder: Block | None, *, handles: bool) -> EvictedBlock:
     return EvictedBlock(
         block_id=block.id,
         content_type=block.content_type,
@@ -177,7 +177,7 @@ def _evicted(removal: Removal, block: Block, stand_in: Block | None, *, handles:
         reason=removal.reason,
         score=round(removal.score, 4),
         terms={STORED_TERMS.get(name, name): round(value, 4) for name, value in removal.terms.items()},
-        replacement=None if stand_in is None else stand_in.id,
+        replacement=None if placeholder is None else placeholder.id,
         replacement_tokens=removal.placeholder_tokens,
         handle=(block.handle or handle_of(block.id)) if handles and block.text else None,
         turn_added=block.turn,

@@ -97,9 +97,9 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     text, method, calls = merge_texts(texts), "extractive", 0
     if engine.settings.model and not engine.reduction.breaker.open:
         reply = yield CallModel(MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
-        calls, said = 1, "" if reply.failed else str(reply.value or "").strip()
-        if said and not rejection_reason(_offer(engine, cluster, said)):
-            text, method = said, engine.settings.model
+        calls, merged = 1, "" if reply.failed else str(reply.value or "").strip()
+        if merged and not rejection_reason(_offer(engine, cluster, merged)):
+            text, method = merged, engine.settings.model
     handles = False
     if engine.settings.archive:
         items = tuple((handle_of(block.id), block.text or "") for block in cluster.blocks if block.handle is None)

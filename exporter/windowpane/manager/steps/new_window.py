@@ -34,21 +34,21 @@ def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepRes
 def clear(engine: Engine) -> None:
     """Open a new window with the system prompt, tool definitions and pinned blocks only."""
     static = ("system_prompt", "tool_definition")
-    kept = [block for block in engine.tracker.window if block.content_type in static or block.pinned]
+    retained = [block for block in engine.tracker.window if block.content_type in static or block.pinned]
     engine.calls.open.clear()
     engine.calls.held.clear()
     engine.calls.answered.clear()
-    _carry_on(engine, "clear", kept)
+    _carry_on(engine, "clear", retained)
     if engine.task.goal_block is None and not engine.task.goal_is_given:
         engine.task.goal = ""
     engine.reduction.breaker.reset()
 
 
-def _carry_on(engine: Engine, reason: str, kept: Sequence[Block]) -> None:
-    """Open a new window with *kept*, and update everything that refers to blocks by id."""
-    opened = engine.tracker.roll(reason, carried=kept)
+def _carry_on(engine: Engine, reason: str, retained: Sequence[Block]) -> None:
+    """Open a new window with *retained*, and update everything that refers to blocks by id."""
+    opened = engine.tracker.roll(reason, carried=retained)
     moved = {block.replaces: block.id for block in opened}
-    groups = {old.group: new.group for old, new in zip(kept, opened, strict=True)}
+    groups = {old.group: new.group for old, new in zip(retained, opened, strict=True)}
     engine.payloads = {moved[old]: payload for old, payload in engine.payloads.items() if old in moved}
     engine.task.goal_block = moved.get(engine.task.goal_block)
     for call in (*engine.calls.open.values(), *engine.calls.held.values()):

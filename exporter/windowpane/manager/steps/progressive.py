@@ -40,12 +40,12 @@ class _Draft:
 
 def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Shorten content by its age, oldest first, until the target is reached; texts are cached per level."""
-    freed = count = asked = 0
+    freed = count = calls = 0
     plan = plan_progressive(engine.snapshot(limits), engine.shortened, engine.raw(levels.target))
     for aged in plan.aged[:BLOCKS_A_TURN]:
-        may_ask = asked < MODEL_BLOCKS_A_TURN and not engine.reduction.breaker.open
-        draft = yield from _draft(engine, aged, may_ask=may_ask)
-        asked += draft.model_calls
+        by_model = calls < MODEL_BLOCKS_A_TURN and not engine.reduction.breaker.open
+        draft = yield from _draft(engine, aged, by_model=by_model)
+        calls += draft.model_calls
         saved = yield from _replace(engine, aged, draft)
         freed += saved
         count += saved > 0
@@ -55,12 +55,12 @@ def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels
     return StepResult(done, freed, engine.used() > levels.target)
 
 
-def _draft(engine: Engine, aged: AgedBlock, *, may_ask: bool) -> Effect[_Draft]:
-    known = engine.shortened.text(aged)
-    if known is not None:
-        return _Draft(known, "cached")
+def _draft(engine: Engine, aged: AgedBlock, *, by_model: bool) -> Effect[_Draft]:
+    cached = engine.shortened.text(aged)
+    if cached is not None:
+        return _Draft(cached, "cached")
     calls = 0
-    if engine.settings.model and may_ask:
+    if engine.settings.model and by_model:
         calls = 1
         system = PROMPT.format(tokens=aged.max_tokens, level=LEVELS[aged.level].name)
         reply = yield CallModel(system, fenced([aged.original]))
@@ -84,11 +84,11 @@ def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
     if block.id not in tracker.window:
         return 0
     with_handle = f"{draft.text} [original: {handle}]"
-    named = handle is not None and aged.max_tokens >= HANDLE_TOKENS
-    named = named and engine.counter.count(with_handle) < block.tokens
-    text = with_handle if named else draft.text
+    names_handle = handle is not None and aged.max_tokens >= HANDLE_TOKENS
+    names_handle = names_handle and engine.counter.count(with_handle) < block.tokens
+    text = with_handle if names_handle else draft.text
     reason = rejection_reason(aged, text, engine.counter)
-    stand_in = tracker.make_shortened(
+    replacement = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
     event = tracker.compress(
@@ -97,19 +97,19 @@ def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
             trigger="age",
             outcome="rejected" if reason else "accepted",
             tokens_before=block.tokens,
-            tokens_after=stand_in.tokens,
+            tokens_after=replacement.tokens,
             removed=(block.id,),
-            results=() if reason else (stand_in.id,),
+            results=() if reason else (replacement.id,),
             removed_by_component={COMPONENT_OF[block.content_type]: block.tokens},
             model_calls=draft.model_calls,
             method=draft.method,
             reason=reason,
         ),
-        () if reason else (stand_in,),
+        () if reason else (replacement,),
     )
     if reason:
         return 0
-    engine.shortened.replaced(aged, stand_in)
-    engine.transfer(block, stand_in)
-    engine.record_fidelity([block], [stand_in], recoverable=named, facts=None, of=event.event_id)
-    return block.tokens - stand_in.tokens
+    engine.shortened.replaced(aged, replacement)
+    engine.transfer(block, replacement)
+    engine.record_fidelity([block], [replacement], recoverable=names_handle, facts=None, of=event.event_id)
+    return block.tokens - replacement.tokens

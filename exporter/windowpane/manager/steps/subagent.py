@@ -24,7 +24,7 @@ METHOD: Final = "subagent"
 
 
 def delegate(engine: Engine, subtask: Subtask) -> Effect[SubagentResult | None]:
-    """Delegate *subtask*; None if it is cheaper in place, or there is no sub-agent."""
+    """Delegate *subtask*; None if it costs less in place, or there is no sub-agent."""
     if not engine.settings.subagent:
         return None
     plan = plan_delegation(subtask, child_session_id=_child(engine), digest=engine.digest)
@@ -53,12 +53,12 @@ def _draft(engine: Engine, source: SummaryInput) -> Effect[Draft]:
     plan = plan_delegation(
         subtask, child_session_id=_child(engine), digest=engine.digest, max_tokens=source.plan.summary_tokens
     )
-    assert plan is not None, "looking through a whole conversation is worth a window of its own"
+    assert plan is not None, "a whole conversation is worth a separate window"
     engine.tracker.record(
         SubagentDelegated(plan.child_session_id, engine.digest(engine.task.goal) if engine.task.goal else None)
     )
-    shown = fenced(transcript(source.plan.removed, engine.counter))
-    reply = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{shown}")
+    conversation = fenced(transcript(source.plan.removed, engine.counter))
+    reply = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{conversation}")
     back = bounded_result(plan, _text(reply), counter=engine.counter, failed=_failure(reply))
     engine.tracker.record(back.event)
     return Draft(complete_summary(engine, back.text, source.handle), METHOD, 1, _failure(reply))

@@ -21,7 +21,7 @@ from windowpane.models.overflow_errors import classify_error
 
 MODEL_ATTEMPTS: Final = 2
 SHORTENINGS: Final = 4
-"""How often a transcript is shortened for a model that refuses it as too large."""
+"""Maximum number of times a transcript is shortened for a model that refuses it as too large."""
 EXTRACTIVE: Final = "extractive"
 
 
@@ -59,30 +59,30 @@ class SummaryWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ModelReply:
     reply: CommandResult
     calls: int
-    shown: list[Block]
+    blocks: list[Block]
     """The blocks of the last transcript."""
 
 
 def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
-    """A model's summary in at most two attempts, else the extractive one."""
+    """Return a model's summary in at most two attempts, else the extractive one."""
     plan = source.plan
-    calls, reason, shown = 0, "", list(plan.removed)
+    calls, reason, blocks = 0, "", list(plan.removed)
     for attempt in range(MODEL_ATTEMPTS if engine.settings.model and source.by_model else 0):
         tokens = plan.summary_tokens // (attempt + 1)
-        asked = yield from _ask(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", shown)
-        calls, shown = calls + asked.calls, asked.shown
-        if asked.reply.failed:
-            reason = f"model failed: {type(asked.reply.error).__name__}"
-            if classify_error(asked.reply.error).kind == "overflow":
+        answer = yield from _call_model(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", blocks)
+        calls, blocks = calls + answer.calls, answer.blocks
+        if answer.reply.failed:
+            reason = f"model failed: {type(answer.reply.error).__name__}"
+            if classify_error(answer.reply.error).kind == "overflow":
                 break
             continue
-        text = complete_summary(engine, str(asked.reply.value or ""), source.handle)
+        text = complete_summary(engine, str(answer.reply.value or ""), source.handle)
         reason = rejection_reason(proposed_summary(engine, source, text, judged=True))
         if not reason:
-            omitted = len(_group_ids(plan.removed)) - len(_group_ids(shown))
+            omitted = len(_group_ids(plan.removed)) - len(_group_ids(blocks))
             unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""
             return Draft(text, engine.settings.model, calls, unseen)
     summarizer = engine.settings.summarizer
@@ -104,7 +104,7 @@ def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
 COMPACTION_WRITER: Final = SummaryWriter("compaction", write)
 
 
-def _ask(engine: Engine, system: str, shown: list[Block]) -> Effect[_Asked]:
+def _call_model(engine: Engine, system: str, blocks: list[Block]) -> Effect[_ModelReply]:
     """Return the model's reply; the oldest quarter is removed while it refuses the transcript as too large.
 
     The same transcript is never sent twice to a model that refused it.
@@ -112,14 +112,14 @@ def _ask(engine: Engine, system: str, shown: list[Block]) -> Effect[_Asked]:
     calls = 0
     while True:
         calls += 1
-        reply = yield CallModel(system, fenced(transcript(shown, engine.counter)))
-        groups = _group_ids(shown)
+        reply = yield CallModel(system, fenced(transcript(blocks, engine.counter)))
+        groups = _group_ids(blocks)
         if not reply.failed or classify_error(reply.error).kind != "overflow":
-            return _Asked(reply, calls, shown)
+            return _ModelReply(reply, calls, blocks)
         if calls > SHORTENINGS or len(groups) < 2:
-            return _Asked(reply, calls, shown)
-        gone = set(groups[: -(-len(groups) // 4)])
-        shown = [block for block in shown if block.group not in gone]
+            return _ModelReply(reply, calls, blocks)
+        oldest = set(groups[: -(-len(groups) // 4)])
+        blocks = [block for block in blocks if block.group not in oldest]
 
 
 def _group_ids(blocks: Sequence[Block]) -> list[str]:
@@ -164,13 +164,13 @@ def proposed_summary(engine: Engine, source: SummaryInput, text: str, *, judged:
     if judged and evaluate is not None:
         visible = [replace(plan.removed[0], content_type="summary", text=text)]
         fidelity = evaluate(plan.removed, visible, digest=str, facts=source.facts).score
-    standing = engine.raw(engine.static_tokens())
+    static = engine.raw(engine.static_tokens())
     return ProposedSummary(
         text=text,
         tokens_before=plan.removed_tokens,
         tokens_after=engine.counter.count(text) + plan.partial_tokens,
-        window_before=engine.tracker.window.tokens - standing,
-        target_tokens=source.target_tokens - standing,
+        window_before=engine.tracker.window.tokens - static,
+        target_tokens=source.target_tokens - static,
         required_sections=("goal",) if goal else (),
         pinned=(goal,) if goal else (),
         fidelity=fidelity,

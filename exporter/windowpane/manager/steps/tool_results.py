@@ -48,7 +48,7 @@ def summarize_results(engine: Engine, limits: WindowLimits, levels: Levels) -> E
 def _largest(engine: Engine, limits: WindowLimits) -> list[Block]:
     snapshot = engine.snapshot(limits)
     fixed = never_removed(snapshot, groups_of(snapshot.items))
-    found = [
+    candidates = [
         block
         for block in engine.tracker.window
         if block.content_type == "tool_result"
@@ -58,11 +58,11 @@ def _largest(engine: Engine, limits: WindowLimits) -> list[Block]:
         and not _shows_images(engine, block)
         and block.group not in fixed
     ]
-    return sorted(found, key=lambda block: -block.tokens)
+    return sorted(candidates, key=lambda block: -block.tokens)
 
 
 def _shows_images(engine: Engine, block: Block) -> bool:
-    """Whether the result has images, which a text model would not see."""
+    """Return whether the result has images, which a text model would not see."""
     payload = engine.payloads.get(block.id)
     return payload is not None and bool(payload.media)
 
@@ -75,12 +75,12 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
     handle = yield from archive_original(engine, block)
     if block.id not in tracker.window:
         return 0
-    said = "" if reply.failed else str(reply.value or "").strip()
-    text = f"{said}\n[summary; original: {handle}]" if handle else f"{said}\n[summary]"
+    summary = "" if reply.failed else str(reply.value or "").strip()
+    text = f"{summary}\n[summary; original: {handle}]" if handle else f"{summary}\n[summary]"
     short = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
-    reason = _refusal(reply, said, smaller=short.tokens < block.tokens)
+    reason = _refusal(reply, summary, smaller=short.tokens < block.tokens)
     event = tracker.compress(
         ContentCompressed(
             strategy="tool_result_summarization",
@@ -107,10 +107,10 @@ def _summarize(engine: Engine, block: Block) -> Effect[int]:
     return block.tokens - short.tokens
 
 
-def _refusal(reply: CommandResult, said: str, *, smaller: bool) -> str:
+def _refusal(reply: CommandResult, summary: str, *, smaller: bool) -> str:
     """Return why a summary is rejected; empty if it is not."""
     if reply.failed:
         return f"model failed: {type(reply.error).__name__}"
-    if not said:
+    if not summary:
         return "empty"
     return "" if smaller else "not smaller"
