@@ -5,7 +5,7 @@ sizes: parameters may be tuned on one, the other is reported. The default policy
 with tokens sent matched by sweeping the baseline's setting, and against every preset as it is and with the
 default's thresholds swept until it sends as much; the intervals are 90% of a paired bootstrap by session, and
 inconclusive where they include zero.
-`--half tuning` prints the tuning half and writes nothing; `--quick` leaves the long windows out.
+`--half tuning` prints the tuning half and writes nothing; `--quick` skips the long windows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from policies_pooled import pooled
 from policies_preface import PREFACE
-from policies_report import DEFAULT, Matched, Studied, chapter, figures, verdicts
+from policies_report import DEFAULT, Matched, Studied, chapter, values_of, verdicts
 from policies_results import refresh_results
 
 from windowpane.manager.levels import Levels
@@ -141,10 +141,10 @@ def _match(kind: str, at: Callable[[int], ReplayRun], low: int, high: int, targe
     nearest = min(below, above, key=lambda run: abs(run.measures.tokens_sent - target))
     overflows = nearest.measures.overflows
     if abs(nearest.measures.tokens_sent / target - 1) <= MATCHED:
-        return Matched(kind, figures(nearest), overflows=overflows)
+        return Matched(kind, values_of(nearest), overflows=overflows)
     span = above.measures.tokens_sent - below.measures.tokens_sent
     share = (target - below.measures.tokens_sent) / span
-    one, other = figures(below), figures(above)
+    one, other = values_of(below), values_of(above)
     mixed = {name: one[name] + share * (other[name] - one[name]) for name in one if name in other}
     return Matched(kind, mixed, interpolated=True, overflows=overflows)
 

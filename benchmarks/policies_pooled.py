@@ -14,11 +14,11 @@ from policies_report import (
     Figures,
     Studied,
     best_preset,
-    figures,
     matched_with,
     number,
     run_of,
-    said,
+    values_of,
+    verdict_text,
 )
 
 REGRET = "regret_ratio"
@@ -29,13 +29,18 @@ def pooled(studied: Sequence[Studied]) -> list[str]:
     lines = []
     for kind, title in BASELINES:
         against = matched(kind)
-        lines.append(f"- All windows, against {title} at the same tokens: {_told(studied, against, REGRET)}.")
-        lines += [f"  - All windows, {one.label}: {_told(studied, against, one.name)}." for one in OTHER_READINGS]
-        told = _told(studied, sound(kind), REGRET)
-        lines.append(f"  - All windows, only sessions in which it never overflows: {told}.")
+        lines.append(
+            f"- All windows, against {title} at the same tokens: {_difference_text(studied, against, REGRET)}."
+        )
+        lines += [
+            f"  - All windows, {one.label}: {_difference_text(studied, against, one.name)}."
+            for one in OTHER_READINGS
+        ]
+        text = _difference_text(studied, sound(kind), REGRET)
+        lines.append(f"  - All windows, only sessions in which it never overflows: {text}.")
     best = best_preset(studied)
-    told = _told(studied, lambda one: figures(run_of(one, best)), REGRET)
-    return [*lines, f"- All windows, against the best {best}, as it is: {told}."]
+    text = _difference_text(studied, lambda one: values_of(run_of(one, best)), REGRET)
+    return [*lines, f"- All windows, against the best {best}, as it is: {text}."]
 
 
 def matched(kind: str) -> Callable[[Studied], Figures | None]:
@@ -48,18 +53,20 @@ def sound(kind: str) -> Callable[[Studied], Figures | None]:
     return lambda one: None if matched_with(one, kind).overflows else matched_with(one, kind).figures
 
 
-def _told(studied: Sequence[Studied], against: Callable[[Studied], Figures | None], measure: str) -> str:
+def _difference_text(
+    studied: Sequence[Studied], against: Callable[[Studied], Figures | None], measure: str
+) -> str:
     """Return the difference as text; empty for a window in which either side has no value."""
     by_session: dict[str, list[float]] = {}
     for one in studied:
-        own, other = figures(run_of(one, DEFAULT)), against(one) or {}
+        own, other = values_of(run_of(one, DEFAULT)), against(one) or {}
         if measure in own and measure in other:
             by_session.setdefault(one.name, []).append(own[measure] - other[measure])
     found = clustered(list(by_session.values()))
     if found is None:
         return "nothing to compare"
     mean, low, high = (number(100 * value) for value in found[1:])
-    return f"{mean} pp ({low} to {high}, {found.sessions} sessions): {said(found, lower_is_better=True)}"
+    return f"{mean} pp ({low} to {high}, {found.sessions} sessions): {verdict_text(found, lower_is_better=True)}"
 
 
 def clustered(deltas: Sequence[Sequence[float]]) -> Difference | None:

@@ -15,7 +15,7 @@ from windowpane.replay.setups import format_window, preset_names
 DEFAULT: Final = "hybrid"
 RESAMPLES: Final = 10_000
 FEWEST: Final = 6
-"""Sessions below which no interval is believed: a bootstrap of so few says nothing."""
+"""Minimum number of sessions for an interval: a bootstrap of fewer is not reliable."""
 FIGURES: Final = (
     "regret_ratio",
     "regrets",
@@ -24,7 +24,7 @@ FIGURES: Final = (
     "regret_ratio_unsummarized",
     "regret_ratio_with_oversized",
 )
-"""What pairs are compared by; the first is the one that counts."""
+"""Measures by which pairs are compared; the first is the main one."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Difference(NamedTuple):
     high: float
 
 
-def figures(run: ReplayRun) -> dict[str, float]:
+def values_of(run: ReplayRun) -> dict[str, float]:
     values = {name: getattr(run.measures, name) for name in FIGURES}
     return {name: float(value) for name, value in values.items() if value is not None}
 
@@ -74,7 +74,7 @@ def difference(pairs: Iterable[tuple[float, float]]) -> Difference | None:
     return Difference(len(deltas), float(deltas.mean()), float(low), float(high))
 
 
-def said(found: Difference, *, lower_is_better: bool) -> str:
+def verdict_text(found: Difference, *, lower_is_better: bool) -> str:
     """Return the verdict as text."""
     if found.sessions < FEWEST:
         return f"inconclusive (only {found.sessions})"
@@ -148,7 +148,8 @@ OTHER_READINGS = (
         suffix=" pp",
     ),
 )
-"""Where a reading favours one side: only the default writes summaries, only baselines send what cannot fit."""
+"""Readings without the advantage of one side: only the default writes summaries, only baselines send oversized
+content."""
 Figures = dict[str, float]
 
 
@@ -158,7 +159,7 @@ def comparison(studied: Sequence[Studied]) -> list[str]:
         "| default against | by | sessions | mean difference | 90% interval | default is |",
         "|---|---|--:|--:|--:|---|",
     ]
-    defaults = {one.name: figures(run_of(one, DEFAULT)) for one in studied}
+    defaults = {one.name: values_of(run_of(one, DEFAULT)) for one in studied}
     for kind, title in BASELINES:
         found = {one.name: matched_with(one, kind) for one in studied}
         every = {name: m.figures for name, m in found.items() if m.figures is not None}
@@ -168,7 +169,7 @@ def comparison(studied: Sequence[Studied]) -> list[str]:
             lines += rows(f"{title}, tokens matched, where it never overflows", defaults, sound, COMPARED[:2])
     for preset in preset_names():
         name = f"preset {preset}"
-        as_is = {one.name: figures(run_of(one, name)) for one in studied}
+        as_is = {one.name: values_of(run_of(one, name)) for one in studied}
         lines += rows(f"{name}, as it is", defaults, as_is, COMPARED)
         matched = {one.name: m.figures for one in studied if (m := matched_with(one, name)).figures is not None}
         lines += rows(f"{name}, tokens matched", matched, as_is, COMPARED)
@@ -186,13 +187,13 @@ def matched_with(one: Studied, kind: str) -> Matched:
 def rows(
     title: str, defaults: dict[str, Figures], found: dict[str, Figures], compared: Sequence[Compared]
 ) -> list[str]:
-    """A line a measure: the default's figures against *found*, over the sessions that both have."""
+    """Return one line per measure: the default's values against *found*, over the sessions that both have."""
     lines = []
     for measure in compared:
         result = difference(_pairs(defaults, found, measure.name))
         if result is not None:
             mean, low, high = (number(value * measure.unit) for value in result[1:])
-            verdict = said(result, lower_is_better=measure.lower_is_better)
+            verdict = verdict_text(result, lower_is_better=measure.lower_is_better)
             lines.append(
                 f"| {title} | {measure.label} | {result.sessions} | {mean}{measure.suffix} | {low} to {high} "
                 f"| {verdict} |"
@@ -228,7 +229,7 @@ def matching(studied: Sequence[Studied]) -> str:
         over = sum(m.overflows for m in found)
         words.append(
             f"{title}: {direct} within 2%, {between} interpolated between two settings, "
-            f"{out} out of reach and left out, {over:,} overflowing calls at the matched settings"
+            f"{out} out of reach and omitted, {over:,} overflowing calls at the matched settings"
         )
     return "; ".join(words) + "."
 
@@ -259,13 +260,13 @@ def verdicts(studied: Sequence[Studied], limits: Sequence[int]) -> list[str]:
         if not own:
             continue
         window = format_window(limit)
-        defaults = {one.name: figures(run_of(one, DEFAULT)) for one in own}
+        defaults = {one.name: values_of(run_of(one, DEFAULT)) for one in own}
         for kind, title in BASELINES:
             found = {one.name: m.figures for one in own if (m := matched_with(one, kind)).figures is not None}
             lines.append(_verdict(f"{window}, against {title} at the same tokens", defaults, found))
             lines += [_verdict(f"  {window}, {one.label}", defaults, found, one.name) for one in OTHER_READINGS]
         best = best_preset(own)
-        as_is = {one.name: figures(run_of(one, best)) for one in own}
+        as_is = {one.name: values_of(run_of(one, best)) for one in own}
         sent = [sum(run_of(one, name).measures.tokens_sent for one in own) for name in (best, DEFAULT)]
         over = sum(run_of(one, best).measures.overflows for one in own)
         label = f"{window}, against the best {best}" + (f", which overflows in {over} calls" if over else "")
@@ -295,4 +296,4 @@ def _verdict(
         return f"{line}: nothing to compare."
     mean, low, high = (number(100 * value) for value in result[1:])
     sessions = "1 session" if result.sessions == 1 else f"{result.sessions} sessions"
-    return f"{line}: {mean} pp ({low} to {high}, {sessions}): {said(result, lower_is_better=True)}."
+    return f"{line}: {mean} pp ({low} to {high}, {sessions}): {verdict_text(result, lower_is_better=True)}."
