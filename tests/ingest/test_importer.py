@@ -183,7 +183,7 @@ def test_fault_in_one_reader_does_not_stop_the_rest(tmp_path: Path, caplog: pyte
     assert "a.jsonl" in caplog.text
 
 
-def test_recordings_import_to_the_same_whatever_the_order(tmp_path: Path) -> None:
+def test_recordings_import_to_the_same_events_in_any_order(tmp_path: Path) -> None:
     """A file with a fragment of another file's session does not change that session."""
     (tmp_path / "a.jsonl").write_text(transcript("a", "one") + transcript("b", "half"))
     (tmp_path / "b.jsonl").write_text(transcript("b", "one", "two"))

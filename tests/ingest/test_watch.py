@@ -141,7 +141,7 @@ def test_a_still_file_is_finished(scene: Scene) -> None:
     assert row.revision == 1
 
 
-def test_another_import_meanwhile_does_no_harm(scene: Scene) -> None:
+def test_a_concurrent_import_does_not_duplicate_events(scene: Scene) -> None:
     """A transcript that a hook imported between two polls is not stored twice."""
     scene.write(3)
     scene.poll()
@@ -264,7 +264,7 @@ def test_top_lists_live_sessions(scene: Scene, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("still", [False, True], ids=["growing", "finished"])
-def test_what_could_not_be_stored_is_taken_in_later(
+def test_events_that_could_not_be_stored_are_stored_later(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, *, still: bool
 ) -> None:
     """A store that is locked for a while costs no turn: the next look takes in what this one could not."""

@@ -47,7 +47,7 @@ def document(version: int, *, window: int = 1, goal: str = "Migrate") -> dict[st
     return made
 
 
-def test_an_original_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_an_original_is_returned_unchanged(tmp_path: Path) -> None:
     """Line ends and unusual characters included."""
     archive = FileArchive(tmp_path, redact=plain, clock=ManualClock())
     text = "first\r\nsecond\n\ttab ☃ \ud800"
@@ -130,7 +130,7 @@ def test_an_older_generation_is_rejected(tmp_path: Path) -> None:
     assert (loaded["version"], loaded["goal"]) == (2, "Migrate")
 
 
-def test_a_later_window_is_newer_whatever_its_version(tmp_path: Path) -> None:
+def test_a_later_window_is_newer_for_any_version(tmp_path: Path) -> None:
     """Window and version order checkpoints together."""
     store = FileCheckpoints(tmp_path, redact=plain)
     store.save(document(9, window=1), "")

@@ -188,7 +188,7 @@ def test_a_model_that_is_down_is_not_called_for_every_result() -> None:
     assert model.asked
 
 
-def test_what_comes_in_while_a_summary_is_written_survives() -> None:
+def test_content_added_while_a_summary_is_written_survives() -> None:
     """A tool result that arrives from another thread during the model call is still there afterwards."""
     sink = RecordingSink()
     arrived = threading.Event()

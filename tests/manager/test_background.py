@@ -304,7 +304,7 @@ def test_it_starts_at_the_configured_level(
 def test_a_call_waits_only_in_red(
     monkeypatch: pytest.MonkeyPatch, chosen: str | None, sent: int, *, waits: bool
 ) -> None:
-    """Or from 85% on, where a beginning is chosen that is before red."""
+    """In red, or from 85% on if the chosen start is before red."""
     if chosen:
         monkeypatch.setenv(RATIO, chosen)
     sink, writer = RecordingSink(), Writer()
@@ -342,7 +342,7 @@ def test_it_counts_the_room_that_system_prompt_and_tools_leave(asked: int, *, be
 # -- what it meets ----------------------------------------------------------------------------------------------
 
 
-def test_an_overflow_does_not_cut_what_can_be_summed_up() -> None:
+def test_an_overflow_does_not_cut_content_that_can_be_summarized() -> None:
     """A call refused during a summary: the window is compacted now, and the late summary is discarded."""
     sink = RecordingSink()
     writer = Writer()

@@ -161,7 +161,7 @@ def test_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
     assert mended.repairs == {"dropped_call": 1}
 
 
-def test_a_removed_call_takes_its_result_along() -> None:
+def test_a_removed_call_is_removed_with_its_result() -> None:
     """If the call was cut off, its result is removed; if the result was, the call is."""
     assert repair([T, A, U]).messages == [A, U]
     assert repair([U, C], unanswered="drop").messages == [U]

@@ -167,7 +167,7 @@ def test_urgency_is_critical_under_three_turns_a_warning_under_ten(turns: float 
     assert urgency_of(turns) == expected
 
 
-def test_the_audit_trail_has_what_was_decided() -> None:
+def test_the_audit_trail_has_the_decisions() -> None:
     """Evictions, budget warnings and zone changes in order; content that came in is not a decision."""
     sink = RecordingSink()
     with manager(sink) as window:

@@ -98,7 +98,7 @@ def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp
 
 
 @pytest.mark.parametrize("limit", [2_048, 8_192, 32_768, 200_000])
-def test_a_bootstrap_takes_at_most_a_bounded_share_of_the_window(tmp_path: Path, limit: int) -> None:
+def test_a_bootstrap_uses_at_most_a_bounded_share_of_the_window(tmp_path: Path, limit: int) -> None:
     """15% of usable at three characters a token, and never more than 16,000 characters; a goal is whole."""
     with session(tmp_path, RecordingSink(), limit=limit, task_goal="Port it " * 3) as window:
         for n in range(150):
@@ -223,7 +223,7 @@ def test_a_bootstrap_has_the_urgent_first_and_every_section() -> None:
     assert places == sorted(places)
 
 
-def test_a_bootstrap_takes_the_last_line_that_fits_and_nothing_after_it() -> None:
+def test_a_bootstrap_includes_the_last_line_that_fits_and_nothing_after_it() -> None:
     """A shorter, less urgent line does not replace a longer one before it."""
     document = made(subtasks=[{"name": "x" * 50, "status": "in_progress"}, {"name": "y", "status": "planned"}])
     document["sections"] = {}

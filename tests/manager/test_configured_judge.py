@@ -84,7 +84,7 @@ def test_a_judge_named_in_the_file_uses_the_settings_of_the_file(folder: Path) -
 
 
 def test_all_managers_of_a_process_share_the_judge(folder: Path) -> None:
-    """So its bound on calls holds for the process."""
+    """The limit on its calls applies to the process."""
     with window_of(RecordingSink()) as one, window_of(RecordingSink()) as two:
         assert one._session.dependencies.judge is two._session.dependencies.judge is not None
 

@@ -223,7 +223,7 @@ def test_insufficient_notes_stop_no_other_strategy() -> None:
     assert sink.of(BreakerOpened) == []
 
 
-def test_nothing_is_kept_beside_what_was_summed_up() -> None:
+def test_payloads_of_removed_content_are_discarded() -> None:
     """A long session does not grow by the content removed from its window."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -274,7 +274,7 @@ def test_notes_survive_in_a_file_that_people_can_read(tmp_path: Path) -> None:
     assert "hunter2" not in path.read_text()
 
 
-def test_a_subtask_is_delegated_where_it_is_worth_it() -> None:
+def test_a_subtask_is_delegated_if_it_is_large_enough() -> None:
     """The result is bounded, both events are present, and a failed sub-agent adds no text."""
     sink = RecordingSink()
     with manager(sink, subagent=lambda assignment: "found it " * 5_000) as window:
@@ -468,8 +468,8 @@ def test_a_model_summarizes_no_more_results_than_necessary() -> None:
     assert "row_1 ..." in shown
 
 
-def test_what_a_model_summed_up_is_not_summed_up_again() -> None:
-    """Nor is it asked twice for the same result where its summary is still a long one."""
+def test_a_summarized_result_is_not_summarized_again() -> None:
+    """The model is called once per result, even if the summary is still long."""
     model, events, _ = summed_up("row_0 found " + "fact " * 2_000)
     assert [event.strategy for event in events] == ["tool_result_summarization"] * len(events)
     assert len(events) > 1
@@ -477,7 +477,7 @@ def test_what_a_model_summed_up_is_not_summed_up_again() -> None:
 
 
 def test_a_summary_of_a_result_that_is_not_smaller_is_not_used() -> None:
-    """Nothing grows: the result stays as it was."""
+    """The result stays unchanged."""
     _, events, shown = summed_up("row_0 found " + "fact " * 4_000)
     assert events[0].outcome == "rejected"
     assert events[0].reason == "not smaller"
@@ -506,7 +506,7 @@ def test_a_result_replaces_an_interim_one_that_was_shortened() -> None:
 
 @pytest.mark.parametrize("kept", ["held", "protected"])
 def test_a_model_summarizes_no_protected_result(kept: str) -> None:
-    """Neither the placeholder of a waiting call, nor a type that is protected."""
+    """The placeholder of a waiting call and protected types are not summarized."""
     sink = RecordingSink()
     model = ScriptedModel(["a short finding"])
     control = EngineSettings(protected_types=frozenset({"tool_result"} if kept == "protected" else ()))
@@ -524,7 +524,7 @@ def test_a_model_summarizes_no_protected_result(kept: str) -> None:
 
 
 @pytest.mark.parametrize("chosen", [{}, {"cascade": ["eviction", "compaction", "subagent_delegation"]}])
-def test_compaction_in_the_background_takes_only_what_it_covers(
+def test_background_compaction_removes_only_the_content_it_covers(
     chosen: dict[str, Any],
 ) -> None:
     """If eviction is not enough, no hook waits for the summary; content added meanwhile survives."""
@@ -685,7 +685,7 @@ class FullArchive(MemoryArchive):
 
 
 @pytest.mark.parametrize("archive", [MemoryArchive(), FullArchive()], ids=["kept", "not kept"])
-def test_a_summary_names_an_original_only_where_it_is_kept(archive: MemoryArchive) -> None:
+def test_a_summary_names_an_original_only_if_it_is_archived(archive: MemoryArchive) -> None:
     """The range it replaces, and a shortened user message, are both stored whole under their handles."""
     sink = RecordingSink()
     kept = type(archive) is MemoryArchive

@@ -63,14 +63,14 @@ def test_a_loose_reference_wins_over_a_packed_one(tmp_path: Path) -> None:
 
 
 def test_a_detached_head_has_a_commit_and_no_branch(tmp_path: Path) -> None:
-    """And a folder below the repository is in it."""
+    """A folder below the repository belongs to it."""
     repository(tmp_path, ONE)
     (tmp_path / "src/deep").mkdir(parents=True)
 
     assert commit_and_branch(tmp_path / "src/deep") == (ONE, None)
 
 
-def test_a_worktree_has_a_head_of_its_own_and_the_references_of_its_repository(tmp_path: Path) -> None:
+def test_a_worktree_has_a_separate_head_and_the_references_of_its_repository(tmp_path: Path) -> None:
     """Its `.git` is a file, and relative paths in it start at that file's folder."""
     git = repository(tmp_path / "main", "ref: refs/heads/main")
     own = git / "worktrees/tree"
@@ -85,7 +85,7 @@ def test_a_worktree_has_a_head_of_its_own_and_the_references_of_its_repository(t
 
 
 def test_an_unreadable_repository_is_none(tmp_path: Path) -> None:
-    """Its folder is known all the same."""
+    """There is neither a commit nor a branch, but the folder is recorded."""
     repository(tmp_path, "ref: refs/heads/main")
     (tmp_path / ".git/HEAD").write_bytes(b"\xff\xfe")
 

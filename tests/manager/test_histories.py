@@ -70,7 +70,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("shape", list(WHOLE))
-def test_a_whole_history_is_taken_as_it_is(shape: str) -> None:
+def test_a_valid_history_is_added_unchanged(shape: str) -> None:
     """Nothing is repaired, everything is there, and the first message states the task."""
     sink = RecordingSink()
     with manager(sink) as window:
@@ -161,7 +161,7 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
         window.add_messages([user("go")], unanswered="ignore")  # type: ignore[arg-type]
 
 
-def test_an_async_manager_takes_a_history_too() -> None:
+def test_an_async_manager_accepts_a_history_too() -> None:
     """With the same repairs."""
 
     async def go() -> dict[str, int]:
@@ -211,7 +211,7 @@ def test_sent_messages_are_valid_for_any_history(history: list[dict[str, Any]], 
 
 
 @given(MESSAGES, st.booleans())
-def test_mending_does_not_change_what_it_was_given(history: list[dict[str, Any]], drop: bool) -> None:
+def test_a_repair_does_not_change_its_input(history: list[dict[str, Any]], drop: bool) -> None:
     """The caller's messages stay as they were."""
     before = repr(history)
     repair_history(history, unanswered="drop" if drop else "answer")

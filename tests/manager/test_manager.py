@@ -119,7 +119,7 @@ def test_candidates_can_be_listed_without_evicting() -> None:
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_candidates_are_what_the_next_eviction_takes(policy: str) -> None:
+def test_candidates_are_the_blocks_of_the_next_eviction(policy: str) -> None:
     """The cascade decides before the score: tool results are masked before any other content is removed."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, policy=policy) as window:
@@ -396,7 +396,7 @@ def test_ids_used_again_in_a_later_turn_are_other_calls() -> None:
         assert valid(window)
 
 
-def test_a_huge_result_is_capped_when_it_comes_in_and_kept_whole_in_the_archive() -> None:
+def test_a_huge_result_is_capped_when_added_and_archived_whole() -> None:
     """Head and tail of a result over half the window stay; the whole can be retrieved."""
     sink = RecordingSink()
     with manager(sink, limit=32_768) as window:

@@ -49,7 +49,7 @@ def test_what_people_write_into_the_file_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_an_importance_that_is_none_is_refused_where_it_is_written() -> None:
+def test_an_unknown_importance_is_refused_when_the_note_is_written() -> None:
     """The note is not lost in a log."""
     sink = RecordingSink()
     with manager(sink) as window:

@@ -77,7 +77,7 @@ def test_what_the_provider_counted_beyond_the_content_is_not_carried_over() -> N
         assert "unattributed" not in {block.content_type for block in window.blocks()}
 
 
-def test_a_call_that_waits_comes_along_and_gets_its_result_in_the_new_window() -> None:
+def test_a_waiting_call_is_carried_over_and_gets_its_result_in_the_new_window() -> None:
     """Call and result stay together over two windows though both have other ids there."""
     sink = RecordingSink()
     with manager(sink, limit=32_768, cascade=["roll"]) as window:

@@ -82,7 +82,7 @@ def sent_json(window: ContextWindowManager) -> str:
     return json.dumps(window.messages(), ensure_ascii=False)
 
 
-def test_a_task_is_resumed_where_it_broke_off(tmp_path: Path) -> None:
+def test_a_task_is_resumed_at_its_last_step(tmp_path: Path) -> None:
     """Another session continues with goal, constraints, statuses, choices and issues of the one before."""
     first_window(tmp_path)
     sink = RecordingSink()
@@ -282,7 +282,7 @@ def test_a_completed_task_is_summed_up_archived_and_not_resumed(tmp_path: Path) 
         assert again.task.resumed is None
 
 
-def test_the_final_summary_is_the_model_s_where_there_is_one(tmp_path: Path) -> None:
+def test_the_final_summary_is_the_model_s_if_there_is_one(tmp_path: Path) -> None:
     """A model that fails costs its words, not the completion."""
 
     def with_answer(answer: str | Exception, folder: Path) -> ContextWindowManager:
@@ -336,7 +336,7 @@ def test_on_an_event_loop_a_milestone_is_saved_with_the_next_hook(tmp_path: Path
 
 
 def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
-    """Neither the JSON nor the Markdown; the file still verifies."""
+    """The JSON and the Markdown contain no secret; the checksum still matches."""
     with open_task(RecordingSink(), tmp_path) as window:
         window.add_user("go")
         window.task.add_learning("the password is hunter2")

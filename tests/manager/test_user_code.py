@@ -258,7 +258,7 @@ def test_an_image_is_sent_in_the_shape_of_who_gets_it(image: dict[str, Any]) -> 
 
 
 def test_an_image_by_address_stays_an_address() -> None:
-    """Nothing is fetched to send it elsewhere."""
+    """No content is fetched to be sent elsewhere."""
     window = manager(RecordingSink())
     window.add_user([{"type": "image_url", "image_url": {"url": "https://example.net/a.png"}}])
 

@@ -126,7 +126,7 @@ def test_a_disabled_part_is_not_missed(without: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("dependency", ["archive", "checkpoints", "environment", "notes"])
 def test_a_disabled_store_is_not_missed(dependency: str) -> None:
-    """Nothing is kept there, and nothing fails for it."""
+    """Nothing is stored in it, and no call fails."""
     sink = RecordingSink()
     with manager(
         sink, limit=16_384, dependencies=replace(in_memory_dependencies(sink), **{dependency: None})

@@ -115,7 +115,7 @@ def test_a_compaction_keeps_its_conversation(desk: Desk) -> None:
     assert desk.send([SYSTEM, user("Task"), user("Summary: four steps were done")], "Step 5") == session_id
 
 
-def test_calls_at_once_from_the_same_messages_are_branches(desk: Desk) -> None:
+def test_concurrent_calls_from_the_same_messages_are_branches(desk: Desk) -> None:
     """A second call from the same history, while the first is under way, is a child of the conversation."""
     session_id = desk.send([SYSTEM, user("Task")], "Step 1")
     messages = [SYSTEM, user("Task"), reply("Step 1"), user("go on")]
@@ -134,7 +134,7 @@ def test_a_dropped_stream_does_not_split_the_conversation(desk: Desk) -> None:
     assert dropped is following
 
 
-def test_a_named_session_holds_whatever_is_sent(desk: Desk) -> None:
+def test_a_named_session_accepts_all_messages(desk: Desk) -> None:
     """In a named session, a list that shares nothing but the system prompt is the same conversation."""
     scope = Scope("a", "s0")
     desk.send([SYSTEM, user("Task")], "Step 1", scope=scope)

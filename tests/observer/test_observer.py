@@ -108,7 +108,7 @@ def test_a_cleared_result_is_an_eviction(agent: Any) -> None:
     assert agent.window()[3] == ("placeholder", "[cleared]")
 
 
-def test_a_cleared_result_that_comes_back_is_a_regret(agent: Any) -> None:
+def test_a_cleared_result_that_is_sent_again_is_a_regret(agent: Any) -> None:
     """Content that was cleared and is sent again in full is needed again."""
     messages = work(agent, 3)
     whole = messages[3]["content"]
@@ -225,7 +225,7 @@ def test_reformatted_arguments_are_the_same_call(agent: Any) -> None:
 
 
 def test_tools_are_counted_once_and_a_change_is_a_rewrite(agent: Any) -> None:
-    """Tool definitions enter with the first call; a changed one takes the place of the old."""
+    """Tool definitions enter with the first call; a changed one replaces the old."""
     tool = {"type": "function", "function": {"name": "read_file", "description": "Reads a file"}}
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[tool])
     agent.send([SYSTEM, TASK], chat_reply("Hm."), tools=[copy.deepcopy(tool)])
@@ -252,7 +252,7 @@ def test_a_refused_call_is_an_overflow_and_the_retry_the_same_turn(agent: Any) -
     assert len(agent.sink.of(TurnStarted)) == 4
 
 
-def test_a_call_whose_end_was_never_seen_ends_with_the_next(agent: Any) -> None:
+def test_a_call_without_an_observed_end_ends_with_the_next(agent: Any) -> None:
     """A stream that was dropped closes its turn when the conversation continues."""
     agent.send([SYSTEM, TASK])
     agent.send([SYSTEM, TASK, {"role": "assistant", "content": "Half"}, TASK], chat_reply("Done."))

@@ -25,7 +25,7 @@ def usage(output: int, **more: int) -> Json:
     return {"input_tokens": 10, "output_tokens": output} | more
 
 
-def test_compaction_takes_its_summary_and_what_the_next_call_sends(
+def test_compaction_has_its_summary_and_the_size_of_the_next_call(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
     """A size afterwards that is not recorded is the next call's, if nothing else was added."""
@@ -82,7 +82,7 @@ def test_preserved_messages_are_kept(tmp_path: Path, transcript: MakeTranscript)
     assert second.kept_keys == ("u1", "u2")
 
 
-def test_summary_without_a_boundary_is_a_compaction_of_what_came_before(
+def test_summary_without_a_boundary_is_a_compaction_of_earlier_content(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
     """Old releases write no boundary; at the start of a file a summary is only content."""
@@ -92,7 +92,7 @@ def test_summary_without_a_boundary_is_a_compaction_of_what_came_before(
     assert len(started.user("new", isCompactSummary=True).read(tmp_path).of(Compacted)) == 1
 
 
-def test_microcompaction_is_an_eviction_also_of_what_was_never_seen(
+def test_microcompaction_is_an_eviction_even_of_unseen_content(
     tmp_path: Path, transcript: MakeTranscript
 ) -> None:
     """Ids that are not in the file are passed on; the boundary's own count is what was freed."""

@@ -55,7 +55,7 @@ def test_json_lines_are_not_a_document() -> None:
     assert shape_of(f"{line}\n{line}\n".encode()) == frozenset()
 
 
-def test_a_head_cut_anywhere_is_looked_at_without_harm() -> None:
+def test_a_truncated_head_is_recognized_without_an_error() -> None:
     """The first bytes may end within a word, an escape or a letter."""
     whole = json.dumps({"a": 'b"\\ü', "messages": [{"role": "ü\\"}]}, ensure_ascii=False).encode()
 

@@ -320,7 +320,7 @@ class TestTau2:
         assert len([call for call in calls(reading) if call.usage is None]) == 6
         assert reading.stats.api_calls == len(calls(reading)) - 6
 
-    def test_the_policy_stands_in_the_window(self, sessions_dir: Path) -> None:
+    def test_the_policy_is_in_the_window(self, sessions_dir: Path) -> None:
         """The run records the policy, which is in the agent's system prompt."""
         policies = {content.text for content in contents(read(sessions_dir, TAU2), "system_prompt")}
 

@@ -67,7 +67,7 @@ def test_session_starts_with_its_first_row_if_the_header_is_later(tmp_path: Path
 
 
 def test_change_of_model_is_recorded_before_the_next_content(tmp_path: Path) -> None:
-    """By its own row, or by the reply that another model wrote."""
+    """The change is read from its row, or from a reply of another model."""
     other = reply(4, text("c"))
     other["message"]["model"] = "gpt-b"
     read = read_pi(
@@ -89,7 +89,7 @@ def test_commands_of_the_user_are_results_without_a_call(tmp_path: Path) -> None
     assert read.stats.user_turns == 1
 
 
-def test_compaction_keeps_what_comes_after_its_first_kept_entry(tmp_path: Path) -> None:
+def test_compaction_keeps_the_entries_from_its_first_kept_one(tmp_path: Path) -> None:
     """Old releases count rows, newer ones name an entry."""
     compaction = {"type": "compaction", "summary": "in short", "tokensBefore": 175_004}
     rows = [HEADER, user(1, "a") | {"id": "e1"}, reply(2, text("b")) | {"id": "e2"}, user(3, "c") | {"id": "e3"}]
@@ -101,7 +101,7 @@ def test_compaction_keeps_what_comes_after_its_first_kept_entry(tmp_path: Path) 
     assert (counted.summary, counted.tokens_before) == ("in short", 175_004)
 
 
-def test_file_without_header_is_read_under_a_name_of_its_own(tmp_path: Path) -> None:
+def test_file_without_header_is_read_under_a_separate_name(tmp_path: Path) -> None:
     """Its name comes from its first row, so the same file has the same name."""
     first = read_pi(tmp_path, user(1, "go"), reply(2, text("a")))
     again = read_pi(tmp_path, user(1, "go"), reply(2, text("a")), user(3, "more"))

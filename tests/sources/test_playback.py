@@ -356,7 +356,7 @@ def test_use_of_a_result_is_a_reference() -> None:
     assert (referenced.block_ids, referenced.by) == (("b2",), "b3")
 
 
-def test_stated_tokens_and_media_are_taken_as_they_are() -> None:
+def test_stated_tokens_and_media_are_used_unchanged() -> None:
     """A recorded count wins over counting; an image costs a flat number."""
     events = play(
         OPENED,

@@ -121,7 +121,7 @@ def _fields(block: Block) -> dict[str, Any]:
     return {name: getattr(block, name) for name in Block.__slots__}
 
 
-def test_lru_keeps_what_was_used_last() -> None:
+def test_lru_keeps_the_blocks_used_last() -> None:
     """A result just referred to outlives one that was not for twenty turns."""
     items = [item("goal", "user_message", 50, 1)]
     for n in range(12):
@@ -131,7 +131,7 @@ def test_lru_keeps_what_was_used_last() -> None:
     assert removed_ids(found)[0] != "result0"
 
 
-def test_references_count_only_where_something_tracks_them() -> None:
+def test_references_count_only_if_they_are_tracked() -> None:
     """Without tracking the term is omitted and its weight is shared by the others."""
     found = plan(window(), 3_000)
     tracked = plan_eviction(
@@ -223,7 +223,7 @@ def test_weights_that_cannot_be_right_are_refused(weights: dict[str, float]) -> 
 
 
 def test_an_unknown_policy_is_an_error_that_names_the_known_ones() -> None:
-    """Nothing is kept silently."""
+    """An unknown name is not ignored."""
     with pytest.raises(ConfigurationError, match="hybrid"):
         policy_named("newest")
 

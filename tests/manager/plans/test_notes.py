@@ -199,7 +199,7 @@ class TestSubagents:
         assert result.compressed.ratio is not None
         assert result.compressed.ratio > 100
 
-    def test_a_short_result_comes_back_as_it_is(self) -> None:
+    def test_a_short_result_is_returned_unchanged(self) -> None:
         """Nothing is cut, and without knowing the child's window no compression is claimed."""
         plan = plan_delegation(self.TASK, child_session_id="child", digest=str)
         assert plan is not None

@@ -78,7 +78,7 @@ def last_turn(items: list[Item]) -> int:
 
 
 @given(WINDOWS, st.lists(st.integers(1, 12), min_size=1, max_size=6))
-def test_a_window_that_ages_only_shrinks_and_comes_to_rest(items: list[Item], steps: list[int]) -> None:
+def test_an_aging_window_only_shrinks_and_becomes_stable(items: list[Item], steps: list[int]) -> None:
     """Turn after turn: never larger, every block at most once a level, and nothing due twice in the same turn."""
     known = ShortenedBlocks()
     turn = last_turn(items)
@@ -101,7 +101,7 @@ def test_a_window_that_ages_only_shrinks_and_comes_to_rest(items: list[Item], st
 
 @given(WINDOWS, st.integers(0, 60))
 def test_protected_content_is_never_in_a_plan(items: list[Item], later: int) -> None:
-    """Nor are user messages, calls, thinking, summaries, the current turn, or pinned blocks."""
+    """User messages, calls, thinking, summaries, the current turn, and pinned blocks are not in a plan."""
     state = snapshot(items, turn=last_turn(items) + later)
     protected = never_removed(state, groups_of(state.items))
 

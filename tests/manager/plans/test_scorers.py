@@ -57,7 +57,7 @@ def test_references_count_up_to_five() -> None:
     assert rate("reference_frequency", *items, references_known=False) == [None] * 5
 
 
-def test_similarity_counts_what_stands_nearly_the_same_later() -> None:
+def test_similarity_counts_nearly_identical_later_content() -> None:
     """Only the older of two that are alike is worth less, only among its own kind, and only if long enough."""
     text = filler(200)
     twins = [item(f"t{n}", "tool_result", 200, n, text=text + f" {n}") for n in (1, 2)]
@@ -134,7 +134,7 @@ def test_a_groups_score_weighs_its_blocks_by_their_tokens() -> None:
     assert [block.id for removal in found.removals for block in removal.blocks] == ["c2", "r2"]
 
 
-def test_the_cache_cost_counts_what_stays_behind_the_first_edit() -> None:
+def test_the_cache_cost_counts_the_content_after_the_first_edit() -> None:
     """Everything after the first evicted block has to be read again, but not the evicted blocks."""
     results = [item(f"r{n}", "tool_result", 1_000, n + 1, text=filler(1_000, tag=f"t{n}")) for n in range(4)]
     items = [item("goal", "user_message", 7, 1), *results, item("end", "assistant_response", 40, TURN - 1)]

@@ -52,7 +52,7 @@ def test_an_empty_or_a_single_message_is_not_cut() -> None:
     assert removed([item("u1", "user_message", 20_000)]) == []
 
 
-def test_the_cut_keeps_the_newest_that_fit_and_stands_before_a_call() -> None:
+def test_the_cut_keeps_the_newest_that_fit_and_is_before_a_call() -> None:
     """Of five exchanges the newest whole one stays; an open call stays though it is last."""
     items = [one for n in range(1, 6) for one in exchange(n, 3_000, turn=n)]
     half = removed(items, target=10**6)
@@ -137,7 +137,7 @@ def test_of_25_messages_over_20_all_but_the_first_two_and_the_newest_seven_are_f
 
 @pytest.mark.parametrize("strategy", [SlidingWindow(0), SlidingWindow(-1), Summarize(-1)])
 def test_a_bound_that_retains_nothing_is_refused(strategy: Any) -> None:
-    """By its name, when the preset is made."""
+    """The error names it when the preset is made."""
     with pytest.raises(ConfigurationError, match=r"strategy\.(messages|keep)"):
         ai_sdk_go(strategy=strategy)
 

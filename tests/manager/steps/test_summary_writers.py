@@ -176,7 +176,7 @@ def test_a_compaction_can_be_vetoed() -> None:
     assert all(0 < proposal.tokens_after < proposal.tokens_before for proposal in asked)
 
 
-def test_what_was_forecast_stands_beside_what_was_freed() -> None:
+def test_the_event_has_the_forecast_and_the_freed_tokens() -> None:
     """The summary is within its limit, and the measurements before and after show the removed tokens."""
     sink = RecordingSink()
     asked: list[CompactionProposal] = []
