@@ -4,7 +4,7 @@
 WindowpaneError
 ├── ConfigurationError          a setting is unknown, out of range or contradictory
 ├── SourceError                 a recording cannot be read at all (one bad record never raises)
-│   └── UnknownFormatError      no reader recognises the file
+│   └── UnknownFormatError      no reader recognizes the file
 ├── VocabularyError             a tokenizer vocabulary of the package is missing or damaged
 ├── StoreError                  the event store refused or lost something
 │   ├── SchemaVersionError      the database was written by a newer release
@@ -49,7 +49,7 @@ class SourceError(WindowpaneError):
 
 
 class UnknownFormatError(SourceError):
-    """No reader recognises the file."""
+    """No reader recognizes the file."""
 
 
 class VocabularyError(WindowpaneError):

@@ -18,8 +18,8 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.facts import blocks_of
 from windowpane.fidelity.judge.judge import (
     JudgedCompression,
-    Judgement,
     JudgeSettings,
+    Judgment,
     judge,
     judge_chain,
     judge_compression,
@@ -75,9 +75,7 @@ class Reader:
         return [user for system, user in self.asked if system == COMPARE]
 
 
-def judged(
-    compressed: str, reader: Reader | ScriptedModel, *, settings: JudgeSettings | None = None
-) -> Judgement:
+def judged(compressed: str, reader: Reader | ScriptedModel, *, settings: JudgeSettings | None = None) -> Judgment:
     return run_effect(judge(ORIGINAL, compressed, QUESTIONS, settings=settings), reader)
 
 
@@ -118,11 +116,11 @@ class TestReadingAnswers:
 class TestJudging:
     def test_everything_kept_scores_one(self) -> None:
         """With all of the original's answers, each dimension is 1."""
-        judgement = judged(ORIGINAL, Reader())
+        judgment = judged(ORIGINAL, Reader())
 
-        assert judgement.score == 1.0
-        assert judgement.shares == {"key_facts": 1.0, "continuity": 1.0, "decisions": 1.0}
-        assert {item.fate for item in judgement.judged} == {"kept"}
+        assert judgment.score == 1.0
+        assert judgment.shares == {"key_facts": 1.0, "continuity": 1.0, "decisions": 1.0}
+        assert {item.fate for item in judgment.judged} == {"kept"}
 
     def test_the_score_weighs_the_three_dimensions(self) -> None:
         """Half of the key facts and all of the rest is 0.75; the decision alone a quarter less."""
@@ -136,9 +134,9 @@ class TestJudging:
 
     def test_another_value_contradicts_and_a_missing_one_is_lost(self) -> None:
         """A wrong answer is distinguished from a missing one."""
-        judgement = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader())
+        judgment = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader())
 
-        fates = {item.question: item.fate for item in judgement.judged}
+        fates = {item.question: item.fate for item in judgment.judged}
         assert fates[PORT] == "contradicted"
         assert fates[FILE] == "lost"
 
@@ -146,18 +144,18 @@ class TestJudging:
         """Not knowing counts half where the original can be fetched, a wrong answer does not."""
         settings = JudgeSettings(recoverable=True)
 
-        judgement = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader(), settings=settings)
+        judgment = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader(), settings=settings)
 
-        assert judgement.shares["key_facts"] == 0.25
+        assert judgment.shares["key_facts"] == 0.25
 
     def test_two_unknowns_are_not_consistent(self) -> None:
         """A question neither text answers is dropped, and not knowing afterwards is never compared."""
         reader = Reader()
 
-        judgement = run_effect(judge("port=8443", "nothing", (PORT, WHY)), reader)
+        judgment = run_effect(judge("port=8443", "nothing", (PORT, WHY)), reader)
 
-        assert judgement.dropped == (WHY,)
-        assert judgement.score == 0.0
+        assert judgment.dropped == (WHY,)
+        assert judgment.score == 0.0
         assert reader.compared() == []
 
     def test_no_questions_is_unknown(self) -> None:
@@ -176,38 +174,38 @@ class TestJudging:
         filler = "nothing of interest here\n" * 5_000
         text = f"port=8443\n{filler}" if early else f"{filler}port=8443"
 
-        judgement = run_effect(judge(text, text, (PORT,), settings=JudgeSettings(chunk_chars=5_000)), Reader())
+        judgment = run_effect(judge(text, text, (PORT,), settings=JudgeSettings(chunk_chars=5_000)), Reader())
 
-        assert judgement.score == 1.0
-        assert judgement.judged[0].key == "8443"
+        assert judgment.score == 1.0
+        assert judgment.judged[0].key == "8443"
 
     def test_the_later_statement_holds(self) -> None:
         """The key is the last of several values."""
         text = "port=80\n" + "filler\n" * 500 + "port=8443"
 
-        judgement = run_effect(
+        judgment = run_effect(
             judge(text, "port=8443", (PORT,), settings=JudgeSettings(chunk_chars=400)), Reader()
         )
 
-        assert judgement.score == 1.0
+        assert judgment.score == 1.0
 
     def test_an_expected_answer_that_the_original_does_not_give_is_dropped(self) -> None:
         """A key that was written wrong is not held against the compression."""
         wrong = Question(PORT.text, "recall", expected="port 9999")
 
-        judgement = run_effect(judge(ORIGINAL, ORIGINAL, (wrong, FILE)), Reader())
+        judgment = run_effect(judge(ORIGINAL, ORIGINAL, (wrong, FILE)), Reader())
 
-        assert judgement.dropped == (wrong,)
-        assert judgement.score == 1.0
+        assert judgment.dropped == (wrong,)
+        assert judgment.score == 1.0
 
     def test_each_question_has_three_replicates_and_the_shares_are_averaged(self) -> None:
         """Two of three replicates that agree count two thirds, and the majority names the outcome."""
         reader = Reader(verdicts=["yes", "no", "yes"])
 
-        judgement = run_effect(judge("port=8443", "port=8443", (PORT,)), reader)
+        judgment = run_effect(judge("port=8443", "port=8443", (PORT,)), reader)
 
-        assert judgement.score == pytest.approx(2 / 3)
-        assert judgement.judged[0].fate == "kept"
+        assert judgment.score == pytest.approx(2 / 3)
+        assert judgment.judged[0].fate == "kept"
         assert len(reader.compared()) == 3
 
     def test_fewer_than_three_replicates_are_refused(self) -> None:
@@ -272,10 +270,10 @@ class TestJudging:
         """After three failures in a row there is no score, the reason names the failure."""
         model = ScriptedModel([ConnectionError("no route")])
 
-        judgement = judged(ORIGINAL, model)
+        judgment = judged(ORIGINAL, model)
 
-        assert judgement.score is None
-        assert "ConnectionError" in judgement.reason
+        assert judgment.score is None
+        assert "ConnectionError" in judgment.reason
         assert len(model.asked) == 3
 
     def test_a_judge_that_is_async_gives_the_same(self) -> None:

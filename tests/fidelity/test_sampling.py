@@ -54,7 +54,7 @@ def accepted(sink: RecordingSink) -> list[str]:
 
 
 def test_every_compression_is_judged_at_a_rate_of_one() -> None:
-    """Each has a judgement that names the judge and the compression it is about, beside the probe."""
+    """Each has a judgment that names the judge and the compression it is about, beside the probe."""
     sink = RecordingSink()
     judge = SampledJudge(string_match, JudgeSampling(rate=1.0, capacity=50))
 
@@ -125,7 +125,7 @@ def held() -> Any:
 
 
 def test_a_slow_judge_delays_no_session_and_the_queue_is_bounded(held: Held) -> None:
-    """The loop ends while the first judgement still waits; what does not fit the queue is dropped and counted."""
+    """The loop ends while the first judgment still waits; what does not fit the queue is dropped and counted."""
     sink = RecordingSink()
     judge = SampledJudge(held, JudgeSampling(rate=1.0, capacity=1))
 
@@ -143,7 +143,7 @@ def test_a_slow_judge_delays_no_session_and_the_queue_is_bounded(held: Held) -> 
     assert judged(sink) == []
 
 
-def test_a_judgement_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
+def test_a_judgment_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
     """Nothing follows `session.ended`."""
     sink = RecordingSink()
     judge = SampledJudge(held, JudgeSampling(rate=1.0))
@@ -176,7 +176,7 @@ def test_a_judge_that_raises_is_reported_in_the_event() -> None:
     assert all(found.score is None and "ConnectionError" in found.reason for found in judged(sink))
 
 
-def test_a_listener_receives_the_judgement() -> None:
+def test_a_listener_receives_the_judgment() -> None:
     """`on("fidelity.evaluated")` is notified on the judge's thread."""
     sink = RecordingSink()
     heard: list[str] = []
@@ -195,7 +195,7 @@ def test_a_listener_receives_the_judgement() -> None:
 
 
 def test_no_call_is_made_once_they_are_used_up() -> None:
-    """A judgement that runs out reports it, later compressions are not judged, and the bound is never passed."""
+    """A judgment that runs out reports it, later compressions are not judged, and the bound is never passed."""
     asked: list[str] = []
 
     def counting(system: str, user: str) -> str:
@@ -214,7 +214,7 @@ def test_no_call_is_made_once_they_are_used_up() -> None:
 
 
 def test_a_chain_of_compactions_is_judged_against_its_start() -> None:
-    """Later judgements repeat questions whose answers left with the first compaction."""
+    """Later judgments repeat questions whose answers left with the first compaction."""
     questions: list[set[str]] = []
 
     def judge(system: str, user: str) -> str:

@@ -58,7 +58,7 @@ def loop(turns: int) -> list[Record]:
 
 def recorded(folder: Path, name: str) -> list[Record]:
     path = folder / name
-    reader = next(reader for reader in all_readers() if reader.recognises(path, path.read_bytes()[:65_536]))
+    reader = next(reader for reader in all_readers() if reader.recognizes(path, path.read_bytes()[:65_536]))
     return list(reader.read(path, stats=FileStats(), problems=[]))
 
 

@@ -249,7 +249,7 @@ class TestBytes:
     def test_no_bytes_crash_recognition(self, name: str, tmp_path: Path, raw: bytes) -> None:
         """Looking at a head never raises."""
         for prefix in (b"", b"[", b'{"messages":[', b"[{"):
-            assert READERS[name].recognises(tmp_path / "x.traj", prefix + raw) in (True, False)
+            assert READERS[name].recognizes(tmp_path / "x.traj", prefix + raw) in (True, False)
 
 
 @pytest.mark.parametrize("name", FORMATS)

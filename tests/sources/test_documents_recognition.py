@@ -45,7 +45,7 @@ def test_each_document_has_at_most_one_reader(name: str, document: object, expec
     """A document is claimed by its own reader and by no other, indented or not."""
     for indent in (None, 2):
         head = json.dumps(document, indent=indent).encode()
-        assert [r.format for r in READERS if r.recognises(Path(name), head)] == expected
+        assert [r.format for r in READERS if r.recognizes(Path(name), head)] == expected
 
 
 def test_json_lines_are_not_a_document() -> None:
@@ -67,4 +67,4 @@ def test_a_truncated_head_is_recognized_without_an_error() -> None:
 @pytest.mark.parametrize("head", [b"", b"\x00\x01\xff", b"}{", b"]]", b'"', b"\xef\xbb\xbf[{", b"not json"])
 def test_no_bytes_are_too_strange(head: bytes) -> None:
     """Recognising never raises."""
-    assert [reader.recognises(Path("x.traj.json"), head) for reader in READERS] == [False] * 5
+    assert [reader.recognizes(Path("x.traj.json"), head) for reader in READERS] == [False] * 5

@@ -154,7 +154,7 @@ def test_every_file_of_the_collection_is_claimed_by_its_own_reader_only(sessions
         path = sessions_dir / file
         with path.open("rb") as opened:
             head = opened.read(65536)
-        names = [name for name, reader in READERS.items() if reader.recognises(path, head)]
+        names = [name for name, reader in READERS.items() if reader.recognizes(path, head)]
         if names:
             claimed[file] = names
 

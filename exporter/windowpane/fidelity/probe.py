@@ -1,7 +1,7 @@
 """Probe fidelity: the share of removed facts that the model can still see, measured without asking a model.
 
 Facts of the removed text are looked up in the visible text. Published measurements show that surviving keywords
-overstate real recall, so this is a floor alarm and is always labelled `method="probe"`.
+overstate real recall, so this is a floor alarm and is always labeled `method="probe"`.
 """
 
 from __future__ import annotations

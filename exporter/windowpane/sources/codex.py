@@ -49,7 +49,7 @@ class CodexReader(TranscriptReader):
     format: ClassVar[str] = "codex"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether a row has one of Codex's types and a `payload`."""
         rows = head_rows(head)
         if not rows and path.suffix == ".jsonl":

@@ -76,7 +76,7 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
     except OSError as error:
         raise SourceError(str(path), error.strerror or "cannot be read") from error
     for reader in readers:
-        if reader.recognises(path, head):
+        if reader.recognizes(path, head):
             return reader
     expected = ", ".join(reader.format for reader in readers)
     raise UnknownFormatError(str(path), f"{_description(head)}; expected a recording of {expected}")

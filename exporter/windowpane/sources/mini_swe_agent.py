@@ -39,7 +39,7 @@ class MiniSweAgentReader:
     format: ClassVar[str] = "mini_swe_agent"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file has the format's suffix and a list of messages, or its own fields."""
         paths = shape_of(head)
         if paths & _OWN_PATHS:

@@ -232,7 +232,7 @@ class OpenAIChatReader(DocumentReader):
     format: ClassVar[str] = "openai_chat"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file is a list of messages with roles, and of no other format."""
         if path.name.endswith(_TRAJECTORY_SUFFIXES):
             return False

@@ -37,7 +37,7 @@ class PiReader(TranscriptReader):
     format: ClassVar[str] = "pi"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether a row is a `session` header with a folder, or a `message` entry without a session."""
         del path
         return any(

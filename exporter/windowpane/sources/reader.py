@@ -69,7 +69,7 @@ class Reader(Protocol):
     """Its name; also the `source` of the events."""
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether a file that starts with *head* (at most 64 kB) is of this format."""
         ...
 

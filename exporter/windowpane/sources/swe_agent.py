@@ -47,7 +47,7 @@ class SweAgentReader(DocumentReader):
     format: ClassVar[str] = "swe_agent"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file has one of the format's lists, and its suffix or an environment."""
         paths = shape_of(head)
         if not paths & {"history", "trajectory", "attempts"}:

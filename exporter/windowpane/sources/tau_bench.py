@@ -41,7 +41,7 @@ class TauBenchReader(DocumentReader):
     format: ClassVar[str] = "tau_bench"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file is a list of objects with a task and a trajectory."""
         del path
         paths = shape_of(head)
@@ -91,7 +91,7 @@ class Tau2Reader(DocumentReader):
     format: ClassVar[str] = "tau2_bench"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether the file has a run's description, or is a list of simulations."""
         del path
         paths = shape_of(head)

@@ -174,7 +174,7 @@ class TestTheRun:
         """A suite may be a text alone."""
         report = run(write_suite(case={"questions": None}))
 
-        assert len(report.cases[0].judgement.judged) >= 2
+        assert len(report.cases[0].judgment.judged) >= 2
 
     def test_a_recorded_session_is_a_text(self, write_suite: WriteSuite, tmp_path: Path) -> None:
         """The original is the messages and tool results of a recording."""
@@ -186,7 +186,7 @@ class TestTheRun:
 
         report = run(write_suite(case={"original": None, "questions": None, "session": {"file": "chat.json"}}))
 
-        assert report.cases[0].judgement.score is not None
+        assert report.cases[0].judgment.score is not None
         assert report.cases[0].tokens_before > 100
 
 

@@ -110,7 +110,7 @@ def ai_sdk_go(
             "compression.cascade": "one strategy acts; choose it with ai_sdk_go(strategy=…)",
             "compression.compaction_utilization_threshold": "choose it with ai_sdk_go(max_token_ratio=…)",
             "compression.background": "it acts before a call, never between turns",
-            "compression.summarization_threshold_tokens": "it summarises no single result",
+            "compression.summarization_threshold_tokens": "it summarizes no single result",
             "embedder": "it merges nothing",
         },
     )

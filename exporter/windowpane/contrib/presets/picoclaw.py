@@ -301,7 +301,7 @@ def picoclaw(
         fixed={
             "compression.cascade": "its three paths are after a turn, before a call, and after an overflow",
             "compression.compaction_utilization_threshold": "choose it with picoclaw(summarize_token_percent=…)",
-            "compression.summarization_threshold_tokens": "it summarises no single result",
+            "compression.summarization_threshold_tokens": "it summarizes no single result",
             "embedder": "it merges nothing",
         },
     )

@@ -46,14 +46,14 @@ MINIMUM_REPLICATES: Final = 3
 MINIMUM_READ: Final = 0.5
 """Share of the questions that must have a readable outcome for a score."""
 FAILURES_IN_A_ROW: Final = 3
-"""A judgement stops after this many failed calls in a row."""
+"""A judgment stops after this many failed calls in a row."""
 LITERAL_CHARS: Final = 4
 """A key of at least this length that is in the original word for word needs no model to confirm it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Settings of a judgement. Raises `ConfigurationError` for too few replicates or too small a chunk."""
+    """Settings of a judgment. Raises `ConfigurationError` for too few replicates or too small a chunk."""
 
     replicates: int = MINIMUM_REPLICATES
     chunk_chars: int = CHUNK_CHARS
@@ -94,7 +94,7 @@ class JudgedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """The retained knowledge after one compression; ratios 0 to 1, None if nothing was asked."""
 
     score: float | None
@@ -118,24 +118,24 @@ class _Keyed:
 
 
 class _Stopped(Exception):  # noqa: N818 (control flow: the model failed too often)
-    """Ends a judgement early."""
+    """Ends a judgment early."""
 
 
 def judge(
     original: str, compressed: str, questions: Sequence[Question], *, settings: JudgeSettings | None = None
-) -> Effect[Judgement]:
+) -> Effect[Judgment]:
     """Judge how many *questions* about *original* can still be answered from *compressed*."""
-    (judgement,) = yield from judge_chain(original, [compressed], questions, settings=settings)
-    return judgement
+    (judgment,) = yield from judge_chain(original, [compressed], questions, settings=settings)
+    return judgment
 
 
 def judge_chain(
     original: str, stages: Sequence[str], questions: Sequence[Question], *, settings: JudgeSettings | None = None
-) -> Effect[tuple[Judgement, ...]]:
+) -> Effect[tuple[Judgment, ...]]:
     """Judge each stage of a chain of compressions against the first original."""
     asker = _Asker(settings or JudgeSettings())
     if not questions:
-        return tuple(Judgement(None, reason="there are no questions") for _ in stages)
+        return tuple(Judgment(None, reason="there are no questions") for _ in stages)
     keyed: list[_Keyed] = []
     dropped: list[Question] = []
     try:
@@ -145,13 +145,13 @@ def judge_chain(
                 dropped.append(question)
             else:
                 keyed.append(_Keyed(question, key))
-        judgements = []
+        judgments = []
         for stage in stages:
             judged = yield from _judge_stage(asker, stage, keyed)
-            judgements.append(_summed(judged, dropped, asker.calls))
-        return tuple(judgements)
+            judgments.append(_summed(judged, dropped, asker.calls))
+        return tuple(judgments)
     except _Stopped as stopped:
-        failed = Judgement(None, dropped=tuple(dropped), calls=asker.calls, reason=f"the judge failed: {stopped}")
+        failed = Judgment(None, dropped=tuple(dropped), calls=asker.calls, reason=f"the judge failed: {stopped}")
         return tuple(failed for _ in stages)
 
 
@@ -235,17 +235,17 @@ class _Asker:
         return None
 
 
-def _summed(judged: Sequence[JudgedQuestion], dropped: Sequence[Question], calls: int) -> Judgement:
+def _summed(judged: Sequence[JudgedQuestion], dropped: Sequence[Question], calls: int) -> Judgment:
     read = [item for item in judged if item.fates]
     unread = tuple(item.question for item in judged if not item.fates)
     if not judged:
         reason = "the original answers none of the questions"
-        return Judgement(None, dropped=tuple(dropped), calls=calls, reason=reason)
+        return Judgment(None, dropped=tuple(dropped), calls=calls, reason=reason)
     shares = {dimension: _share(read, dimension) for dimension in WEIGHTS}
     score, reason = weighted_score(shares), ""
     if len(read) < MINIMUM_READ * len(judged):
         score, reason = None, f"only {len(read)} of {len(judged)} questions had a readable verdict"
-    return Judgement(score, shares, tuple(read), tuple(dropped), unread, calls=calls, reason=reason)
+    return Judgment(score, shares, tuple(read), tuple(dropped), unread, calls=calls, reason=reason)
 
 
 def _share(judged: Sequence[JudgedQuestion], dimension: Dimension) -> float | None:
@@ -274,16 +274,16 @@ class JudgedCompression:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A judgement, as an event and in full."""
+    """A judgment, as an event and in full."""
 
     event: FidelityEvaluated
-    judgement: Judgement | None = None
+    judgment: Judgment | None = None
     """None if nothing could be asked."""
 
     @property
     def keyed(self) -> tuple[Question, ...]:
         """The questions with the original's answers, to be asked again after the next compression."""
-        judged = () if self.judgement is None else self.judgement.judged
+        judged = () if self.judgment is None else self.judgment.judged
         return tuple(replace(item.question, expected=item.key) for item in judged)
 
 
@@ -316,19 +316,19 @@ def judge_compression(
     fresh = fresh or questions_from([block for block in removed if block.content_type != "summary"], limit=room)
     settings = replace(settings or JudgeSettings(), recoverable=compression.recoverable)
     questions = list({question.text: question for question in (*carried, *fresh)}.values())
-    judgement = yield from judge(original, text_of(compression.visible), questions, settings=settings)
-    event = _as_event(judgement, judge_name=judge_name, coverage=coverage, digest=digest, of=compression.event_id)
-    return Evaluation(event, judgement)
+    judgment = yield from judge(original, text_of(compression.visible), questions, settings=settings)
+    event = _as_event(judgment, judge_name=judge_name, coverage=coverage, digest=digest, of=compression.event_id)
+    return Evaluation(event, judgment)
 
 
 def _as_event(
-    judgement: Judgement, *, judge_name: str, coverage: float, digest: Digester, of: str
+    judgment: Judgment, *, judge_name: str, coverage: float, digest: Digester, of: str
 ) -> FidelityEvaluated:
     outcomes = [
-        Outcome(item.question.kind, item.fate, f"{item.question.text} {item.key}") for item in judgement.judged
+        Outcome(item.question.kind, item.fate, f"{item.question.text} {item.key}") for item in judgment.judged
     ]
-    event = as_event("judge", outcomes, judgement.shares, coverage=coverage, digest=digest, of=of)
-    return replace(event, score=judgement.score, judge=judge_name, reason=judgement.reason)
+    event = as_event("judge", outcomes, judgment.shares, coverage=coverage, digest=digest, of=of)
+    return replace(event, score=judgment.score, judge=judge_name, reason=judgment.reason)
 
 
 def text_of(blocks: Sequence[Block]) -> str:

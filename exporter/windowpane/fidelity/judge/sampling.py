@@ -1,7 +1,7 @@
 """Judges a sample of a process's compressions off the agent's path, with a bounded queue and one thread.
 
-A judgement may take minutes and many model calls. So only a share of the compressions is judged, chosen by their
-ids; what exceeds the queue or the allowed calls is dropped and counted; a session that ended before its judgement
+A judgment may take minutes and many model calls. So only a share of the compressions is judged, chosen by their
+ids; what exceeds the queue or the allowed calls is dropped and counted; a session that ended before its judgment
 is not changed.
 """
 
@@ -124,7 +124,7 @@ class SampledJudge:
         return self.sample.max_calls is not None and self.calls >= self.sample.max_calls
 
     def _call_model(self, system: str, user: str) -> Any:
-        """Call the model, if that is still allowed; else the judgement ends with that reason."""
+        """Call the model, if that is still allowed; else the judgment ends with that reason."""
         with self._changed:
             if self._is_spent():
                 raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
@@ -144,7 +144,7 @@ class SampledJudge:
             try:
                 job()
             except Exception:  # noqa: BLE001 (telemetry never harms the agent)
-                _log.exception("a judgement failed")
+                _log.exception("a judgment failed")
 
 
 class JudgedSession:

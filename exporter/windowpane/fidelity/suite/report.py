@@ -25,7 +25,7 @@ def _lines(report: SuiteReport) -> Iterator[str]:
     head = "  ".join(f"{name.replace('_', ' '):>10}" for name in ("score", *WEIGHTS, "probe"))
     yield f"{'case':<{width}}  {head}  {'tokens':>16}"
     for case in report.cases:
-        judged = case.judgement
+        judged = case.judgment
         row = (judged.score, *(judged.shares.get(name) for name in WEIGHTS), case.probe)
         tokens = f"{case.tokens_before:,} → {case.tokens_after:,}"
         yield f"{case.name[:40]:<{width}}  {'  '.join(map(_ratio, row))}  {tokens:>16}"
@@ -40,18 +40,18 @@ def _lines(report: SuiteReport) -> Iterator[str]:
 
 def _missing(case: CaseReport) -> Iterator[str]:
     """Yield the questions of a case that the summary does not answer like the original."""
-    judgement = case.judgement
-    missing = [item for item in judgement.judged if item.fate != "kept"]
-    if not missing and not judgement.dropped and not judgement.unread:
+    judgment = case.judgment
+    missing = [item for item in judgment.judged if item.fate != "kept"]
+    if not missing and not judgment.dropped and not judgment.unread:
         return
     yield ""
     yield f"{case.name}:"
     for item in missing:
         yield f"  {_FATES[item.fate]:<11} {item.question.kind:<12} {_short(item.question.text)}"
         yield f"{'':14}expected {_short(item.key)}; got {_short(_answer(item))}"
-    for question in judgement.dropped:
+    for question in judgment.dropped:
         yield f"  dropped     {question.kind:<12} {_short(question.text)} (the original answers differently)"
-    for question in judgement.unread:
+    for question in judgment.unread:
         yield f"  unread      {question.kind:<12} {_short(question.text)} (no plain yes or no)"
 
 
@@ -71,16 +71,16 @@ def as_data(report: SuiteReport) -> dict[str, Any]:
 
 
 def _case(case: CaseReport) -> dict[str, Any]:
-    judgement = case.judgement
+    judgment = case.judgment
     return {
         "name": case.name,
-        "score": judgement.score,
-        "dimensions": {name: judgement.shares.get(name) for name in WEIGHTS},
+        "score": judgment.score,
+        "dimensions": {name: judgment.shares.get(name) for name in WEIGHTS},
         "probe": case.probe,
         "tokens_before": case.tokens_before,
         "tokens_after": case.tokens_after,
-        "judge_calls": judgement.calls,
-        "reason": judgement.reason,
+        "judge_calls": judgment.calls,
+        "reason": judgment.reason,
         "questions": [
             {
                 "question": item.question.text,
@@ -91,10 +91,10 @@ def _case(case: CaseReport) -> dict[str, Any]:
                 "credit": item.credit,
                 "answers": list(item.answers),
             }
-            for item in judgement.judged
+            for item in judgment.judged
         ],
-        "dropped": [question.text for question in judgement.dropped],
-        "unread": [question.text for question in judgement.unread],
+        "dropped": [question.text for question in judgment.dropped],
+        "unread": [question.text for question in judgment.unread],
     }
 
 

@@ -13,8 +13,8 @@ from windowpane.exceptions import WindowpaneError
 from windowpane.fidelity.facts import blocks_of, extract_facts
 from windowpane.fidelity.judge.judge import (
     JudgedQuestion,
-    Judgement,
     JudgeSettings,
+    Judgment,
     judge,
     text_of,
 )
@@ -56,7 +56,7 @@ class CaseReport:
 
     name: str
     minimum_score: float
-    judgement: Judgement
+    judgment: Judgment
     probe: float | None = None
     """Share of facts that the summary still contains, found without a model: a lower bound, not recall."""
     tokens_before: int = 0
@@ -66,7 +66,7 @@ class CaseReport:
     @property
     def passed(self) -> bool:
         """True if the score is known and at least the minimum."""
-        return self.judgement.score is not None and self.judgement.score >= self.minimum_score
+        return self.judgment.score is not None and self.judgment.score >= self.minimum_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,17 @@ class SuiteReport:
             if not _reaches(self.dimensions[dimension], minimum):
                 failures.append(_below(dimension, self.dimensions[dimension], minimum))
         for case in self.cases:
-            if case.judgement.score is None:
-                failures.append(f"case {case.name}: {case.judgement.reason}")
+            if case.judgment.score is None:
+                failures.append(f"case {case.name}: {case.judgment.reason}")
             elif not case.passed:
-                failures.append(_below(f"case {case.name}", case.judgement.score, case.minimum_score))
+                failures.append(_below(f"case {case.name}", case.judgment.score, case.minimum_score))
             if case.tokens_after >= case.tokens_before > 0:
                 failures.append(f"case {case.name}: the summary is not smaller than the original")
         return tuple(failures)
 
     def _judged(self, dimension: Dimension) -> list[JudgedQuestion]:
         return [
-            item for case in self.cases for item in case.judgement.judged if item.question.measures == dimension
+            item for case in self.cases for item in case.judgment.judged if item.question.measures == dimension
         ]
 
 
@@ -127,7 +127,7 @@ def run_suite(
         try:
             reports.append(_run_case(case, suite, folder, setup, floor=floor))
         except WindowpaneError as error:
-            reports.append(CaseReport(case.name, floor, Judgement(None, reason=str(error))))
+            reports.append(CaseReport(case.name, floor, Judgment(None, reason=str(error))))
     return SuiteReport(
         suite.name,
         model_name(setup.judge),
@@ -145,7 +145,7 @@ def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: SuiteSetup, *,
     for part in _parts(blocks, suite.rounds):
         summary = _compress(part, summary, case.goal, suite.summary_tokens, setup)
     questions: Sequence[Question] = [entry.question() for entry in case.questions] or questions_from(blocks)
-    judgement = run_effect(
+    judgment = run_effect(
         judge(original, summary, questions, settings=setup.settings),
         setup.judge,
         timeout_seconds=MODEL_TIMEOUT_SECONDS,
@@ -153,7 +153,7 @@ def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: SuiteSetup, *,
     return CaseReport(
         name=case.name,
         minimum_score=floor,
-        judgement=judgement,
+        judgment=judgment,
         probe=evaluate(blocks, blocks_of(summary), digest=str).score,
         tokens_before=setup.counter.count(original),
         tokens_after=setup.counter.count(summary),

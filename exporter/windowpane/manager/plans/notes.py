@@ -67,7 +67,7 @@ class NoteResult:
 
 
 class NoteBook:
-    """The notes of one task. Not thread-safe; its owner serialises calls."""
+    """The notes of one task. Not thread-safe; its owner serializes calls."""
 
     def __init__(
         self,

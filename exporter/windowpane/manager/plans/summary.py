@@ -135,7 +135,7 @@ def summarize(
     """Return a summary of *facts* in sections, in at most *max_tokens* beside the goal, which is never shortened.
 
     *progress* states what of the task is done and planned now; it replaces that part of earlier summaries.
-    *previous* are earlier summaries: their lines are carried on instead of being summarised again.
+    *previous* are earlier summaries: their lines are carried on instead of being summarized again.
     *facts* come most critical first; within a section the most critical stay longest. *names* are those of what
     the conversation refers to things by, least wanted first; they stay longer than the names among the facts.
     """

@@ -47,7 +47,7 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class CharacterEstimate:
-    """Token counter by a number of characters per token, rounded down; labelled an estimate.
+    """Token counter by a number of characters per token, rounded down; labeled an estimate.
 
     *overhead_characters* are added to every text that is not empty, for role and structure.
     """

@@ -131,10 +131,10 @@ def _make(
 
 
 def _archived(blocks: Sequence[Block]) -> list[str]:
-    return [_labelled(block) for block in blocks if block.text]
+    return [_labeled(block) for block in blocks if block.text]
 
 
-def _labelled(block: Block) -> str:
+def _labeled(block: Block) -> str:
     name = f" of {block.tool_name}" if block.tool_name else ""
     return f"[turn {block.turn}, {block.content_type}{name}]\n{block.text}"
 

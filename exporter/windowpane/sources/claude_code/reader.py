@@ -46,7 +46,7 @@ class ClaudeCodeReader(TranscriptReader):
     format: ClassVar[str] = "claude_code"
 
     @staticmethod
-    def recognises(path: Path, head: bytes) -> bool:
+    def recognizes(path: Path, head: bytes) -> bool:
         """Return whether a row has one of Claude Code's types and a `sessionId`, or is a file snapshot."""
         rows = head_rows(head)
         if not rows and path.suffix == ".jsonl":
