@@ -14,7 +14,7 @@ from typing import Any
 from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.state import OpenCall, Payload
-from windowpane.manager.tool_outputs import add_tool_result
+from windowpane.manager.tool_results import add_tool_result
 from windowpane.models.replies import ReplyPart
 
 

@@ -30,7 +30,7 @@ from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import Decision
 from windowpane.manager.steps.completion import Completion, complete
 from windowpane.manager.steps.subagent import delegate
-from windowpane.manager.tool_outputs import add_tool_result
+from windowpane.manager.tool_results import add_tool_result
 from windowpane.manager.window import ManagedWindow
 from windowpane.models.replies import read_reply
 

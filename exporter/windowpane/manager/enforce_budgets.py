@@ -22,7 +22,7 @@ from windowpane.manager.status import Action
 from windowpane.manager.steps.cascade import compact_with_breaker, is_compacted_after_turn
 from windowpane.manager.steps.eviction import evict
 from windowpane.manager.steps.step import NOT_DONE, CascadeResult, StepResult
-from windowpane.manager.steps.tool_results import summarize_results
+from windowpane.manager.steps.tool_result_summarization import summarize_results
 
 ORDER: Final[tuple[Component, ...]] = ("tool_results", "memory_injection", "message_history")
 GROWTH: Final = 1.05

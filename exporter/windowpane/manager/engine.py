@@ -1,7 +1,7 @@
 """The engine of one managed session, without I/O: its window, limits and budgets, and its state by subject.
 
 Not thread-safe: the session's lock is held around every call. Content comes in through `content` and
-`tool_outputs`; the hooks are in `hooks`, the reductions in `steps`.
+`tool_results`; the hooks are in `hooks`, the reductions in `steps`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.content import add_reply, add_user
 from windowpane.manager.engine import Engine
-from windowpane.manager.tool_outputs import add_tool_result
+from windowpane.manager.tool_results import add_tool_result
 from windowpane.models.replies import as_dict, read_reply
 
 Message = dict[str, Any]

@@ -27,7 +27,7 @@ from windowpane.manager.steps.notes import can_carry_notes, carry_notes
 from windowpane.manager.steps.progressive import summarize_progressively
 from windowpane.manager.steps.step import NOT_DONE, CascadeResult, Step, StepResult
 from windowpane.manager.steps.subagent import can_delegate, delegate_history
-from windowpane.manager.steps.tool_results import summarize_results
+from windowpane.manager.steps.tool_result_summarization import summarize_results
 
 _log = logging.getLogger(__name__)
 
