@@ -150,12 +150,12 @@ def _evict(session: SessionTracker, block_ids: list[str], at: float) -> None:
         if block_id not in held:
             continue
         old = held[block_id]
-        stand_in = session.make_replacement("placeholder", f"[read {block_id} left]", 20, replaces=block_id)
-        replacements.append(stand_in)
+        placeholder = session.make_replacement("placeholder", f"[read {block_id} left]", 20, replaces=block_id)
+        replacements.append(placeholder)
         evicted.append(
             EvictedBlock(
                 block_id, old.content_type, old.tokens, "mask", "older than 8 turns, never referenced", 0.12,
-                {"recency": 0.02, "priority": 0.1}, stand_in.id, 20, f"h-{block_id}", old.turn, old.tool_name,
+                {"recency": 0.02, "priority": 0.1}, placeholder.id, 20, f"h-{block_id}", old.turn, old.tool_name,
             )
         )  # fmt: skip
     removed = sum(block.tokens for block in evicted)
