@@ -9,7 +9,7 @@ PYTEST ?= $(BIN)/python -m pytest -n auto
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium
 DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium
 
-.PHONY: help demo test test-all lint format bench servers clean
+.PHONY: help demo test test-all lint format bench campaign servers clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 12
@@ -35,6 +35,9 @@ format: $(VENV)/.installed-dev ## rewrite the files in the one format
 
 bench: $(VENV)/.installed-dev ## run every benchmark and write benchmarks/RESULTS.md; each prints a ratio against a floor
 	$(BIN)/python benchmarks/write_results.py
+
+campaign: servers $(VENV)/.installed-dev ## run every fault campaign in its long form and write benchmarks/RELIABILITY.md
+	$(BIN)/python benchmarks/write_reliability.py
 
 servers:
 	@missing=""; for name in $(DEBIAN_COMMANDS); do command -v $$name >/dev/null 2>&1 || missing="$$missing $$name"; done; \
