@@ -335,6 +335,7 @@ def test_a_fault_of_ours_never_reaches_the_agent(
     for name in ("record_call", "record_reply", "record_failure"):
         monkeypatch.setattr(f"windowpane.observer.observer.WindowObserver.{name}", broken)
         assert client.chat.completions.create(**chat_body()).choices[0].message.content == "On it."
+        running.flush()
     assert "observing a call failed" in caplog.text
 
 

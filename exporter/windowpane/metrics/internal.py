@@ -28,6 +28,7 @@ class Drop(NamedTuple):
 
 
 KNOWN_DROPS: Final = (
+    Drop("observer", "full"),
     Drop("queue", "full"),
     Drop("store", "error"),
     Drop("store", "unavailable"),

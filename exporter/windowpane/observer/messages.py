@@ -54,8 +54,12 @@ class ApiCall:
     """The reply is requested as a stream."""
 
 
-def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall | None:
-    """Return the call that *body* requests; None where its messages cannot be read without consuming them."""
+def capture_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall | None:
+    """Return the call that *body* requests, with copies of what agents edit in place later.
+
+    These are the lists of messages and tools, each message, and the list of its content with its parts; texts and
+    everything deeper are shared. None where the messages cannot be read without consuming them.
+    """
     messages = body.get("input" if shape == "responses" else "messages")
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
@@ -70,9 +74,9 @@ def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall | None:
     return ApiCall(
         shape,
         model if isinstance(model, str) else "",
-        messages,
-        None if system is None else _text_or_list(body.get(system)),
-        _text_or_list(body.get("tools")),
+        [_copied(message) if message.__class__ is dict else message for message in messages],
+        None if system is None else _copied_parts(body.get(system)),
+        _copied_parts(body.get("tools")),
         continues if isinstance(continues, str) else None,
         body.get("stream") is True,
     )
@@ -145,9 +149,20 @@ _TYPE_OF_ROLE: Final[dict[str, ContentType]] = {
 }
 
 
-def _text_or_list(value: Any) -> Any:
-    """Return text or a list of parts; None for a client's marker for *not given* or an iterator."""
-    return value if isinstance(value, str | list | tuple) else None
+def _copied(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a message and of the parts of its content."""
+    copied = message.copy()
+    content = copied.get("content")
+    if content.__class__ is list:
+        copied["content"] = [part.copy() if part.__class__ is dict else part for part in content]
+    return copied
+
+
+def _copied_parts(value: Any) -> Any:
+    """Return text or a copied list of parts; None for a client's marker for *not given* or an iterator."""
+    if isinstance(value, list | tuple):
+        return [part.copy() if part.__class__ is dict else part for part in value]
+    return value if isinstance(value, str) else None
 
 
 def _parts(content: Any) -> Sequence[Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.events import Event
     from windowpane.core.protocols import Digester
+    from windowpane.runtime.task_queue import TaskQueue
 
 
 class RunningOutputs(Protocol):
@@ -32,6 +33,11 @@ class RunningOutputs(Protocol):
     @property
     def config(self) -> Config:
         """The configuration that the outputs were started with."""
+        ...
+
+    @property
+    def observations(self) -> TaskQueue:
+        """The queue on which the calls of observed clients are read, off the agent's thread."""
         ...
 
     def record_hook(self, hook: str, seconds: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from windowpane.otlp.sink import OtlpSink
 from windowpane.runtime.current import running_outputs, set_running_outputs
 from windowpane.runtime.pipeline import CLOSE_SECONDS, Pipeline
 from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
+from windowpane.runtime.task_queue import TaskQueue
 from windowpane.store.chain import key_in
 from windowpane.store.sqlite import SqliteStore
 
@@ -67,6 +69,10 @@ class Runtime:
             engine=AlertEngine(rules),
             count_drops=internal.record_drop,
         )
+        self.observations = TaskQueue(
+            "observer", count_drop=lambda reason: internal.record_drop("observer", reason)
+        )
+        """The calls of observed clients, which become events off the agent's thread."""
         self.digest: Digester = self._store.digester()
         """The store's keyed digester."""
         self._metrics.serve(self._store)
@@ -93,14 +99,17 @@ class Runtime:
         self.pipeline.listen(event_type, listener)
 
     def flush(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until everything emitted so far is counted and stored durably; False on timeout."""
-        return self.pipeline.flush(timeout_seconds)
+        """Wait until everything observed and emitted so far is counted and stored durably; False on timeout."""
+        deadline = time.monotonic() + timeout_seconds
+        observed = self.observations.flush(timeout_seconds)
+        return self.pipeline.flush(max(0.0, deadline - time.monotonic())) and observed
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
         """Write and deliver pending events, then release all resources. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
+        self.observations.close(timeout_seconds)
         self.pipeline.flush(timeout_seconds)
         for name, close in (
             ("the notifier", lambda: self._notifier.close(timeout_seconds)),

@@ -6,13 +6,16 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients.anthropic import watch_anthropic
-from windowpane.observer.clients.calls import WatchedClient, boundary, current_scope, live_conversations
+from windowpane.observer.clients.calls import WatchedClient, boundary, current_scope
 from windowpane.observer.clients.openai import watch_openai
+from windowpane.observer.clients.recording import live_conversations
 from windowpane.observer.conversations import Scope
+from windowpane.runtime.current import running_outputs
 
 C = TypeVar("C")
 
@@ -60,9 +63,10 @@ def session(
     finally:
         current_scope.reset(token)
         with boundary.contain("ending a session"):
-            for conversation in live_conversations.close(scope):
-                with conversation.lock:
-                    conversation.observer.end(reason, time.time())
+            outputs = running_outputs()
+            if outputs is not None:
+                end = partial(live_conversations.end, scope, outputs, reason, time.time())
+                outputs.observations.put("ending a session", end, required=True)
 
 
 def _scope(

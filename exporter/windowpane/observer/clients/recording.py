@@ -1,0 +1,197 @@
+"""The record of captured calls, on the worker of the queue: one thread owns all conversations of a process.
+
+Tasks run in the order in which the agents' threads put them, so the state needs no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final
+
+from windowpane.core.limits import WindowLimits
+from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.models.catalog import packaged_catalog
+from windowpane.models.replies import Reply, read_reply
+from windowpane.observer.conversations import Conversation, Conversations, Scope
+from windowpane.observer.diff import ModelProfile
+from windowpane.observer.messages import ApiCall, field_of
+from windowpane.observer.observer import WindowObserver
+from windowpane.observer.streams import ReplyAssembler, assembler_for
+
+if TYPE_CHECKING:
+    from windowpane.core.events import Usage
+    from windowpane.runtime.current import RunningOutputs
+
+CACHED_MODELS: Final = 64
+
+
+class CallRecord:
+    """One captured call. Each method is one task of the queue; one that follows a failed `start` does nothing."""
+
+    def __init__(self, call: ApiCall, scope: Scope, outputs: RunningOutputs) -> None:
+        self._call = call
+        self._scope = scope
+        self._outputs = outputs
+        self._assembler: ReplyAssembler | None = None
+        self._conversation: Conversation | None = None
+
+    def start(self, at: float) -> None:
+        """Record the call in its conversation."""
+        conversations = live_conversations.of(self._outputs)
+        conversation, common = conversations.find(self._call, self._scope, now=at)
+        try:
+            conversation.observer.record_call(self._call, at, common=common)
+        except BaseException:
+            conversations.release(conversation)
+            raise
+        self._conversation = conversation
+
+    def add_reply(self, reply: object, at: float, latency_seconds: float) -> None:
+        """Record a reply that came back whole."""
+        self._finish(
+            lambda conversation: self._add(
+                conversation, read_reply(reply), field_of(reply, "id"), at, latency_seconds
+            )
+        )
+
+    def add_deferred_reply(self, load: Callable[[], object], at: float, latency_seconds: float) -> None:
+        """Record the reply that *load* returns."""
+        reply = load()
+        if reply is None:
+            self.add_unread_reply(at, latency_seconds)
+        else:
+            self.add_reply(reply, at, latency_seconds)
+
+    def add_unread_reply(self, at: float, latency_seconds: float) -> None:
+        """Record that the call came back, without content or usage."""
+        self._finish(lambda conversation: self._add(conversation, Reply(), None, at, latency_seconds))
+
+    def add_pieces(self, pieces: Sequence[object]) -> None:
+        """Add pieces of a streamed reply."""
+        if self._assembler is None:
+            self._assembler = assembler_for(self._call.shape)
+        for piece in pieces:
+            self._assembler.add(piece)
+
+    def add_streamed_reply(self, pieces: Sequence[object], at: float, latency_seconds: float) -> None:
+        """Record the pieces so far as the reply; *pieces* are the last ones."""
+        try:
+            self.add_pieces(pieces)
+        finally:
+            assembler = self._assembler
+            if assembler is not None:
+                self._finish(
+                    lambda conversation: self._add(
+                        conversation, assembler.reply(), assembler.response_id, at, latency_seconds
+                    )
+                )
+
+    def add_failure(self, error: BaseException, at: float, _latency_seconds: float) -> None:
+        """Record that the call raised *error*."""
+        self._finish(lambda conversation: conversation.observer.record_failure(error, at))
+
+    def _finish(self, record: Callable[[Conversation], object]) -> None:
+        conversation = self._conversation
+        if conversation is None:
+            return
+        try:
+            record(conversation)
+        finally:
+            live_conversations.of(self._outputs).release(conversation)
+
+    def _add(
+        self, conversation: Conversation, reply: Reply, response_id: object, at: float, latency_seconds: float
+    ) -> None:
+        if reply.latency_seconds is None:
+            reply = replace(reply, latency_seconds=latency_seconds)
+        conversation.observer.record_reply(reply, at)
+        live_conversations.of(self._outputs).index_reply(
+            conversation, reply, response_id if isinstance(response_id, str) else None
+        )
+
+
+class LiveConversations:
+    """The conversations of the running outputs; a forked child and new outputs start with none."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Discard all conversations without ending them."""
+        self._outputs: RunningOutputs | None = None
+        self._conversations = Conversations(_never)
+
+    def of(self, outputs: RunningOutputs) -> Conversations:
+        """Return the conversations that report to *outputs*."""
+        if self._outputs is not outputs:
+            self._outputs = outputs
+            self._conversations = Conversations(partial(open_conversation, outputs))
+        return self._conversations
+
+    def end(self, scope: Scope, outputs: RunningOutputs, reason: str, at: float) -> None:
+        """End the conversations of *scope*."""
+        for conversation in self.of(outputs).close(scope):
+            conversation.observer.end(reason, at)
+
+
+def open_conversation(
+    outputs: RunningOutputs, call: ApiCall, scope: Scope, parent: Conversation | None
+) -> Conversation:
+    """Return the conversation that *call* opens, with a tracker that reports to *outputs*."""
+    session_id, parent_id = scope.session_id or secrets.token_hex(16), scope.parent_session_id
+    if parent is not None:
+        session_id, parent_id = f"{parent.session_id}/{secrets.token_hex(4)}", parent.session_id
+
+    def profile(model: str) -> ModelProfile:
+        packaged = _packaged_profile(model)
+        limit = scope.limit_tokens or outputs.config.max_context_tokens
+        if limit is None:
+            return packaged
+        return replace(packaged, limits=WindowLimits.of(limit, "given", thresholds=outputs.config.thresholds()))
+
+    tracker = SessionTracker(
+        SessionInfo(
+            session_id, scope.agent, call.model, "live", f"{session_id}/{secrets.token_hex(6)}", parent_id
+        ),
+        emit=outputs.emit,
+        digest=outputs.digest,
+        limits=profile(call.model).limits,
+        settings=outputs.config.tracker_settings(),
+        clock=time.time,
+        next_limit=lambda above: packaged_catalog().next_limit(tracker.info.model, above),
+    )
+    tracker.start()
+    return Conversation(WindowObserver(tracker, profile, digest=outputs.digest), scope, call.shape)
+
+
+def _never(*_: object) -> Conversation:
+    raise RuntimeError("no outputs run")
+
+
+@lru_cache(maxsize=CACHED_MODELS)
+def _packaged_profile(model: str) -> ModelProfile:
+    """Return a model's profile by the packaged vocabularies and catalog."""
+    from windowpane.models.tokens import counter_for, image_tokens
+
+    entry = packaged_catalog().lookup(model)
+    limit = None if entry is None else entry.limit_tokens
+
+    def cost_of(usage: Usage) -> float | None:
+        return packaged_catalog().cost_dollars(model, usage, time.time())
+
+    return ModelProfile(
+        counter_for(model),
+        None if limit is None else WindowLimits.of(limit, "catalogue"),
+        image_tokens(model),
+        cost_of,
+    )
+
+
+live_conversations: Final = LiveConversations()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=live_conversations.clear)

@@ -1,0 +1,186 @@
+"""Work taken off the agent's thread: a bounded queue of tasks that one daemon thread runs in order.
+
+`put` never blocks, never raises and never waits for a lock, so it also works in a signal handler, in a finalizer
+and in a child process after a fork. A task keeps what it refers to
+alive until it has run, so the queue is bounded by the *weight* of its tasks, not by their number.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Final, NamedTuple
+
+from windowpane.effects.error_boundary import ErrorBoundary
+
+CAPACITY: Final = 50_000
+"""Weight of the tasks that may wait; an observed call weighs as much as it has messages."""
+LINGER_SECONDS: Final = 0.05
+"""Time the worker waits for more tasks, so that it seldom competes with the agent."""
+FORK_SECONDS: Final = 2.0
+"""Longest wait of a fork for the task that is running."""
+
+_log = logging.getLogger("windowpane")
+_queues: weakref.WeakSet[TaskQueue] = weakref.WeakSet()
+
+
+class _Task(NamedTuple):
+    what: str
+    run: Callable[[], object]
+    weight: int
+
+
+_STOP: Final = _Task("", lambda: None, 0)
+"""Ends the worker."""
+
+
+class TaskQueue:
+    """A queue with one worker. A task that fails is logged, and the next one runs."""
+
+    def __init__(
+        self, name: str, *, capacity: int = CAPACITY, linger_seconds: float = LINGER_SECONDS,
+        count_drop: Callable[[str], object] | None = None,
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._capacity = capacity
+        self._linger = linger_seconds
+        self._count_drop = count_drop
+        self._boundary = ErrorBoundary(_log)
+        self._closed = False
+        self._holders: set[int] = set()
+        self._reset()
+        _queues.add(self)
+
+    def _reset(self) -> None:
+        """Start with an empty queue and no worker; a forked child never runs the parent's tasks."""
+        self._tasks: SimpleQueue[_Task] = SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self._starting = threading.Lock()
+        """Prevents two workers."""
+        self._running = threading.RLock()
+        """Held by the worker during a task, and by a thread that forks."""
+        self._requested = threading.Event()
+        """Set while a caller waits for the tasks: the worker does not linger."""
+        self._accepted = 0
+        self._done = 0
+
+    @property
+    def waiting(self) -> int:
+        """Approximate weight of the tasks that wait."""
+        return max(0, self._accepted - self._done)
+
+    def put(self, what: str, run: Callable[[], object], *, weight: int = 1, required: bool = False) -> bool:
+        """Queue a task; returns False if the queue is full or closed and the task was dropped.
+
+        *what* names the task in the log, if it fails.
+        A *required* task is accepted by a full queue too: the end of something whose start was accepted.
+        """
+        try:
+            if self._closed or (not required and self._accepted - self._done + weight > self._capacity):
+                self._drop()
+                return False
+            self._accepted += weight
+            self._tasks.put(_Task(what, run, weight))
+            if self._worker is None or not self._worker.is_alive():
+                self._start()
+        except Exception as error:  # noqa: BLE001  # no exception may reach the agent
+            self._boundary.log_failure(what, error)
+            return False
+        return True
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Wait until everything put so far has run; False on timeout."""
+        worker = self._worker
+        if worker is None or (not worker.is_alive() and self._tasks.empty()):
+            return True
+        if threading.current_thread() is worker:
+            return False
+        done = threading.Event()
+        self._tasks.put(_Task("", done.set, 0))
+        self._requested.set()
+        if not worker.is_alive():
+            self._start()
+        return done.wait(timeout_seconds)
+
+    def close(self, timeout_seconds: float) -> bool:
+        """Run what is queued and accept nothing more; False on timeout."""
+        self._closed = True
+        finished = self.flush(timeout_seconds)
+        self._tasks.put(_STOP)
+        return finished
+
+    def before_fork(self) -> None:
+        """Wait for the task that is running, and start no other until the fork is done."""
+        if self._running.acquire(timeout=FORK_SECONDS):
+            self._holders.add(threading.get_ident())
+
+    def after_fork_in_parent(self) -> None:
+        """Go on with the tasks."""
+        if threading.get_ident() in self._holders:
+            self._holders.discard(threading.get_ident())
+            self._running.release()
+
+    def after_fork_in_child(self) -> None:
+        """Start over without the parent's tasks."""
+        self._holders = set()
+        self._reset()
+
+    def _drop(self) -> None:
+        if self._count_drop is not None:
+            self._count_drop("closed" if self._closed else "full")
+        if not self._closed:
+            self._boundary.warn("full", "the queue of the %s was full: work was dropped", self._name)
+
+    def _start(self) -> None:
+        if not self._starting.acquire(blocking=False):
+            return
+        try:
+            if self._worker is None or not self._worker.is_alive():
+                self._worker = threading.Thread(target=self._run, name=f"windowpane-{self._name}", daemon=True)
+                self._worker.start()
+        finally:
+            self._starting.release()
+
+    def _run(self) -> None:
+        tasks = self._tasks
+        while True:
+            task = tasks.get()
+            self._requested.wait(self._linger)
+            while True:
+                if task is _STOP:
+                    return
+                with self._running, self._boundary.contain(task.what):
+                    task.run()
+                self._done += task.weight
+                try:
+                    task = tasks.get_nowait()
+                except Empty:
+                    break
+            self._requested.clear()
+            if tasks.empty():
+                self._accepted = self._done
+
+
+def _before_fork() -> None:
+    for queue in list(_queues):
+        queue.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for queue in list(_queues):
+        queue.after_fork_in_parent()
+
+
+def _after_fork_in_child() -> None:
+    for queue in list(_queues):
+        queue.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )
