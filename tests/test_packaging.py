@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from windowpane.cli.shipped import FIDELITY_EXAMPLE, GRAFANA
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("exporter/windowpane", "dashboard/windowpane_dashboard")
@@ -66,13 +71,32 @@ def run_python(code: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel, built from this checkout without a network."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source distribution, built from this checkout without a network."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    (built,) = folder.glob("*.whl")
-    return zipfile.ZipFile(built)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> zipfile.ZipFile:
+    """The wheel."""
+    (file,) = built.glob("windowpane_observability-*.whl")
+    return zipfile.ZipFile(file)
+
+
+@pytest.fixture(scope="module")
+def source_files(built: Path) -> set[str]:
+    """The names of the files in the source distribution."""
+    (file,) = built.glob("windowpane_observability-*.tar.gz")
+    with tarfile.open(file) as archive:
+        return {member.name.split("/", 1)[1] for member in archive if member.isfile()}
+
+
+def metadata_of(wheel: zipfile.ZipFile) -> str:
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return wheel.read(name).decode()
 
 
 def test_the_wheel_holds_every_file_of_both_packages(wheel: zipfile.ZipFile) -> None:
@@ -94,11 +118,123 @@ def test_the_wheel_holds_every_file_of_both_packages(wheel: zipfile.ZipFile) -> 
 def test_the_wheel_carries_its_licence_and_notices(wheel: zipfile.ZipFile) -> None:
     """Licence and notices travel with the code, and the metadata names the licence."""
     names = wheel.namelist()
-    (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
 
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert any(name.endswith("/licenses/NOTICE") for name in names)
-    assert "License-Expression: Apache-2.0" in wheel.read(metadata).decode()
+    assert "License-Expression: Apache-2.0" in metadata_of(wheel)
+
+
+def test_the_wheel_carries_the_files_that_commands_write(wheel: zipfile.ZipFile) -> None:
+    """The wheel has the files that `grafana export` and `fidelity --write-example` write from a checkout."""
+    shipped = {
+        name.removeprefix("windowpane/shipped/"): wheel.read(name)
+        for name in wheel.namelist()
+        if name.startswith("windowpane/shipped/")
+    }
+    expected = {
+        str(path.relative_to(ROOT)): path.read_bytes()
+        for path in committed_files()
+        for entry in (*(f"grafana/{entry}" for entry in GRAFANA), FIDELITY_EXAMPLE)
+        if path.is_relative_to(ROOT / entry)
+    }
+
+    assert shipped == expected
+
+
+def test_the_source_distribution_is_the_committed_files_of_a_few_folders(source_files: set[str]) -> None:
+    """A pattern names a folder at the top, so that no folder of the same name below `tests` comes along."""
+    folders = ("exporter", "dashboard", "grafana", "examples", "docs")
+    committed = {str(path.relative_to(ROOT)) for path in committed_files()}
+
+    assert {name for name in committed if name.split("/")[0] in folders} <= source_files
+    assert {name.split("/")[0] for name in source_files if "/" in name} == {*folders, "benchmarks"}
+    assert source_files - committed == {"PKG-INFO"}
+
+
+def test_the_long_description_has_no_relative_link(wheel: zipfile.ZipFile, source_files: set[str]) -> None:
+    """An index page shows the README without its files; the paths it names are in the source distribution."""
+    description = metadata_of(wheel).split("\n\n", 1)[1]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = {
+        link.split("#")[0] for link in re.findall(r"(?<!!)\[[^\]]+\]\(([^)]+)\)", readme) if "://" not in link
+    }
+
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", description) if "://" not in link] == []
+    assert "![" not in description
+    assert linked
+    assert [link for link in linked if f"`{link}`" not in description] == []
+    assert linked <= source_files
+
+
+def interpreters() -> dict[str, Path]:
+    """Return the interpreters of this machine that can run the package, by version: those of PATH and pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    running = {}
+    for minor in range(11, 20):
+        on_path = shutil.which(f"python3.{minor}")
+        for candidate in [*([Path(on_path)] if on_path else []), *sorted(pyenv.glob(f"3.{minor}.*/bin/python"))]:
+            # A shim of pyenv is in PATH for versions that are not active too, and then fails.
+            if subprocess.run([candidate, "-c", "import venv"], capture_output=True, check=False).returncode == 0:
+                running.setdefault(f"3.{minor}", candidate)
+    return running
+
+
+INTERPRETERS = interpreters()
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("version", INTERPRETERS)
+def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """On every interpreter of this machine the installed wheel imports a recording and writes what it carries.
+
+    The libraries come from the package index, as those of the test environment do; without one this is skipped.
+    """
+    if version not in sampled_interpreters():
+        pytest.skip("the newest interpreter is the sample; WINDOWPANE_TEST_ALL=1 tests each")
+    subprocess.run([INTERPRETERS[version], "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    install = ["install", "--quiet", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check"]
+    target = ["--python", str(tmp_path / "venv"), *install, "--retries=0", "--timeout=15"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *target, str(wheel.filename)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"pip cannot install the libraries for Python {version}: {done.stderr.strip()[-300:]}")
+    messages = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "The port is taken."}]
+    (tmp_path / "conversation.json").write_text(json.dumps(messages), encoding="utf-8")
+
+    def run(*arguments: str) -> str:
+        environment = {"PATH": f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+        environment["WINDOWPANE_STORE"] = str(tmp_path / "windowpane.db")
+        command = [tmp_path / "venv" / "bin" / arguments[0], *arguments[1:]]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    assert run("windowpane", "--version").split()[-1] in metadata_of(wheel)
+    assert run("python", "-W", "error", "-c", "import windowpane; windowpane.ContextWindowManager") == ""
+    run("python", "-W", "error::SyntaxWarning", "-m", "compileall", "-qq", installed_package(tmp_path / "venv"))
+    check = "from windowpane.cli import installation as i; print([*i.other_distributions(), *i.other_modules()])"
+    assert run("python", "-c", check) == "[]\n"
+    run("windowpane", "import", "conversation.json")
+    (session,) = json.loads(run("windowpane", "sessions", "--json"))
+    assert "1 turns" in run("windowpane", "report", session["session_id"])
+    assert len(run("windowpane", "grafana", "export", "monitoring").splitlines()) == len(
+        [name for name in wheel.namelist() if name.startswith("windowpane/shipped/grafana/")]
+    )
+    run("windowpane", "fidelity", "--write-example", "example")
+    assert "passed" in run("windowpane", "fidelity", "example/suite.yaml")
+
+
+def sampled_interpreters() -> list[str]:
+    """Return every interpreter under `make test-all`, else the newest."""
+    return list(INTERPRETERS) if os.environ.get("WINDOWPANE_TEST_ALL") else list(INTERPRETERS)[-1:]
+
+
+def installed_package(environment: Path) -> str:
+    """Return the folder of the package in a virtual environment."""
+    return str(next((environment / "lib").glob("python3*")) / "site-packages" / "windowpane")
 
 
 def test_every_data_file_is_in_the_notices() -> None:

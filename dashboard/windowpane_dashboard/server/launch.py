@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from windowpane.core.version import install_command
 from windowpane.exceptions import WindowpaneError
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRE
     try:
         import streamlit as st
     except ImportError as error:
-        raise DashboardError(
-            "the dashboard is not installed; run: pip install 'windowpane[dashboard]'"
-        ) from error
+        raise DashboardError(f"the dashboard is not installed; run: {install_command('dashboard')}") from error
     check_port(port, address)
     from windowpane_dashboard.page.messages import show_unforeseen
 

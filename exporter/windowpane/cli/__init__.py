@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, str]] = {
     "demo": "demo",
     "doctor": "doctor",
     "fidelity": "fidelity",
+    "grafana": "grafana",
     "hook": "hook",
     "import": "import_",
     "prune": "prune",

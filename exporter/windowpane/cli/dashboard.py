@@ -9,6 +9,7 @@ import click
 
 from windowpane.cli.options import report_errors, store_option
 from windowpane.config.loading import load_config
+from windowpane.core.version import install_command
 from windowpane.store.chain import KEY_FILE_VARIABLE
 
 
@@ -28,7 +29,7 @@ def command(port: int, address: str, *, store_path: Path | None) -> None:
         from windowpane_dashboard.server.launch import run  # streamlit is an extra
     except ImportError as error:
         raise click.ClickException(
-            f"the dashboard requires Streamlit ({error.name} is missing); install windowpane[dashboard]"
+            f"the dashboard requires Streamlit ({error.name} is missing); run: {install_command('dashboard')}"
         ) from error
     configured = load_config().store
     if configured.audit_key_file is not None:

@@ -24,6 +24,7 @@ from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
 from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
+from windowpane.core.version import install_command
 from windowpane.demo import load
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.serve.service_discovery import http_status
@@ -128,7 +129,7 @@ def _serve(store: SqliteStore, *, config: Config, port: int, metrics_port: int) 
 def _dashboard(store_path: Path, *, port: int) -> Iterator[str]:
     """Run the dashboard in a separate process and yield its address, or the reason why it did not start."""
     if find_spec("streamlit") is None:
-        yield "not started: Streamlit is missing; install windowpane[dashboard]"
+        yield f"not started: Streamlit is missing; run: {install_command('dashboard')}"
         return
     chosen = _free_port(port)
     arguments = ["dashboard", "--store", str(store_path), "--port", str(chosen)]

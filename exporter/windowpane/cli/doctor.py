@@ -16,10 +16,12 @@ from typing import Final, Literal, NamedTuple
 import click
 
 import windowpane
+from windowpane.cli.installation import other_commands, other_distributions, other_modules
 from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, report_errors, store_option
 from windowpane.cli.output import print_json
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Config, ServerConfig
+from windowpane.core.version import DISTRIBUTION, install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
@@ -78,6 +80,7 @@ def run_checks(store: Path | None) -> Iterator[Finding]:
     except WindowpaneError as error:
         config, configuration = Config(), Finding("problem", "configuration", str(error))
     yield Finding("ok", "windowpane", f"{windowpane.__version__} on Python {platform.python_version()}")
+    yield from _other_packages()
     yield Finding("ok", "sqlite", sqlite3.sqlite_version)
     yield from _extras()
     yield _vocabulary()
@@ -92,12 +95,26 @@ def run_checks(store: Path | None) -> Iterator[Finding]:
     yield _audit_key(config)
 
 
+def _other_packages() -> Iterator[Finding]:
+    """Report whatever else is called windowpane and is installed over this package or found before it."""
+    for distribution in other_distributions():
+        yield Finding(
+            "problem",
+            "windowpane",
+            f"{distribution} has the same module name; uninstall it and install {DISTRIBUTION} again",
+        )
+    for module in other_modules():
+        yield Finding("problem", "windowpane", f"{module} is imported where it comes first; rename or remove it")
+    for script in other_commands():
+        yield Finding("problem", "windowpane", f"{script} is another program; remove it or put it later in PATH")
+
+
 def _extras() -> Iterator[Finding]:
     for extra, packages in EXTRAS.items():
         try:
             versions = ", ".join(f"{package} {version(package)}" for package in packages)
         except PackageNotFoundError as error:
-            yield Finding("note", extra, f"{error.name} is missing; pip install 'windowpane[{extra}]'")
+            yield Finding("note", extra, f"{error.name} is missing; {install_command(extra)}")
         else:
             yield Finding("ok", extra, versions)
 

@@ -8,6 +8,7 @@ import click
 
 from windowpane.cli.options import EXIT_FAILED, InvalidOption, json_option
 from windowpane.cli.output import print_json
+from windowpane.cli.shipped import FIDELITY_EXAMPLE, shipped_folder, write_files
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import JudgeSettings
 from windowpane.fidelity.suite.document import load_suite
@@ -17,6 +18,14 @@ from windowpane.fidelity.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.models.tokens import counter_for
 
 _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def _write_example(ctx: click.Context, _parameter: click.Parameter, folder: Path | None) -> None:
+    if folder is None or ctx.resilient_parsing:
+        return
+    for path in write_files(shipped_folder(FIDELITY_EXAMPLE), folder, force=False):
+        click.echo(path)
+    ctx.exit()
 
 
 @click.command("fidelity")
@@ -42,6 +51,15 @@ _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="Times each question is put to the judge.",
 )
 @click.option("--min-score", type=click.FloatRange(0, 1), help="Minimum score, instead of the suite's.")
+@click.option(
+    "--write-example",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    is_eager=True,
+    expose_value=False,
+    callback=_write_example,
+    help="Write an example, a suite with its text and a judge, to DIR and exit.",
+)
 @json_option
 @click.pass_context
 def command(  # noqa: PLR0917  # click passes by name
@@ -63,7 +81,8 @@ def command(  # noqa: PLR0917  # click passes by name
 
     \b
     Example:
-      windowpane fidelity examples/fidelity/suite.yaml --min-score 0.85
+      windowpane fidelity --write-example example
+      windowpane fidelity example/suite.yaml --min-score 0.85
     """
     if prompt_file is not None and compressor_name is None:
         raise click.UsageError("--prompt requires --compressor: the extractive summarizer has no prompt")

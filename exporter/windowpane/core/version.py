@@ -1,4 +1,4 @@
-"""The version of the installed package."""
+"""The names of the package and of its distribution, and the installed version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from functools import cache
 from typing import Final
 
 PACKAGE: Final = "windowpane"
-"""Name of the package, and of OpenTelemetry's service and scope."""
+"""Name that is imported, of the command, and of OpenTelemetry's service and scope."""
+DISTRIBUTION: Final = "windowpane-observability"
+"""Name that pip installs. On the package index `windowpane` is another project."""
 
 
 @cache
@@ -15,6 +17,11 @@ def package_version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version(PACKAGE)
+        return version(DISTRIBUTION)
     except PackageNotFoundError:
         return "0+source"
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs the optional libraries of *extra*."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from windowpane.core.version import install_command
 from windowpane.exceptions import StoreError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[ExportRow]], No
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise StoreError("Parquet needs pyarrow: pip install 'windowpane[parquet]'") from error
+        raise StoreError(f"Parquet needs pyarrow: {install_command('parquet')}") from error
     schema = _schema(pa)
 
     with parquet.ParquetWriter(target, schema, compression="zstd") as writer:

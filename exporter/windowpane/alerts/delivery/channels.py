@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from windowpane.alerts.delivery.message import AlertMessage, render
+from windowpane.core.version import install_command
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
 
@@ -230,7 +231,7 @@ def _load_apprise(url: str, kind: str) -> Any:
         import apprise
     except ImportError as error:
         raise ConfigurationError(
-            _PATH, f"a {kind or 'service'} address requires Apprise", expected="windowpane[notify] installed"
+            _PATH, f"a {kind or 'service'} address requires Apprise; run: {install_command('notify')}"
         ) from error
     service = apprise.Apprise()
     with _without_leaks():
