@@ -5,17 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from endpoint import fetch
+from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from windowpane.metrics.prometheus import registry_of
+from windowpane.serve import connections
 from windowpane.serve.authentication import TlsOptions
 from windowpane.serve.http_server import Health, MetricsServer, Routes, Target, start_http_server
 from windowpane.serve.service_discovery import target_at
@@ -136,19 +141,68 @@ def test_a_failing_collector_is_an_error_of_one_request(caplog: pytest.LogCaptur
     assert alive.status == 200
 
 
+class Blocked(Collector):
+    """A collector that counts its runs and waits for the test."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.proceed = threading.Event()
+
+    def collect(self) -> Iterator[Metric]:
+        self.runs += 1
+        self.proceed.wait(30)
+        yield Metric("blocked", "", "gauge")
+
+
 def test_requests_beyond_the_limit_get_status_503(
-    registry: CollectorRegistry, wait_until: Callable[..., None]
+    monkeypatch: pytest.MonkeyPatch, wait_until: Callable[..., None]
 ) -> None:
-    """Idle connections cannot take more threads than allowed, and room is given back."""
-    with start_http_server(Routes(registry), port=0, maximum_requests=2) as server:
-        idle = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(2)]
+    """Another request is refused while all connections are being responded to; then there is room again."""
+    monkeypatch.setattr(connections, "ADMISSION_SECONDS", 0.1)
+    blocked, registry = Blocked(), CollectorRegistry(auto_describe=False)
+    registry.register(blocked)
+    with (
+        start_http_server(Routes(registry), port=0, maximum_connections=1) as server,
+        ThreadPoolExecutor() as pool,
+    ):
+        first = pool.submit(fetch, server, "/metrics")
+        wait_until(lambda: blocked.runs == 1, what="the first request")
+
+        assert fetch(server, "/metrics").status == 503
+        blocked.proceed.set()
+        assert first.result().status == 200
+        assert fetch(server, "/healthz").status == 200
+
+
+def test_an_idle_connection_makes_room(registry: CollectorRegistry) -> None:
+    """Clients that send nothing cannot keep a scrape out."""
+    with start_http_server(Routes(registry), port=0, maximum_connections=2) as server:
+        idle = [socket.create_connection((server.host, server.port), timeout=5) for _ in range(5)]
         try:
-            wait_until(lambda: fetch(server, "/metrics").status == 503, what="turning away")
+            assert fetch(server, "/metrics").status == 200
         finally:
             for connection in idle:
                 connection.close()
-        wait_until(lambda: fetch(server, "/metrics").status == 200, what="room again")
-        assert fetch(server, "/healthz").status == 200
+
+
+def test_requests_at_once_share_one_collection(wait_until: Callable[..., None]) -> None:
+    """Any number of them costs the collection that has started, and one more."""
+    blocked, registry = Blocked(), CollectorRegistry(auto_describe=False)
+    registry.register(blocked)
+    with start_http_server(Routes(registry), port=0) as server, ThreadPoolExecutor(12) as pool:
+        first = pool.submit(fetch, server, "/metrics")
+        wait_until(lambda: blocked.runs == 1, what="the first collection")
+        others = [pool.submit(fetch, server, "/metrics") for _ in range(10)]
+        wait_until(lambda: len(_threads_of_requests()) == 11, what="the other requests")
+        time.sleep(0.05)  # until the last of them waits for its run
+        blocked.proceed.set()
+
+        assert {reply.result().status for reply in (first, *others)} == {200}
+        assert blocked.runs == 2
+
+
+def _threads_of_requests() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
 
 
 @pytest.mark.server

@@ -1,7 +1,7 @@
 """The HTTP endpoint: `/metrics` for Prometheus, `/healthz` for probes, `/sd` for service discovery.
 
-Listens on loopback by default, serves a bounded number of requests at once on separate threads, and never
-responds with anything from a session's content.
+Listens on loopback by default, serves a bounded number of connections on separate threads, each for one request
+within a deadline, and never responds with anything from a session's content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -31,17 +33,19 @@ from windowpane.serve.authentication import (
     is_loopback,
     server_context,
 )
-from windowpane.serve.content_negotiation import accepts_gzip, exposition_for
+from windowpane.serve.connections import MAXIMUM_CONNECTIONS, REQUEST_SECONDS, Connections
+from windowpane.serve.content_negotiation import Exposition, accepts_gzip, exposition_for
+from windowpane.serve.shared_runs import SharedRuns
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT: Final = 9464
 """Default port of OpenTelemetry's Prometheus exporters."""
 LOOPBACK: Final = "127.0.0.1"
-MAXIMUM_REQUESTS: Final = 16
-"""Requests served at once; further ones get status 503."""
-REQUEST_SECONDS: Final = 10.0
-"""Longest wait for the next byte of a client."""
+MAXIMUM_HEAD_BYTES: Final = 32_768
+"""Longest request line with all headers; a longer request is refused."""
+OVERDUE_CHECK_SECONDS: Final = 0.1
+"""Interval between two checks for connections past their deadline."""
 GZIP_LEVEL: Final = 3
 """A low level already compresses metrics text more than tenfold, at the lowest cost per scrape."""
 
@@ -92,7 +96,9 @@ class MetricsServer:
         self._server = server
         self._scheme = scheme
         self._thread = threading.Thread(
-            target=partial(server.serve_forever, poll_interval=0.1), name="windowpane-http", daemon=True
+            target=partial(server.serve_forever, poll_interval=OVERDUE_CHECK_SECONDS),
+            name="windowpane-http",
+            daemon=True,
         )
         self._thread.start()
 
@@ -142,7 +148,7 @@ def start_http_server(
     port: int = DEFAULT_PORT,
     free_port_if_busy: bool = True,
     tls: TlsOptions | None = None,
-    maximum_requests: int = MAXIMUM_REQUESTS,
+    maximum_connections: int = MAXIMUM_CONNECTIONS,
 ) -> MetricsServer:
     """Serve *routes* on a thread.
 
@@ -150,7 +156,12 @@ def start_http_server(
     that it cannot listen on and for a certificate that cannot be used.
     """
     context = None if tls is None else server_context(tls)
-    make = partial(_Server, routes=routes, tls=context, maximum_requests=maximum_requests)
+    make = partial(
+        _Server,
+        routes=routes,
+        tls=context,
+        connections=Connections(maximum_connections),
+    )
     try:
         server = make((host, port))
     except OSError as error:
@@ -163,6 +174,7 @@ def start_http_server(
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # connections that wait to be accepted
 
     def __init__(
         self,
@@ -170,11 +182,12 @@ class _Server(ThreadingHTTPServer):
         *,
         routes: Routes,
         tls: ssl.SSLContext | None,
-        maximum_requests: int,
+        connections: Connections,
     ) -> None:
         self.routes = routes
+        self.connections = connections
+        self.metrics: SharedRuns[bytes] = SharedRuns()
         self._tls = tls
-        self._slots = threading.BoundedSemaphore(maximum_requests)
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
@@ -187,24 +200,20 @@ class _Server(ThreadingHTTPServer):
             connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, client
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._slots.acquire(blocking=False):
-            if self._tls is None:
-                with suppress(OSError):  # the client may have disconnected
-                    request.send(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n")
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self._slots.release()
-            raise
+    def service_actions(self) -> None:
+        self.connections.close_overdue()
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._slots.release()
+    def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
+        if self.connections.admit(request):
+            return True
+        if self._tls is None:
+            with suppress(OSError):  # the client may have disconnected
+                request.send(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n")
+        return False
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         logger.debug("request from %s failed: %r", client_address, sys.exception())
@@ -217,6 +226,26 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
 
+class _Head:
+    """The request line and the headers of a request, up to a bounded size."""
+
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self._stream = stream
+        self._remaining = MAXIMUM_HEAD_BYTES
+
+    def readline(self, limit: int) -> bytes:
+        """Return the next line. Raises `http.client.LineTooLong` beyond the maximum."""
+        line = self._stream.readline(min(limit, self._remaining + 1))
+        self._remaining -= len(line)
+        if self._remaining < 0:
+            raise LineTooLong("request")
+        return line
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = "windowpane"
@@ -226,13 +255,12 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(self.request, ssl.SSLSocket):
             self.request.do_handshake()
         super().setup()
+        self.rfile = _Head(self.rfile)  # type: ignore[assignment]  # the base class only reads lines
 
     def do_GET(self) -> None:
-        try:
-            response = self._respond(urlsplit(self.path).path)
-        except Exception:  # a failing collector is an error of one request, seen by Prometheus as down
-            logger.exception("cannot respond to %s", self.path)
-            response = _Response(500, b"internal error, see the log\n")
+        self.server.connections.respond(self.request)
+        response = self._response()
+        self.server.connections.send(self.request)
         self.send_response(response.status)
         self.send_header("Content-Type", response.content_type)
         self.send_header("Content-Length", str(len(response.body)))
@@ -246,6 +274,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # named by the base class
         logger.debug("%s %s", self.address_string(), format % args)
+
+    def _response(self) -> _Response:
+        try:
+            return self._respond(urlsplit(self.path).path)
+        except Exception:  # a failing collector is an error of one request, seen by Prometheus as down
+            logger.exception("cannot respond to %s", self.path)
+            return _Response(500, b"internal error, see the log\n")
 
     def _respond(self, path: str) -> _Response:
         token = self.server.routes.bearer_token
@@ -263,11 +298,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _metrics(self) -> _Response:
         exposition = exposition_for(self._header("Accept"))
-        body = exposition.encode(self.server.routes.registry)
+        compressed = accepts_gzip(self._header("Accept-Encoding"))
+        encode = partial(_encoded, self.server.routes.registry, exposition, compressed=compressed)
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
-        if accepts_gzip(self._header("Accept-Encoding")):
-            body = gzip.compress(body, compresslevel=GZIP_LEVEL, mtime=0)
+        if compressed:
             headers += (("Content-Encoding", "gzip"),)
+        body = self.server.metrics.run((exposition, compressed), encode)
         return _Response(200, body, exposition.content_type, headers)
 
     def _header(self, name: str) -> str:
@@ -289,6 +325,11 @@ class _Handler(BaseHTTPRequestHandler):
                 for target in self.server.routes.targets()
             ],
         )
+
+
+def _encoded(registry: CollectorRegistry, exposition: Exposition, *, compressed: bool) -> bytes:
+    body = exposition.encode(registry)
+    return gzip.compress(body, compresslevel=GZIP_LEVEL, mtime=0) if compressed else body
 
 
 def _json(status: int, document: object) -> _Response:
