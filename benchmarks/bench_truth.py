@@ -1,0 +1,36 @@
+"""Compare what the product concludes with what the recordings show, and write benchmarks/TRUTH.md.
+
+The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of the folder `corpus` beside it.
+Constants are tuned on one half of the sessions by a hash of their id; the tables report the other half.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from truth.recordings import Session, sessions_of
+
+SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {}
+"""The lines of each section of the document, by its title."""
+
+
+def main() -> int:
+    """Write the document; 0 also where there are no recordings."""
+    folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
+    if not folder:
+        print("WINDOWPANE_SESSIONS_DIR is not set: no recorded sessions to check; nothing done")
+        return 0
+    folders = [Path(folder), Path(folder).parent / "corpus"]
+    sessions = [session for one in folders if one.is_dir() for session in sessions_of(one)]
+    lines = ["# Conclusions against recordings", "", f"{__doc__}".strip(), ""]
+    for title, section in SECTIONS.items():
+        lines += [f"## {title}", "", *section(sessions), ""]
+    Path(__file__).with_name("TRUTH.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
