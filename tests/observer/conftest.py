@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from windowpane.observer.diff import ModelProfile
 from windowpane.observer.messages import Shape, capture_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.testing import CharacterCounter, RecordingSink
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 Messages = list[dict[str, Any]]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -243,18 +242,6 @@ def test_a_chat_stream_is_passed_on_and_counted(running: Runtime, provider: Prov
     assert sessions(running)[0].used_tokens == 1200
 
 
-def test_a_stream_that_is_dropped_ends_its_turn(running: Runtime, provider: Provider) -> None:
-    """An agent that stops reading causes a turn without usage, not an open one."""
-    provider.answer = CHAT_STREAM
-    client = windowpane.observe(openai_client(provider))
-    with client.chat.completions.create(**chat_body(stream=True)) as stream:
-        next(stream)
-    del stream
-    gc.collect()
-
-    assert [ended.usage for ended in turns(running)] == [None]
-
-
 def test_claude_streams_are_counted(running: Runtime, provider: Provider) -> None:
     """Both ways to stream give their events unchanged, and usage from message_start and message_delta."""
     provider.answer = ANTHROPIC_STREAM
@@ -292,15 +279,6 @@ def test_async_clients_are_observed(running: Runtime, provider: Provider) -> Non
 
     assert asyncio.run(work()) == "On it.On it."
     assert sorted(ended.usage.input_total for ended in turns(running) if ended.usage) == [800, 800, 1200, 1200]
-
-
-def test_raw_responses_are_observed(running: Runtime, provider: Provider) -> None:
-    """Frameworks that ask for raw responses are seen, and get the object they would have got."""
-    client = windowpane.observe(openai_client(provider))
-    raw = client.chat.completions.with_raw_response.create(**chat_body())
-
-    assert raw.parse().usage.prompt_tokens == 1200
-    assert sessions(running)[0].used_tokens == 1200
 
 
 def test_copies_of_a_client_are_observed(running: Runtime, provider: Provider) -> None:

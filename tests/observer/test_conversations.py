@@ -41,7 +41,7 @@ class Desk:
     def answer(self, conversation: Conversation, reply: Any) -> None:
         read = read_reply(reply)
         conversation.observer.record_reply(read)
-        self.conversations.index_reply(conversation, read, None)
+        self.conversations.index_reply(conversation, read)
 
     def send(self, messages: list[dict[str, Any]], reply: str, *, scope: Scope = ANYONE) -> str:
         conversation = self.start(messages, scope=scope)

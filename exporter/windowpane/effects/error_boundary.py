@@ -42,6 +42,11 @@ class ErrorBoundary:
         """Log that *what* failed, at most once a minute per type of error."""
         self.warn(f"{what} {type(error).__name__}", "%s failed: %s: %s", what, type(error).__name__, error)
 
+    def warn_once(self, kind: str, message: str, *values: object) -> None:
+        """Log a warning of *kind* the first time only."""
+        if kind not in self._logged_at:
+            self.warn(kind, message, *values)
+
     def warn(self, kind: str, message: str, *values: object) -> None:
         """Log a warning of *kind*, at most once a minute."""
         now = self._clock()

@@ -28,6 +28,17 @@ class ReplyPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextEdit:
+    """An edit of the context that the provider made before the model saw it (Anthropic context management)."""
+
+    kind: str
+    """The provider's name of it, such as `clear_tool_uses_20250919`."""
+    cleared_tokens: int
+    cleared_count: int = 0
+    """Tool uses, or turns of thinking, that were cleared."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """A model's reply in provider-neutral form."""
 
@@ -39,6 +50,10 @@ class Reply:
     latency_seconds: float | None = None
     unread: tuple[str, ...] = field(default=())
     """Kinds of content that do not enter the window."""
+    response_id: str = ""
+    """The provider's id of the reply."""
+    edits: tuple[ContextEdit, ...] = ()
+    """Edits of the context that the provider applied to the call."""
 
 
 def read_reply(reply: object) -> Reply:
@@ -71,7 +86,7 @@ def read_usage(usage: object) -> Usage | None:
     prompt = _get(usage, "prompt_tokens")
     details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
     output_details = _get(usage, "completion_tokens_details") or _get(usage, "output_tokens_details")
-    reasoning = _count(output_details, "reasoning_tokens")
+    reasoning = _count(output_details, "reasoning_tokens") or _count(output_details, "thinking_tokens")
     if prompt is not None or _get(usage, "input_tokens_details") is not None:
         total = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
         cached = min(_count(details, "cached_tokens"), total)
@@ -85,6 +100,21 @@ def read_usage(usage: object) -> Usage | None:
         _count(usage, "cache_read_input_tokens"),
         _count(usage, "cache_creation_input_tokens"),
         reasoning,
+    )
+
+
+def read_edits(context_management: object) -> tuple[ContextEdit, ...]:
+    """Return the edits of the context that an Anthropic reply reports."""
+    edits = _get(context_management, "applied_edits")
+    if not isinstance(edits, list | tuple):
+        return ()
+    return tuple(
+        ContextEdit(
+            str(_get(edit, "type") or ""),
+            _count(edit, "cleared_input_tokens"),
+            _count(edit, "cleared_tool_uses") or _count(edit, "cleared_thinking_turns"),
+        )
+        for edit in edits
     )
 
 
@@ -103,7 +133,13 @@ def _reply(
     reply: object, parts: tuple[ReplyPart, ...], unread: tuple[str, ...], *, stop_reason: str | None
 ) -> Reply:
     return Reply(
-        parts, read_usage(_get(reply, "usage")), str(_get(reply, "model") or ""), stop_reason, unread=unread
+        parts,
+        read_usage(_get(reply, "usage")),
+        str(_get(reply, "model") or ""),
+        stop_reason,
+        unread=unread,
+        response_id=str(_get(reply, "id") or ""),
+        edits=read_edits(_get(reply, "context_management")),
     )
 
 

@@ -138,14 +138,14 @@ class Conversations:
         with self._lock:
             conversation.busy = False
 
-    def index_reply(self, conversation: Conversation, reply: Reply, response_id: str | None) -> None:
+    def index_reply(self, conversation: Conversation, reply: Reply) -> None:
         """Index the generated content of *reply*, by which later calls match its conversation."""
         with self._lock:
             conversation.busy = False
             for spec in reply_blocks(reply):
                 self._index(conversation, spec.key)
-            if response_id:
-                self._index(conversation, response_id)
+            if reply.response_id:
+                self._index(conversation, reply.response_id)
             while len(conversation.keys) > MAXIMUM_KEYS:
                 self._drop_key(conversation, conversation.keys.popitem(last=False)[0])
 

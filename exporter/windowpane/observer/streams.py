@@ -1,4 +1,4 @@
-"""Streamed replies, assembled from their pieces as they pass, with content and usage.
+"""Streamed replies, assembled from their pieces, with content and usage.
 
 Duck-typed over the chunks of OpenAI chat completions and the events of OpenAI responses and Anthropic messages.
 """
@@ -6,18 +6,16 @@ Duck-typed over the chunks of OpenAI chat completions and the events of OpenAI r
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final, Literal, Protocol
 
 from windowpane.core.events import Usage
-from windowpane.models.replies import Reply, ReplyPart, read_reply, read_usage
+from windowpane.models.replies import ContextEdit, Reply, ReplyPart, read_edits, read_reply, read_usage
 from windowpane.observer.messages import Shape, field_of
 
 
 class ReplyAssembler(Protocol):
     """Assembles one reply from its pieces, in order."""
-
-    response_id: str | None
-    """The provider's id of the reply; None until a piece has it."""
 
     def add(self, piece: object) -> None:
         """Add one chunk or event."""
@@ -26,6 +24,35 @@ class ReplyAssembler(Protocol):
     def reply(self) -> Reply:
         """Return the reply as far as its pieces have come."""
         ...
+
+
+class FailedReplyError(Exception):
+    """The provider reported an error in the reply itself; the message is the provider's."""
+
+
+def raise_for_error(piece: object) -> None:
+    """Raise `FailedReplyError` for an event or a document that reports an error instead of content."""
+    error = field_of(piece, "error")
+    if error is None and field_of(piece, "type") == "error":
+        error = piece
+    if error and field_of(piece, "type") in (None, "error"):
+        code = field_of(error, "code") or field_of(error, "type")
+        raise FailedReplyError(f"{code or 'error'}: {field_of(error, 'message') or error}")
+
+
+def read_events(shape: Shape, events: Iterable[object]) -> Reply:
+    """Return the reply in *events*, which may end early. Raises `FailedReplyError` for an error among them."""
+    assembler = assembler_for(shape)
+    for event in events:
+        raise_for_error(field_of(event, "response") if field_of(event, "type") == "response.failed" else event)
+        assembler.add(event)
+    return assembler.reply()
+
+
+def read_whole(reply: object, _shape: Shape) -> Reply:
+    """Return a reply that came whole. Raises `FailedReplyError` where it reports an error instead of content."""
+    raise_for_error(reply)
+    return read_reply(reply)
 
 
 def assembler_for(shape: Shape) -> ReplyAssembler:
@@ -39,7 +66,7 @@ class ChatAssembler:
     """Assembles chunks of a chat completion. Usage is in the last one, where the agent requested it."""
 
     def __init__(self) -> None:
-        self.response_id: str | None = None
+        self._id: object = None
         self._text: list[str] = []
         self._calls: dict[int, _ToolCall] = {}
         self._usage: Usage | None = None
@@ -48,7 +75,7 @@ class ChatAssembler:
 
     def add(self, piece: object) -> None:
         """Add one chunk."""
-        self.response_id = field_of(piece, "id") or self.response_id
+        self._id = field_of(piece, "id") or self._id
         self._model = field_of(piece, "model") or self._model
         self._usage = read_usage(field_of(piece, "usage")) or self._usage
         choices = field_of(piece, "choices")
@@ -72,14 +99,14 @@ class ChatAssembler:
         text = "".join(self._text)
         parts = [ReplyPart("assistant_response", text)] if text else []
         parts += [call.part() for _, call in sorted(self._calls.items())]
-        return Reply(tuple(parts), self._usage, self._model, self._stop_reason)
+        return Reply(tuple(parts), self._usage, self._model, self._stop_reason, response_id=str(self._id or ""))
 
 
 class ResponsesAssembler:
     """Assembles events of a response; the last one holds the whole response."""
 
     def __init__(self) -> None:
-        self.response_id: str | None = None
+        self._id: object = None
         self._response: object = None
         self._items: list[object] = []
 
@@ -91,7 +118,7 @@ class ResponsesAssembler:
             return
         response = field_of(piece, "response")
         if response is not None:
-            self.response_id = field_of(response, "id") or self.response_id
+            self._id = field_of(response, "id") or self._id
             if kind in ("response.completed", "response.incomplete", "response.failed"):
                 self._response = response
 
@@ -100,16 +127,17 @@ class ResponsesAssembler:
         whole = self._response
         if whole is not None and (field_of(whole, "output") or not self._items):
             return read_reply(whole)
-        return read_reply({"output": self._items, "usage": field_of(whole, "usage")})
+        return read_reply({"id": self._id, "output": self._items, "usage": field_of(whole, "usage")})
 
 
 class AnthropicAssembler:
     """Assembles events of a message: usage is at its start and, cumulative, near its end."""
 
     def __init__(self) -> None:
-        self.response_id: str | None = None
+        self._id: object = None
+        self._edits: tuple[ContextEdit, ...] = ()
         self._blocks: dict[int, _ContentBlock] = {}
-        self._usage: dict[str, int] = {}
+        self._usage: dict[str, Any] = {}
         self._model = ""
         self._stop_reason: str | None = None
 
@@ -118,11 +146,12 @@ class AnthropicAssembler:
         kind = field_of(piece, "type")
         if kind == "message_start":
             message = field_of(piece, "message")
-            self.response_id = field_of(message, "id") or self.response_id
+            self._id = field_of(message, "id") or self._id
             self._model = field_of(message, "model") or self._model
             self._count(field_of(message, "usage"))
         elif kind == "message_delta":
             self._stop_reason = field_of(field_of(piece, "delta"), "stop_reason") or self._stop_reason
+            self._edits = read_edits(field_of(piece, "context_management")) or self._edits
             self._count(field_of(piece, "usage"))
         elif kind == "content_block_start":
             self._blocks[field_of(piece, "index") or 0] = _ContentBlock(field_of(piece, "content_block"))
@@ -134,13 +163,23 @@ class AnthropicAssembler:
     def reply(self) -> Reply:
         """Return the reply as far as its pieces have come."""
         parts = [part for _, block in sorted(self._blocks.items()) if (part := block.part()) is not None]
-        return Reply(tuple(parts), read_usage(self._usage or None), self._model, self._stop_reason)
+        return Reply(
+            tuple(parts),
+            read_usage(self._usage or None),
+            self._model,
+            self._stop_reason,
+            response_id=str(self._id or ""),
+            edits=self._edits,
+        )
 
     def _count(self, usage: object) -> None:
         for name in _USAGE_NAMES:
             value = field_of(usage, name)
             if isinstance(value, int):
                 self._usage[name] = value
+        details = field_of(usage, "output_tokens_details")
+        if details is not None:
+            self._usage["output_tokens_details"] = details
 
 
 _USAGE_NAMES: Final = (

@@ -1,7 +1,7 @@
 """The calls of a watched client, on the agent's thread: references are taken and queued, nothing more.
 
 A captured call is an `ApiCall` with a shallow copy of its messages (`observer.messages.capture_call`). The call,
-its reply, the pieces of a stream and its failure are tasks of one queue, whose worker reads, compares, counts and
+its reply and its failure are tasks of one queue, whose worker reads, compares, counts and
 hashes them in order (`recording.CallRecord`). The agent's calls pass through unchanged; an internal failure is
 logged and never reaches the agent.
 """
@@ -13,19 +13,20 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.models.replies import Reply
 from windowpane.observer.clients.recording import CallRecord
 from windowpane.observer.conversations import Scope
 from windowpane.observer.messages import Shape, capture_call
+from windowpane.observer.streams import read_whole
 from windowpane.runtime.current import running_outputs
 
 if TYPE_CHECKING:
     from windowpane.runtime.current import RunningOutputs
 
-PIECES_PER_TASK: Final = 64
-"""Pieces of a stream that are queued together."""
+R = TypeVar("R")
 
 boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 current_scope: Final[ContextVar[Scope | None]] = ContextVar("windowpane_session", default=None)
@@ -63,41 +64,20 @@ class WatchedCall:
     def __init__(self, record: CallRecord, outputs: RunningOutputs) -> None:
         self._record = record
         self._outputs = outputs
-        self._pieces: list[object] = []
-        self._streamed = False
         self._ended = False
         self._sent_at = time.perf_counter()
 
-    def record_reply(self, reply: object) -> None:
-        """Record a reply that came back whole."""
-        self._end(partial(self._record.add_reply, reply))
-
-    def record_deferred_reply(self, load: Callable[[], object]) -> None:
-        """Record a reply that *load* returns when the worker calls it; None where it cannot be read."""
-        self._end(partial(self._record.add_deferred_reply, load))
+    def record_reply(self, reply: R, read: Callable[[R, Shape], Reply] = read_whole) -> None:
+        """Record a reply that came back; the worker converts it by *read*."""
+        self._end(partial(self._record.add_reply, reply, read))
 
     def record_unread_reply(self) -> None:
         """Record that the call came back with a reply that cannot be read from here."""
-        self._end(self._record.add_unread_reply)
+        self.record_reply(Reply())
 
     def record_failure(self, error: BaseException) -> None:
         """Record that the call raised *error*."""
         self._end(partial(self._record.add_failure, error))
-
-    def record_piece(self, piece: object) -> None:
-        """Record one piece of a streamed reply."""
-        self._streamed = True
-        self._pieces.append(piece)
-        if len(self._pieces) >= PIECES_PER_TASK:
-            pieces, self._pieces = self._pieces, []
-            self._outputs.observations.put("observing a stream", partial(self._record.add_pieces, pieces))
-
-    def record_end_of_stream(self) -> None:
-        """Record the pieces so far as the reply: the stream ended, was closed or was dropped."""
-        if self._streamed:
-            self._end(partial(self._record.add_streamed_reply, self._pieces))
-        else:
-            self.record_unread_reply()
 
     def _end(self, record: Callable[[float, float], object]) -> None:
         """Queue the first end of the call, with its time and latency; later ones are ignored."""

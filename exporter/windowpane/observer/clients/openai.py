@@ -1,4 +1,4 @@
-"""Watches the clients of the `openai` package: chat completions and responses, sync and async."""
+"""Watches the clients of the `openai` package: chats and responses, also under `beta`, sync and async."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def watch_openai(client: object, watched: WatchedClient) -> bool:
 
 
 def _watch(client: object, watched: WatchedClient) -> None:
-    chat = getattr(client, "chat", None)
-    watch_resource(getattr(chat, "completions", None), "chat", "/chat/completions", watched)
-    watch_resource(getattr(client, "responses", None), "responses", "/responses", watched)
+    for parent in (client, getattr(client, "beta", None)):
+        chat = getattr(parent, "chat", None)
+        watch_resource(getattr(chat, "completions", None), "chat", "/chat/completions", watched)
+        watch_resource(getattr(parent, "responses", None), "responses", "/responses", watched)
     watch_copies(client, lambda made: _watch(made, watched))

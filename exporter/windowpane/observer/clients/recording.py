@@ -5,29 +5,34 @@ Tasks run in the order in which the agents' threads put them, so the state needs
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.catalog import packaged_catalog
-from windowpane.models.replies import Reply, read_reply
+from windowpane.models.replies import Reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.diff import ModelProfile
-from windowpane.observer.messages import ApiCall, field_of
+from windowpane.observer.messages import ApiCall, Shape
 from windowpane.observer.observer import WindowObserver
-from windowpane.observer.streams import ReplyAssembler, assembler_for
+from windowpane.observer.streams import FailedReplyError
 
 if TYPE_CHECKING:
     from windowpane.core.events import Usage
     from windowpane.runtime.current import RunningOutputs
 
+R = TypeVar("R")
+
 CACHED_MODELS: Final = 64
+_boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 
 
 class CallRecord:
@@ -37,7 +42,6 @@ class CallRecord:
         self._call = call
         self._scope = scope
         self._outputs = outputs
-        self._assembler: ReplyAssembler | None = None
         self._conversation: Conversation | None = None
 
     def start(self, at: float) -> None:
@@ -51,45 +55,19 @@ class CallRecord:
             raise
         self._conversation = conversation
 
-    def add_reply(self, reply: object, at: float, latency_seconds: float) -> None:
-        """Record a reply that came back whole."""
-        self._finish(
-            lambda conversation: self._add(
-                conversation, read_reply(reply), field_of(reply, "id"), at, latency_seconds
-            )
-        )
-
-    def add_deferred_reply(self, load: Callable[[], object], at: float, latency_seconds: float) -> None:
-        """Record the reply that *load* returns."""
-        reply = load()
-        if reply is None:
-            self.add_unread_reply(at, latency_seconds)
-        else:
-            self.add_reply(reply, at, latency_seconds)
-
-    def add_unread_reply(self, at: float, latency_seconds: float) -> None:
-        """Record that the call came back, without content or usage."""
-        self._finish(lambda conversation: self._add(conversation, Reply(), None, at, latency_seconds))
-
-    def add_pieces(self, pieces: Sequence[object]) -> None:
-        """Add pieces of a streamed reply."""
-        if self._assembler is None:
-            self._assembler = assembler_for(self._call.shape)
-        for piece in pieces:
-            self._assembler.add(piece)
-
-    def add_streamed_reply(self, pieces: Sequence[object], at: float, latency_seconds: float) -> None:
-        """Record the pieces so far as the reply; *pieces* are the last ones."""
+    def add_reply(self, reply: R, read: Callable[[R, Shape], Reply], at: float, latency_seconds: float) -> None:
+        """Record a reply that *read* converts; without content or usage where it cannot."""
         try:
-            self.add_pieces(pieces)
-        finally:
-            assembler = self._assembler
-            if assembler is not None:
-                self._finish(
-                    lambda conversation: self._add(
-                        conversation, assembler.reply(), assembler.response_id, at, latency_seconds
-                    )
-                )
+            converted = read(reply, self._call.shape)
+        except FailedReplyError as error:
+            self.add_failure(error, at, latency_seconds)
+            return
+        except Exception as error:  # noqa: BLE001  # the turn ends whatever the reply looks like
+            _warn_unread(self._call.shape, error)
+            converted = Reply()
+        if converted.latency_seconds is None:
+            converted = replace(converted, latency_seconds=latency_seconds)
+        self._finish(lambda conversation: self._add(conversation, converted, at))
 
     def add_failure(self, error: BaseException, at: float, _latency_seconds: float) -> None:
         """Record that the call raised *error*."""
@@ -104,15 +82,21 @@ class CallRecord:
         finally:
             live_conversations.of(self._outputs).release(conversation)
 
-    def _add(
-        self, conversation: Conversation, reply: Reply, response_id: object, at: float, latency_seconds: float
-    ) -> None:
-        if reply.latency_seconds is None:
-            reply = replace(reply, latency_seconds=latency_seconds)
+    def _add(self, conversation: Conversation, reply: Reply, at: float) -> None:
         conversation.observer.record_reply(reply, at)
-        live_conversations.of(self._outputs).index_reply(
-            conversation, reply, response_id if isinstance(response_id, str) else None
-        )
+        live_conversations.of(self._outputs).index_reply(conversation, reply)
+
+
+def _warn_unread(shape: Shape, error: Exception) -> None:
+    """Log once per kind of error that a reply was not read, and what the user can do."""
+    _boundary.warn_once(
+        f"unread {shape} {type(error).__name__} {str(error)[:20]}",
+        "a reply (%s) could not be read: %s: %s. Its turn has no usage and its size is estimated. See "
+        'docs/observing.md, "Replies that cannot be read"',
+        shape,
+        type(error).__name__,
+        error,
+    )
 
 
 class LiveConversations:

@@ -2,21 +2,22 @@
 
 Every request of a resource, made by `create`, `parse`, `stream` or their raw forms, is sent by the resource's
 `_post`, with the final body. That attribute of the one object is replaced; the client, its classes and everything
-it returns stay what they are. A stream is watched by replacing its iterator by one that passes every piece on.
+it returns stay what they are. A reply that is still to be read, as a stream or a raw response, is recorded from
+its body (`bodies`).
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.observer.clients.bodies import watch_body
 from windowpane.observer.clients.calls import WatchedCall, WatchedClient
 from windowpane.observer.messages import Shape
 
-RAW_HEADER: Final = "x-stainless-raw-response"
 WATCHED: Final = "_windowpane_watched"
 _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 
@@ -68,8 +69,8 @@ def _watch(post: Callable[..., Any], start: StartCall) -> Callable[..., Any]:
         except BaseException as error:
             call.record_failure(error)
             raise
-        with _boundary.contain("observing a reply"):
-            _record_result(call, result, kwargs)
+        with _boundary.contain("observing a reply", failed=call.record_unread_reply):
+            _record_result(call, result)
         return result
 
     return watched
@@ -85,90 +86,19 @@ def _watch_async(post: Callable[..., Awaitable[Any]], start: StartCall) -> Calla
         except BaseException as error:
             call.record_failure(error)
             raise
-        with _boundary.contain("observing a reply"):
-            parsing = _record_result(call, result, kwargs)
-            if parsing is not None:
-                call.record_reply(await parsing)
+        with _boundary.contain("observing a reply", failed=call.record_unread_reply):
+            _record_result(call, result)
         return result
 
     return watched
 
 
-def _record_result(call: WatchedCall, result: Any, request: Mapping[str, Any]) -> Awaitable[Any] | None:
-    """Record a reply, or watch the stream of its pieces; returns a parsed reply that has to be awaited."""
-    raw = _raw_mode(request.get("options"))
-    if raw == "true" and not request.get("stream"):
-        reply = result.parse()  # cached by the response: the agent gets the same object
-        if inspect.isawaitable(reply):
-            return reply
-        call.record_reply(reply)
-    elif raw:
-        call.record_unread_reply()
-    elif (pieces := getattr(result, "_iterator", None)) is None:
+def _record_result(call: WatchedCall, result: Any) -> None:
+    """Record a reply, or watch the body of a reply that the agent has yet to read."""
+    response = getattr(result, "http_response", None)  # of a raw response, in every mode
+    if response is None and hasattr(result, "_iterator"):
+        response = getattr(result, "response", None)  # of a stream
+    if response is None:
         call.record_reply(result)
     else:
-        result._iterator = (_AsyncPieces if hasattr(pieces, "__anext__") else _Pieces)(pieces, call)
-    return None
-
-
-def _raw_mode(options: object) -> str:
-    """Return `true` or `stream` where the raw response was requested, else an empty text."""
-    headers = options.get("headers") if isinstance(options, Mapping) else None
-    if not isinstance(headers, Mapping):
-        return ""
-    return next((str(value) for name, value in headers.items() if str(name).lower() == RAW_HEADER), "")
-
-
-class _WatchedStream:
-    """A stream's iterator that records each piece it passes on, and the end."""
-
-    def __init__(self, inner: Any, call: WatchedCall) -> None:
-        self._inner = inner
-        self._call = call
-
-    def _record_end(self, error: BaseException) -> None:
-        if isinstance(error, StopIteration | StopAsyncIteration):
-            self._call.record_end_of_stream()
-        else:
-            self._call.record_failure(error)
-
-    def __del__(self) -> None:
-        self._call.record_end_of_stream()
-
-
-class _Pieces(_WatchedStream):
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            piece = next(self._inner)
-        except BaseException as error:
-            self._record_end(error)
-            raise
-        self._call.record_piece(piece)
-        return piece
-
-    def close(self) -> None:
-        self._call.record_end_of_stream()
-        if (close := getattr(self._inner, "close", None)) is not None:
-            close()
-
-
-class _AsyncPieces(_WatchedStream):
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            piece = await anext(self._inner)
-        except BaseException as error:
-            self._record_end(error)
-            raise
-        self._call.record_piece(piece)
-        return piece
-
-    async def aclose(self) -> None:
-        self._call.record_end_of_stream()
-        if (close := getattr(self._inner, "aclose", None)) is not None:
-            await close()
+        watch_body(response, getattr(result, "_client", None), call)
