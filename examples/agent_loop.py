@@ -26,15 +26,26 @@ TOOLS = [
 ]
 
 
+class ContextLengthExceededError(Exception):
+    """Raised for a request that is too large; real clients raise a `BadRequestError`."""
+
+
 class ScriptedProvider:
     """Answers like a chat completions client: reads one file after the other, then reports that it is done."""
 
-    def __init__(self, files: int) -> None:
+    def __init__(self, files: int, *, maximum_tokens: int | None = None) -> None:
         self._files = files
+        self._maximum_tokens = maximum_tokens
         self._turn = 0
 
     def create(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return the next reply, with the usage a provider would report."""
+        sent = len(json.dumps(messages)) // 4
+        if self._maximum_tokens is not None and sent > self._maximum_tokens:
+            raise ContextLengthExceededError(
+                f"This model's maximum context length is {self._maximum_tokens} tokens. "
+                f"However, your messages resulted in {sent} tokens."
+            )
         self._turn += 1
         message: dict[str, Any] = {"role": "assistant", "content": None}
         if self._turn <= self._files:
@@ -44,7 +55,6 @@ class ScriptedProvider:
             message["tool_calls"] = [{"id": f"call_{self._turn}", "type": "function", "function": function}]
         else:
             message["content"] = "All modules are reviewed."
-        sent = len(json.dumps(messages)) // 4
         return {
             "object": "chat.completion",
             "model": "scripted",
@@ -60,10 +70,17 @@ def read_file(path: str) -> str:
 
 
 def review(
-    files: int, *, limit_tokens: int, report: Callable[[str], None] = print
+    files: int,
+    *,
+    limit_tokens: int,
+    provider_tokens: int | None = None,
+    report: Callable[[str], None] = print,
 ) -> windowpane.ContextWindowManager:
-    """Review *files* modules in a window of *limit_tokens*; returns the closed manager."""
-    provider = ScriptedProvider(files)
+    """Review *files* modules in a window of *limit_tokens*; returns the closed manager.
+
+    The provider refuses calls of more than *provider_tokens*, as one does that counts differently.
+    """
+    provider = ScriptedProvider(files, maximum_tokens=provider_tokens)
     with windowpane.ContextWindowManager(
         agent="reviewer",
         model="scripted",
@@ -78,7 +95,16 @@ def review(
             decision = window.on_turn_start()
             for line in decision.done:
                 report(f"turn {decision.status.turn}: {line}")
-            reply = provider.create(window.messages())
+            try:
+                reply = provider.create(window.messages())
+            except ContextLengthExceededError as error:
+                decision = window.on_overflow(error)
+                if not decision.retry:
+                    raise
+                report(
+                    f"turn {decision.status.turn}: refused as too large, {decision.freed_tokens:,} tokens freed"
+                )
+                reply = provider.create(window.messages())
             window.on_turn_end(reply)
             calls = reply["choices"][0]["message"].get("tool_calls")
             if not calls:
@@ -95,15 +121,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=40, help="modules to review")
     parser.add_argument("--limit", type=int, default=16_384, help="size of the context window in tokens")
+    parser.add_argument("--provider-limit", type=int, help="tokens above which the provider refuses a call")
     parser.add_argument("--outputs", action="store_true", help="serve metrics and store events while it runs")
     arguments = parser.parse_args()
     if arguments.outputs:
         with windowpane.start() as outputs:
             print(f"metrics at {outputs.url}")
-            review(arguments.files, limit_tokens=arguments.limit)
+            review(arguments.files, limit_tokens=arguments.limit, provider_tokens=arguments.provider_limit)
             input("Enter ends it. ")
     else:
-        review(arguments.files, limit_tokens=arguments.limit)
+        review(arguments.files, limit_tokens=arguments.limit, provider_tokens=arguments.provider_limit)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,27 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent_loop.py"
 
 
-def test_the_example_loop_runs_and_is_managed(tmp_path: Path) -> None:
-    """In a small window the loop ends, and prints which content was evicted."""
+@pytest.mark.parametrize(
+    ("options", "printed"),
+    [
+        (["--limit", "12000"], "evicted"),
+        (["--limit", "32000", "--provider-limit", "9000"], "refused as too large"),
+    ],
+)
+def test_the_example_loop_runs_and_is_managed(options: list[str], printed: str, tmp_path: Path) -> None:
+    """In a small window content is evicted; where the provider's window is smaller, its refusals are survived."""
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "WINDOWPANE_STORE": str(tmp_path / "w.db")}
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE), "--files", "25", "--limit", "12000"],
+        [sys.executable, str(EXAMPLE), "--files", "25", *options],
         capture_output=True, text=True, timeout=120, env=environment, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
-    assert "evicted" in done.stdout
+    assert printed in done.stdout
     assert "Context window:" in done.stdout.splitlines()[-1]
     assert "Traceback" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,22 +11,44 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 API = "tests/typing/api.py"
+PREAMBLE = """\
+from __future__ import annotations
+
+from openai.types.chat import ChatCompletionMessageFunctionToolCall
+
+
+def run_tool(call: ChatCompletionMessageFunctionToolCall) -> str:
+    return call.function.arguments
+
+
+"""
+
+
+@pytest.fixture
+def snippet(tmp_path: Path) -> str:
+    """A file with the managed loop of the README; it lacks only the function that runs a tool."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    (loop,) = [block for block in blocks if "ContextWindowManager(" in block]
+    assert "on_overflow" in loop
+    file = tmp_path / "snippet.py"
+    file.write_text(PREAMBLE + loop, encoding="utf-8")
+    return str(file)
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_a_user_s_code_passes_mypy() -> None:
-    """Managers, groups, listeners and clients are typed as a user would use them."""
-    result = run("mypy", "--strict", API)
+def test_a_user_s_code_passes_mypy(snippet: str) -> None:
+    """Managers, groups, listeners and clients are typed as users need them; messages are what clients accept."""
+    result = run("mypy", "--strict", API, snippet)
 
     assert result.returncode == 0, result.stdout
 
 
-def test_a_user_s_code_passes_pyright() -> None:
+def test_a_user_s_code_passes_pyright(snippet: str) -> None:
     """An editor that checks with Pyright agrees."""
     pytest.importorskip("basedpyright")
-    result = run("basedpyright", "--level", "error", "--pythonpath", sys.executable, API)
+    result = run("basedpyright", "--level", "error", "--pythonpath", sys.executable, API, snippet)
 
     assert result.returncode == 0, result.stdout

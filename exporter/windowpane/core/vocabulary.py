@@ -81,6 +81,6 @@ CountSource = Literal["exact", "usage", "reported", "estimate"]
 """Source of a token count: the model's tokenizer, the provider's usage, the model's report of its budget, or a
 heuristic."""
 
-LimitSource = Literal["given", "provider", "catalogue", "observed_floor"]
-"""Source of a window's size: the user, the provider's response, the model catalog, or a single usage report above
-the size in the catalog."""
+LimitSource = Literal["given", "provider", "catalogue", "observed_floor", "preset"]
+"""Source of a window's size: the user, the provider's response, the model catalog, a single usage report above
+the size in the catalog, or the default of a preset for a model of unknown size."""

@@ -59,6 +59,8 @@ class Dependencies:
     hook_took: Callable[[str, float], object] | None = None
     """Called with the name and seconds of each hook, for the exporter's metrics about itself."""
     cost_of: Callable[[Usage], float | None] | None = None
+    model_cost_of: Callable[[Usage], float | None] | None = None
+    """The price of a call of *model*, from its tokens as *counter* counts them; None if it is unknown."""
     next_limit: Callable[[int], int | None] | None = None
     judge: SampledJudge | None = None
     """Judges a sample of the compressions, off the agent's path."""

@@ -57,6 +57,8 @@ class Engine:
     settings: EngineSettings = field(default_factory=EngineSettings)
     task: TaskState = field(default_factory=TaskState)
     cost_of: Callable[[Usage], float | None] | None = None
+    model_cost_of: Callable[[Usage], float | None] | None = None
+    """The price of a call of the language model that compresses."""
     note_store: NoteStore | None = None
     timer: Callable[[], float] = float
     """Seconds of any monotonic clock; the default never moves, so durations are 0."""
@@ -169,6 +171,7 @@ class Engine:
             self.payloads.pop(block.id, None)
             self.references.discard(block.id)
         self.shortened.forget(blocks)
+        self.reduction.refused.discard(blocks)
 
     def transfer(self, block: Block, shorter: Block) -> None:
         """Move what is stored for a removed block to the shorter one that replaces it.
@@ -176,6 +179,7 @@ class Engine:
         The provider's own form is discarded, since it has the full content, and so are images.
         """
         payload = self.payloads.get(block.id)
+        self.reduction.refused.transfer(block, shorter)
         self.forget([block])
         if payload is not None:
             self.payloads[shorter.id] = replace(payload, raw=None, media=())

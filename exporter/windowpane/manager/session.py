@@ -106,6 +106,7 @@ class ManagedSession:
                 TaskRecord(success_criteria=task.success_criteria, paths=list(task.paths)),
             ),
             cost_of=dependencies.cost_of,
+            model_cost_of=dependencies.model_cost_of,
             timer=dependencies.timer,
             note_store=dependencies.notes,
         )

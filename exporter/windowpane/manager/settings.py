@@ -111,6 +111,8 @@ class EngineSettings:
     """Utilization from which checkpoints are saved."""
     model: str = ""
     """Name of the language model that may write summaries; empty without one."""
+    model_calls_per_turn: float = 0.25
+    """Mean number of model and sub-agent calls per turn that reductions may make, after the first 8."""
     image_tokens: int = IMAGE_TOKENS
     references: bool = True
     """True to track references to earlier content, which renew lifetimes and enter the scores."""

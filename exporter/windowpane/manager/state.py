@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from windowpane.core.vocabulary import Component
 from windowpane.manager.circuit_breaker import Breaker
+from windowpane.manager.model_budget import ModelCallBudget, RefusedContent
 from windowpane.manager.plans.notes import Note
 from windowpane.manager.plans.task_record import TaskRecord
 
@@ -126,6 +127,10 @@ class ReductionState:
     """Attempts to reduce the window, so that those that cannot help are not repeated."""
 
     breaker: Breaker = field(default_factory=Breaker)
+    model_calls: ModelCallBudget = field(default_factory=ModelCallBudget)
+    refused: RefusedContent = field(default_factory=RefusedContent)
+    answers_in_parts: bool = True
+    """False once the model answered several texts as if they were one."""
     has_callbacks: bool = False
     """True if callbacks are called before a compaction."""
     compactions_running: int = 0

@@ -6,6 +6,7 @@ outputs of the process, if any. Replace them with `dependencies`.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +40,9 @@ from windowpane.runtime.options import EngineOptions, check_options
 
 if TYPE_CHECKING:
     from windowpane.config.schema import Config, JudgeConfig
-    from windowpane.core.events import Event
+    from windowpane.core.events import Event, Usage
 
+_log = logging.getLogger(__name__)
 
 PRUNE_SECONDS: Final = 3_600.0
 """Time between two deletions of expired originals."""
@@ -161,7 +163,7 @@ class ConfiguredWindow(ManagedWindow):
                 ),
                 task=Task(task_goal, tuple(constraints), tuple(success_criteria), task_id or "", tuple(paths)),
                 resume_task=resume,
-                limits=_limits(model, options, config, engine_settings.limits_of),
+                limits=_limits(model, options, config, chosen, engine_settings.limits_of),
                 settings=engine_settings,
                 tracking=tracker_settings(options, config, chosen),
             )
@@ -219,12 +221,21 @@ def _with_parties(
     judge = judge or dependencies.judge
     if judge is None and config.health_monitoring.judge.model is not None:
         judge = configured_judge(config.health_monitoring.judge)
+    model = dependencies.model if language_model is None else language_model
     return replace(
         dependencies,
-        model=dependencies.model if language_model is None else language_model,
+        model=model,
+        model_cost_of=dependencies.model_cost_of or _price_of(getattr(model, "name", None)),
         subagent=dependencies.subagent if subagent is None else subagent,
         judge=judge,
     )
+
+
+def _price_of(model: str | None) -> Callable[[Usage], float | None] | None:
+    """Return the price of a call of the model that compresses; None for a model without a name."""
+    if not isinstance(model, str):
+        return None
+    return lambda usage: packaged_catalog().cost_dollars(model, usage, time.time())
 
 
 def active_config() -> Config:
@@ -235,15 +246,30 @@ def active_config() -> Config:
     return load_config() if running is None else running.config
 
 
-def _limits(model: str, options: EngineOptions, config: Config, share: LimitsOf) -> WindowLimits | None:
-    """Return the window's size: as given, else as configured, else from the catalog, else unknown."""
+def _limits(
+    model: str, options: EngineOptions, config: Config, preset: Preset | None, share: LimitsOf
+) -> WindowLimits | None:
+    """Return the window's size: given, configured, of the catalog, the preset's default, or unknown (logged)."""
     given = options.limit_tokens or config.max_context_tokens
     if given is not None:
         return share(given, "given")
     info = packaged_catalog().lookup(model)
-    if info is None or info.limit_tokens is None:
-        return None
-    return share(info.limit_tokens, "catalogue")
+    if info is not None and info.limit_tokens is not None:
+        return share(info.limit_tokens, "catalogue")
+    if preset is not None and preset.default_limit_tokens is not None:
+        return share(preset.default_limit_tokens, "preset")
+    if model not in _unknown_models:
+        _unknown_models.add(model)
+        _log.warning(
+            "the size of %r's context window is unknown: it is measured but not managed; pass limit_tokens= "
+            "or set max_context_tokens",
+            model,
+        )
+    return None
+
+
+_unknown_models: set[str] = set()
+"""Models of unknown size that were logged."""
 
 
 def default_dependencies(

@@ -58,6 +58,7 @@ LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "given": "given by you",
     "provider": "from the provider",
     "catalogue": "from the model catalog",
+    "preset": "the default of the preset",
     "observed_floor": "at least, as observed",
 }
 COUNT_SOURCE_LABELS: Final[dict[str, str]] = {

@@ -103,7 +103,7 @@ def test_a_level_is_written_once_and_from_the_original() -> None:
     text = f"Decided to keep the port because 8443 is taken.\n{OUTPUT}\nvalue_of_interest: 77"
     original = block(1, "assistant_response", text, turn=1)
     first = only(plan_progressive(snapshot(user(), original, turn=3), known, 0).aged)
-    known.write(first, "[key points] short")
+    known.write(first, "[key points] short", "m")
     stand_in = replace(original, id="b9", text="[key points] short " + "x" * 800, tokens=200, replaces="b1")
     known.replaced(first, stand_in)
 
@@ -112,7 +112,7 @@ def test_a_level_is_written_once_and_from_the_original() -> None:
 
     assert (later.level, later.root, later.original) == (2, "b1", text)
     assert later.max_tokens == int(0.05 * original.tokens)
-    assert known.text(first) == "[key points] short"
+    assert known.text(first) == ("[key points] short", "m")
     assert known.text(later) is None
     known.forget([stand_in])
     assert known.text(first) is None

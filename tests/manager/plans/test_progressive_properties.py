@@ -67,7 +67,7 @@ def apply(state: Snapshot, plan: ProgressivePlan, known: ShortenedBlocks) -> Sna
         assert rejection_reason(aged, text, COUNTER) == ""
         at = next(at for at, one in enumerate(items) if one.block.id == aged.block.id)
         made = replace(aged.block, id=f"{aged.root}/{aged.level}/{n}", text=text, tokens=COUNTER.count(text))
-        known.write(aged, text)
+        known.write(aged, text, "m")
         known.replaced(aged, made)
         items[at] = items[at]._replace(block=made)
     return replace(state, version=state.version + 1, items=tuple(items))

@@ -270,6 +270,7 @@ def baseagent(
     )  # fmt: skip
     return Preset(
         name="baseagent",
+        default_limit_tokens=settings.model_context_limit,
         window=settings.window,
         control=EngineSettings(
             cascade=(Step("evict", _over, settings.prune), Step("compact", _over, _compact), *SAFETY_NET),

@@ -41,6 +41,8 @@ KEPT_MESSAGES: Final = 4
 """The newest messages that are not summarized, back to the start of their turn."""
 WINDOWS_PER_OUTPUT: Final = 4
 """Window size in outputs: a quarter of a window is reserved for output."""
+DEFAULT_LIMIT_TOKENS: Final = WINDOWS_PER_OUTPUT * 32_768
+"""The window of the source where none is configured: four times its default output."""
 
 COMPRESS_EVENT: Final = "context_compress"
 SUMMARIZE_EVENT: Final = "session_summarize"
@@ -289,6 +291,7 @@ def picoclaw(
     due = _summary_due(summarize_message_threshold, summarize_token_percent)
     return Preset(
         name="picoclaw",
+        default_limit_tokens=DEFAULT_LIMIT_TOKENS,
         window=window,
         control=EngineSettings(
             cascade=(_forced("proactive_budget"), *SAFETY_NET),

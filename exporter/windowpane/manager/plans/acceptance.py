@@ -11,6 +11,10 @@ from windowpane.manager.plans.summary import HEADINGS, Section
 MINIMUM_PROGRESS: Final = 0.10
 """Share of the window's tokens a compression has to free when it misses its target."""
 FIDELITY_FLOOR: Final = 0.5
+NOT_SMALLER: Final = "not smaller"
+TOO_LITTLE: Final = "too little progress"
+TOO_LONG: Final = frozenset({NOT_SMALLER, TOO_LITTLE})
+"""Reasons for which a shorter summary of the same content may be accepted."""
 _CALL_MARKS: Final = ("<tool_call>", "<function_calls>", '"tool_calls":', "<invoke ")
 
 
@@ -44,14 +48,14 @@ def rejection_reason(proposed: ProposedSummary) -> str:
 
 def _faults(proposed: ProposedSummary) -> Iterator[_Fault]:
     yield _Fault(not proposed.text.strip(), "empty")
-    yield _Fault(proposed.tokens_after >= proposed.tokens_before, "not smaller")
+    yield _Fault(proposed.tokens_after >= proposed.tokens_before, NOT_SMALLER)
     yield _Fault(any(mark in proposed.text for mark in _CALL_MARKS), "calls a tool")
     for section in proposed.required_sections:
         yield _Fault(HEADINGS[section] not in proposed.text, f"section missing: {section}")
     yield _Fault(any(pinned not in proposed.text for pinned in proposed.pinned), "pinned text missing")
     saved = proposed.tokens_before - proposed.tokens_after
     missed = proposed.window_before - saved > proposed.target_tokens
-    yield _Fault(missed and saved < MINIMUM_PROGRESS * proposed.window_before, "too little progress")
+    yield _Fault(missed and saved < MINIMUM_PROGRESS * proposed.window_before, TOO_LITTLE)
     if proposed.fidelity is not None:
         yield _Fault(
             proposed.fidelity < FIDELITY_FLOOR, f"fidelity {proposed.fidelity:.2f} is below {FIDELITY_FLOOR}"

@@ -29,6 +29,8 @@ MINIMUM_OUTPUT_TOKENS: Final = 4_096
 OUTPUT_SHARE: Final = 0.05
 MAXIMUM_OUTPUT_SHARE: Final = 0.25
 
+DEFAULT_LIMIT_TOKENS: Final = 128_000
+
 CASCADE_MAP: Final[Mapping[float, str]] = {
     0.75: "tool_result_summarization",
     0.85: "progressive_summarization",
@@ -92,5 +94,6 @@ CASCADE: Final = Preset(
         checkpoint_ratio=CHECKPOINT,
     ),
     budget=BUDGET,
+    default_limit_tokens=DEFAULT_LIMIT_TOKENS,
     lifetimes=LIFETIMES,
 )

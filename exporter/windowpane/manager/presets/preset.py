@@ -24,6 +24,8 @@ class Preset:
     control: EngineSettings
     budget: Mapping[Component, float] = field(default_factory=lambda: dict(DEFAULT_BUDGET))
     lifetimes: Mapping[ContentType, int] = field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
+    default_limit_tokens: int | None = None
+    """The window that the source assumes for a model of unknown size; None if it assumes none."""
     counter: TokenCounter | None = None
     """The source's token estimator; None for the model's tokenizer."""
     fixed: Mapping[str, str] = field(default_factory=dict)

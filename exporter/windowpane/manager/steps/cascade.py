@@ -16,6 +16,7 @@ from windowpane.effects.commands import Effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
+from windowpane.manager.model_calls import may_call_model
 from windowpane.manager.plans.compaction import DEFAULT_BOUNDS, CompactionBounds
 from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.settings import SAFETY_NET
@@ -152,10 +153,6 @@ def _cut(engine: Engine, limits: WindowLimits, _levels: Levels) -> Effect[StepRe
     return truncate_turn(engine, target_used=limits.usable_tokens)
 
 
-def _may_summarize(engine: Engine) -> bool:
-    return bool(engine.settings.model) and not engine.reduction.breaker.open
-
-
 def _may_compact(engine: Engine, levels: Levels) -> bool:
     """From the configured utilization, else whenever eviction fell short."""
     if is_compacted_after_turn(engine, levels):
@@ -182,7 +179,7 @@ STEPS: Final[dict[str, EngineStep]] = {
     "eviction": Step("evict", _worth_evicting, _evict),
     "tool_result_summarization": Step(
         "compact",
-        lambda engine, levels: _may_summarize(engine) and engine.used() >= levels.evict,
+        lambda engine, levels: may_call_model(engine) and engine.used() >= levels.evict,
         summarize_results,
         skipped_before_rollover=True,
     ),

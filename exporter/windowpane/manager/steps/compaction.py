@@ -91,7 +91,7 @@ def _compact(
     for _ in range(REPLANS):
         target = engine.raw(levels.target)
         plan = plan_compaction(engine.snapshot(limits), target, bounds)
-        if plan is None:
+        if plan is None or (made is None and _is_refused(engine, plan, writer)):
             return NOT_DONE
         if made is None or not made.ids <= {block.id for block in plan.removed}:
             if made is not None and engine.used() <= levels.target:
@@ -103,6 +103,13 @@ def _compact(
                 continue
         return _apply(engine, made, trigger=trigger, writer=writer, started=started)
     return NOT_DONE
+
+
+def _is_refused(engine: Engine, plan: CompactionPlan, writer: SummaryWriter) -> bool:
+    """Return whether a summary of this content was refused before and nothing else can write one."""
+    if writer.strategy == "compaction" and engine.settings.summarizer is not None:
+        return False
+    return engine.reduction.refused.covers(writer.strategy, plan.removed)
 
 
 def _is_wanted(engine: Engine, plan: CompactionPlan, trigger: str, writer: SummaryWriter) -> Effect[bool]:
@@ -169,7 +176,8 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: SummaryWriter, 
             removed=tuple(block.id for block in plan.removed),
             results=tuple(block.id for block in results),
             removed_by_component=by_component,
-            model_calls=draft.model_calls,
+            model_calls=draft.use.calls,
+            cost_dollars=draft.use.cost_dollars,
             duration_seconds=engine.timer() - started,
             method=draft.method,
             reason=reason or draft.rejected,
@@ -177,6 +185,8 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: SummaryWriter, 
         results,
     )
     if reason:
+        if writer.by_model:
+            engine.reduction.refused.add(writer.strategy, plan.removed)
         if writer.required and engine.reduction.breaker.failed():
             tracker.record(BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts))
         return NOT_DONE

@@ -16,10 +16,11 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF, Component
 from windowpane.core.window.blocks import Block
-from windowpane.effects.commands import ArchiveOriginals, CallModel, Effect
+from windowpane.effects.commands import ArchiveOriginals, Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
+from windowpane.manager.model_calls import NO_CALLS, call_model, may_call_model
 from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
 from windowpane.manager.plans.merging import (
     SIMILARITY,
@@ -94,12 +95,12 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
 def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
     tracker, started = engine.tracker, engine.timer()
     texts = [block.text or "" for block in cluster.blocks]
-    text, method, calls = merge_texts(texts), "extractive", 0
-    if engine.settings.model and not engine.reduction.breaker.open:
-        reply = yield CallModel(MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
-        calls, merged = 1, "" if reply.failed else str(reply.value or "").strip()
-        if merged and not rejection_reason(_offer(engine, cluster, merged)):
-            text, method = merged, engine.settings.model
+    text, method, use = merge_texts(texts), "extractive", NO_CALLS
+    if may_call_model(engine):
+        answer = yield from call_model(engine, MERGE.format(tokens=engine.counter.count(text)), fenced(texts))
+        use = answer.use
+        if answer.text and not rejection_reason(_offer(engine, cluster, answer.text)):
+            text, method = answer.text, engine.settings.model
     handles = False
     if engine.settings.archive:
         items = tuple((handle_of(block.id), block.text or "") for block in cluster.blocks if block.handle is None)
@@ -120,7 +121,8 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
             removed=tuple(block.id for block in cluster.blocks),
             results=() if reason else tuple(block.id for block in results),
             removed_by_component=by_component,
-            model_calls=calls,
+            model_calls=use.calls,
+            cost_dollars=use.cost_dollars,
             duration_seconds=engine.timer() - started,
             method=method,
             reason=reason,

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.core.events import BreakerOpened, ContentCompressed
+from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF
-from windowpane.effects.commands import CallModel, Effect
-from windowpane.effects.model_calls import fenced
+from windowpane.effects.commands import Effect
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
+from windowpane.manager.model_calls import (
+    NO_CALLS,
+    LabeledText,
+    ModelUse,
+    may_call_model,
+    shorten_texts,
+    texts_per_call,
+)
 from windowpane.manager.plans.progressive import (
+    EXTRACTIVE,
     LEVELS,
     PROMPT,
     AgedBlock,
@@ -24,9 +33,9 @@ from windowpane.manager.steps.eviction import archive_original
 from windowpane.manager.steps.step import NOT_DONE, StepResult
 
 BLOCKS_A_TURN: Final = 12
-"""Blocks shortened before one call of the agent, at most."""
-MODEL_BLOCKS_A_TURN: Final = 3
-"""Blocks shortened by the model; others, and those it fails at, are shortened to their facts."""
+"""Blocks shortened before one call of the agent, at most: in one call of the model, or to their facts."""
+SHOWN_CHARACTERS: Final = 80_000
+"""Characters that the call shows, at most; texts beyond it are shortened to their facts."""
 HANDLE_TOKENS: Final = 60
 """A shorter form of at least this size names the handle of its original."""
 
@@ -35,18 +44,19 @@ HANDLE_TOKENS: Final = 60
 class _Draft:
     text: str
     method: str
-    model_calls: int = 0
+    use: ModelUse = NO_CALLS
 
 
 def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     """Shorten content by its age, oldest first, until the target is reached; texts are cached per level."""
-    freed = count = calls = 0
+    freed = count = 0
     plan = plan_progressive(engine.snapshot(limits), engine.shortened, engine.raw(levels.target))
-    for aged in plan.aged[:BLOCKS_A_TURN]:
-        by_model = calls < MODEL_BLOCKS_A_TURN and not engine.reduction.breaker.open
-        draft = yield from _draft(engine, aged, by_model=by_model)
-        calls += draft.model_calls
-        saved = yield from _replace(engine, aged, draft)
+    due = plan.aged[:BLOCKS_A_TURN]
+    use = yield from _write_by_model(engine, due)
+    for aged in due:
+        draft = _draft(engine, aged)
+        saved = yield from _replace(engine, aged, replace(draft, use=use))
+        use = NO_CALLS  # one call, reported with the first block
         freed += saved
         count += saved > 0
     if not freed:
@@ -55,26 +65,37 @@ def summarize_progressively(engine: Engine, limits: WindowLimits, levels: Levels
     return StepResult(done, freed, engine.used() > levels.target)
 
 
-def _draft(engine: Engine, aged: AgedBlock, *, by_model: bool) -> Effect[_Draft]:
+def _write_by_model(engine: Engine, due: Sequence[AgedBlock]) -> Effect[ModelUse]:
+    """Have the model write the forms that are not cached, in one call; those that are too long are not used."""
+    room = SHOWN_CHARACTERS
+    batch: list[AgedBlock] = []
+    for aged in due:
+        if len(batch) == texts_per_call(engine, BLOCKS_A_TURN):
+            break
+        if engine.shortened.text(aged) is None and len(aged.original) <= room:
+            batch.append(aged)
+            room -= len(aged.original)
+    if not batch or not may_call_model(engine):
+        return NO_CALLS
+    texts = [
+        LabeledText(f"Content to shorten ({LEVELS[aged.level].name})", aged.original, aged.max_tokens)
+        for aged in batch
+    ]
+    shortened = yield from shorten_texts(engine, PROMPT, texts)
+    for aged, text in zip(batch, shortened.texts, strict=False):
+        labeled = f"[{LEVELS[aged.level].name}] {text}"
+        if text and engine.counter.count(labeled) <= aged.max_tokens:
+            engine.shortened.write(aged, labeled, engine.settings.model)
+    return shortened.answer.use
+
+
+def _draft(engine: Engine, aged: AgedBlock) -> _Draft:
     cached = engine.shortened.text(aged)
     if cached is not None:
-        return _Draft(cached, "cached")
-    calls = 0
-    if engine.settings.model and by_model:
-        calls = 1
-        system = PROMPT.format(tokens=aged.max_tokens, level=LEVELS[aged.level].name)
-        reply = yield CallModel(system, fenced([aged.original]))
-        text = "" if reply.failed else f"[{LEVELS[aged.level].name}] {str(reply.value or '').strip()}"
-        if reply.failed and engine.reduction.breaker.failed():
-            engine.tracker.record(
-                BreakerOpened(engine.reduction.breaker.reason, engine.reduction.breaker.attempts)
-            )
-        if text and engine.counter.count(text) <= aged.max_tokens:
-            engine.shortened.write(aged, text)
-            return _Draft(text, engine.settings.model, calls)
+        return _Draft(cached.text, cached.author)
     text = shorten(aged, engine.counter)
-    engine.shortened.write(aged, text)
-    return _Draft(text, "extractive", calls)
+    engine.shortened.write(aged, text, EXTRACTIVE)
+    return _Draft(text, EXTRACTIVE)
 
 
 def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
@@ -101,7 +122,8 @@ def _replace(engine: Engine, aged: AgedBlock, draft: _Draft) -> Effect[int]:
             removed=(block.id,),
             results=() if reason else (replacement.id,),
             removed_by_component={COMPONENT_OF[block.content_type]: block.tokens},
-            model_calls=draft.model_calls,
+            model_calls=draft.use.calls,
+            cost_dollars=draft.use.cost_dollars,
             method=draft.method,
             reason=reason,
         ),

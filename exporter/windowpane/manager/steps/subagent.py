@@ -14,6 +14,7 @@ from windowpane.effects.commands import CommandResult, Effect, RunSubagent
 from windowpane.effects.model_calls import fenced
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
+from windowpane.manager.model_calls import ModelUse, may_run_subagent
 from windowpane.manager.plans.prompts import COMPACTION, transcript
 from windowpane.manager.plans.subagent import SubagentResult, Subtask, bounded_result, plan_delegation
 from windowpane.manager.steps.compaction import compact
@@ -39,7 +40,7 @@ def delegate(engine: Engine, subtask: Subtask) -> Effect[SubagentResult | None]:
 
 def can_delegate(engine: Engine, levels: Levels) -> bool:
     """Return whether the older conversation may be delegated to a sub-agent."""
-    return engine.settings.subagent and levels.evict <= engine.used() and not engine.reduction.breaker.open
+    return levels.evict <= engine.used() and may_run_subagent(engine)
 
 
 def delegate_history(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
@@ -58,13 +59,14 @@ def _draft(engine: Engine, source: SummaryInput) -> Effect[Draft]:
         SubagentDelegated(plan.child_session_id, engine.digest(engine.task.goal) if engine.task.goal else None)
     )
     conversation = fenced(transcript(source.plan.removed, engine.counter))
+    engine.reduction.model_calls.spend()
     reply = yield RunSubagent(f"{COMPACTION}\n{plan.assignment}\n\n{conversation}")
     back = bounded_result(plan, _text(reply), counter=engine.counter, failed=_failure(reply))
     engine.tracker.record(back.event)
-    return Draft(complete_summary(engine, back.text, source.handle), METHOD, 1, _failure(reply))
+    return Draft(complete_summary(engine, back.text, source.handle), METHOD, ModelUse(1), _failure(reply))
 
 
-SUBAGENT: Final = SummaryWriter("subagent_delegation", _draft, required=False)
+SUBAGENT: Final = SummaryWriter("subagent_delegation", _draft, required=False, by_model=True)
 
 
 def _child(engine: Engine) -> str:

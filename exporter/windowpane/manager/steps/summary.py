@@ -8,11 +8,12 @@ from typing import Final
 
 from windowpane.core.events import Strategy
 from windowpane.core.window.blocks import Block
-from windowpane.effects.commands import CallModel, CommandResult, Effect
+from windowpane.effects.commands import Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import Fact
 from windowpane.manager.engine import Engine
-from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
+from windowpane.manager.model_calls import NO_CALLS, ModelAnswer, ModelUse, call_model, may_call_model
+from windowpane.manager.plans.acceptance import TOO_LONG, ProposedSummary, rejection_reason
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
@@ -31,7 +32,7 @@ class Draft:
 
     text: str
     method: str
-    model_calls: int = 0
+    use: ModelUse = NO_CALLS
     rejected: str = ""
     """Reason why the model's last attempt was rejected, or the part of the input it was not shown."""
 
@@ -56,38 +57,45 @@ class SummaryWriter:
     draft: Callable[[Engine, SummaryInput], Effect[Draft]]
     required: bool = True
     """A rejected summary counts against the circuit breaker; else the next step writes another."""
+    by_model: bool = False
+    """Written by a model or sub-agent alone: a rejected one is not requested again for the same content."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ModelReply:
-    reply: CommandResult
-    calls: int
+    answer: ModelAnswer
+    use: ModelUse
+    """Of all calls that it took."""
     blocks: list[Block]
     """The blocks of the last transcript."""
 
 
 def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
-    """Return a model's summary in at most two attempts, else the extractive one."""
-    plan = source.plan
-    calls, reason, blocks = 0, "", list(plan.removed)
-    for attempt in range(MODEL_ATTEMPTS if engine.settings.model and source.by_model else 0):
+    """Return a model's summary, else the extractive one.
+
+    The model is called a second time only if its summary was too long, and not at all for content that it was
+    refused for before.
+    """
+    plan, refused = source.plan, engine.reduction.refused
+    use, reason, blocks = NO_CALLS, "", list(plan.removed)
+    by_model = source.by_model and may_call_model(engine) and not refused.covers("compaction", plan.removed)
+    for attempt in range(MODEL_ATTEMPTS if by_model else 0):
         tokens = plan.summary_tokens // (attempt + 1)
-        answer = yield from _call_model(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", blocks)
-        calls, blocks = calls + answer.calls, answer.blocks
-        if answer.reply.failed:
-            reason = f"model failed: {type(answer.reply.error).__name__}"
-            if classify_error(answer.reply.error).kind == "overflow":
-                break
-            continue
-        text = complete_summary(engine, str(answer.reply.value or ""), source.handle)
-        reason = rejection_reason(proposed_summary(engine, source, text, judged=True))
+        reply = yield from _call_model(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", blocks)
+        use, blocks = use.plus(reply.use), reply.blocks
+        text = complete_summary(engine, reply.answer.text, source.handle)
+        reason = reply.answer.failure or rejection_reason(proposed_summary(engine, source, text, judged=True))
         if not reason:
             omitted = len(_group_ids(plan.removed)) - len(_group_ids(blocks))
             unseen = f"the oldest {omitted} groups were too much for the model" if omitted else ""
-            return Draft(text, engine.settings.model, calls, unseen)
+            return Draft(text, engine.settings.model, use, unseen)
+        if reason not in TOO_LONG or not may_call_model(engine):
+            break
+    if by_model:
+        refused.add("compaction", plan.removed)
     summarizer = engine.settings.summarizer
     if summarizer is None:
-        return Draft("", engine.settings.model, calls, reason)
+        return Draft("", engine.settings.model, use, reason)
     text = summarizer(
         source.facts,
         goal=stated_goal(engine),
@@ -98,7 +106,7 @@ def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
         max_tokens=plan.summary_tokens,
         counter=engine.counter,
     )
-    return Draft(text, EXTRACTIVE, calls, reason)
+    return Draft(text, EXTRACTIVE, use, reason)
 
 
 COMPACTION_WRITER: Final = SummaryWriter("compaction", write)
@@ -109,15 +117,15 @@ def _call_model(engine: Engine, system: str, blocks: list[Block]) -> Effect[_Mod
 
     The same transcript is never sent twice to a model that refused it.
     """
-    calls = 0
+    use = NO_CALLS
     while True:
-        calls += 1
-        reply = yield CallModel(system, fenced(transcript(blocks, engine.counter)))
+        answer = yield from call_model(engine, system, fenced(transcript(blocks, engine.counter)))
+        use = use.plus(answer.use)
         groups = _group_ids(blocks)
-        if not reply.failed or classify_error(reply.error).kind != "overflow":
-            return _ModelReply(reply, calls, blocks)
-        if calls > SHORTENINGS or len(groups) < 2:
-            return _ModelReply(reply, calls, blocks)
+        if not answer.reply.failed or classify_error(answer.reply.error).kind != "overflow":
+            return _ModelReply(answer, use, blocks)
+        if use.calls > SHORTENINGS or len(groups) < 2 or not may_call_model(engine):
+            return _ModelReply(answer, use, blocks)
         oldest = set(groups[: -(-len(groups) // 4)])
         blocks = [block for block in blocks if block.group not in oldest]
 
