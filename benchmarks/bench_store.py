@@ -26,9 +26,10 @@ from windowpane.core.vocabulary import CountSource
 from windowpane.ingest.importer import import_paths
 from windowpane.sources.discovery import all_readers
 from windowpane.sources.player import PlaybackSettings
-from windowpane.store.chain import genesis, link_with
+from windowpane.store.chain import genesis
 from windowpane.store.connection import open_writer
 from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.keys import link_with
 from windowpane.store.sqlite import SqliteStore
 
 ARRIVAL = {"events": "seq", "blocks": "event_seq", "turns": "first_seq", "sessions": "key", "late_events": "seq"}

@@ -12,12 +12,14 @@ import pytest
 
 from windowpane.core.events import TelemetryDropped
 from windowpane.exceptions import ConfigurationError, StoreError
-from windowpane.store.chain import genesis, link_with, load_key
+from windowpane.store.chain import genesis
 from windowpane.store.interface import EventFilter
+from windowpane.store.keys import link_with, load_key
 from windowpane.store.sqlite import SqliteStore
 
 KEY = b"an audit key of the tests"
 OTHER_KEY = b"another key of the tests"
+THIRD_KEY = b"a third key of the tests"
 
 
 @pytest.fixture(params=[None, KEY], ids=["without key", "with key"])
@@ -143,7 +145,8 @@ def test_events_without_a_session_are_detected(filled):
 def test_a_cut_that_repairs_the_heads_is_detected_by_exported_heads(filled, tmp_path):
     """Heads kept outside the store reveal a cut of tail, head and store-wide chain together."""
     exported = tmp_path / "heads.jsonl"
-    assert filled.export_heads(exported) == 2
+    entries = filled.export_heads(exported)
+    assert entries == (2 if filled._audit_key is None else 3)
     assert filled.verify(heads_file=exported).intact
     with closing(sqlite3.connect(filled.path)) as connection:
         seq, retained = connection.execute(
@@ -153,8 +156,13 @@ def test_a_cut_that_repairs_the_heads_is_detected_by_exported_heads(filled, tmp_
         connection.execute(
             "UPDATE sessions SET events = events - 1, head_seq = ?, head_hash = ? WHERE key = 2", (seq, retained)
         )
-        connection.execute("DELETE FROM heads WHERE id = 2")
+        connection.execute(
+            "UPDATE event_types SET events = (SELECT count(*) FROM events WHERE events.type = event_types.id)"
+        )
+        connection.execute("DELETE FROM heads WHERE id = ?", (entries,))
         connection.commit()
+
+    filled.rebuild_projections()
 
     assert filled.verify().intact, "inside the store nothing is left to find it by"
     result = filled.verify(heads_file=exported)
@@ -215,7 +223,7 @@ def recompute_without_key(store: SqliteStore) -> None:
 
 
 def test_a_keyed_chain_needs_its_key(tmp_path, make_session):
-    """Without the right key, verification names the key it needs, and nothing is appended."""
+    """Without the right key, verification names the key it needs; without any, nothing is appended."""
     events = make_session("s1", turns=3)
     store = SqliteStore(tmp_path / "w.db", audit_key=KEY)
     store.append(events[:20])
@@ -223,10 +231,96 @@ def test_a_keyed_chain_needs_its_key(tmp_path, make_session):
     for key in (None, OTHER_KEY):
         store = SqliteStore(tmp_path / "w.db", audit_key=key)
         assert "needs the audit key" in store.verify().broken[0].problem
-        with pytest.raises(StoreError, match="its audit chain uses the key"):
-            store.append(events[20:])
-        assert store.size().events == 20
         store.close()
+    store = SqliteStore(tmp_path / "w.db")
+    with pytest.raises(StoreError, match="its audit chain uses the key"):
+        store.append(events[20:])
+    assert store.size().events == 20
+    store.close()
+
+
+def test_a_new_key_takes_over_and_the_old_one_still_verifies(tmp_path, make_session):
+    """After a change of keys a session continues under the new one; both parts verify with the old key listed."""
+    events = make_session("s1", turns=3)
+    for key, batch in ((KEY, events[:10]), (OTHER_KEY, events[10:20]), (THIRD_KEY, events[20:])):
+        store = SqliteStore(tmp_path / "w.db", audit_key=key)
+        store.append(batch)
+        store.close()
+
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=THIRD_KEY, old_audit_keys=[KEY, OTHER_KEY])) as store:
+        assert store.verify().intact
+        assert store.verify().keyed
+        assert [head.kind for head in store.heads()] == ["keyed", "rekeyed", "rekeyed", "head"]
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=THIRD_KEY, old_audit_keys=[KEY])) as store:
+        assert "needs the audit key" in store.verify().broken[0].problem
+
+
+def test_a_store_that_gets_a_key_accepts_what_it_holds(tmp_path, make_session):
+    """Events from before the key are counted as such and protected from then on; later ones need the key."""
+    events = make_session("s1", turns=3)
+    for key, batch in ((None, events[:20]), (None, make_session("s2", turns=2)), (KEY, events[20:])):
+        store = SqliteStore(tmp_path / "w.db", audit_key=key)
+        store.append(batch)
+        store.close()
+
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+        result = store.verify()
+        assert (result.intact, result.keyed) == (True, True)
+        assert result.unkeyed_events == 20 + len(make_session("s2", turns=2))
+    with closing(SqliteStore(tmp_path / "w.db")) as store:
+        store.append(make_session("s3", turns=1))
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+        assert [(link.session_id, link.problem) for link in store.verify().broken] == [
+            ("s3", "entry 6 of the heads (head) is not signed, in a store that has a key"),
+            ("s3", "recorded without a key, in a store that has one"),
+        ]
+        assert store.accept_unkeyed().sessions == 2
+        assert store.verify().intact
+
+
+def test_signatures_that_disappeared_are_not_accepted_as_an_older_store(tmp_path, make_session):
+    """A process that opened a signed store does not sign for what it finds after every signature was removed."""
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+        store.append(make_session("s1", turns=1))
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+        recompute_without_key(store)
+        edit(store, "UPDATE sessions SET keyed_by = ''")
+        edit(store, "DELETE FROM heads")
+        assert not store.verify().intact
+
+        store.append(make_session("s2", turns=1))
+        assert not store.verify().intact
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE sessions SET head_hash = 'text', events = 'many'",
+        "UPDATE heads SET head = 'text'",
+        "UPDATE heads SET hash = 5, events = 'all'",
+        "UPDATE sessions SET memory = 'text'",
+        "UPDATE events SET body = 'text', hash = 3 WHERE seq = 4",
+        "UPDATE event_types SET events = 'text'",
+    ],
+)
+def test_values_of_other_types_are_reported(filled, statement):
+    """SQLite stores any value in any column; verification reports it instead of failing."""
+    edit(filled, statement)
+
+    assert not filled.verify().intact
+
+
+def test_a_body_that_is_not_an_event_is_reported(tmp_path, make_session):
+    """Anyone can hash anything without a key; bytes that are not an event are reported with their number."""
+    store = SqliteStore(tmp_path / "w.db")
+    store.append(make_session("s1", turns=1, end=False))
+    change_body(store, 3, lambda _: b"[1, 2]")
+    recompute_without_key(store)
+
+    (link,) = store.verify().broken
+    assert link.seq == 3
+    assert "are not an event" in link.problem
+    store.close()
 
 
 def test_reported_gaps_are_explained_and_others_are_cuts(tmp_path, make_session):

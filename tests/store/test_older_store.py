@@ -61,7 +61,9 @@ def test_an_older_store_verifies_against_its_exported_heads(older: SqliteStore) 
     found = older.verify(heads_file=DATA / "heads.jsonl")
 
     assert found.keyed
-    assert json.loads(json.dumps(asdict(found))) == expected["verification"]
+    assert found.projections
+    document = json.loads(json.dumps(asdict(found)))
+    assert {name: document[name] for name in expected["verification"]} == expected["verification"]
 
 
 def test_the_projection_of_older_events_is_the_same(older: SqliteStore) -> None:

@@ -24,6 +24,7 @@ from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 PAGE_ROWS = 100
 OFFERED = 200
 LISTED_DAMAGED = 20
+LISTED_BROKEN = 20
 VERIFIED = "audit_verified"
 PAGE, TRAIL = "audit", "audit_trail"
 
@@ -37,7 +38,7 @@ def main() -> None:
             messages.show_empty("The store is there, but it holds no events yet.")
         widgets.headline(
             f"{count(size.events, 'event')} of {count(size.sessions, 'session')} recorded; "
-            f"{_chain_state(st.session_state.get(VERIFIED))}."
+            f"{_chain_state(st.session_state.get(VERIFIED), snapshot.version)}."
         )
         chain_row(snapshot)
         filters = filter_bar(snapshot)
@@ -45,13 +46,16 @@ def main() -> None:
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def _chain_state(result: tuple[Verification, int] | None) -> str:
+def _chain_state(result: tuple[Verification, int] | None, version: int) -> str:
     if result is None:
         return "the chain has not been verified on this page yet"
-    verification = result[0]
+    verification, verified_version = result
     if not verification.intact:
-        return f"the chain is broken in {count(len({one.session_id for one in verification.broken}), 'session')}"
-    return "the chain is intact, keyed" if verification.keyed else "the chain is intact, without a key"
+        return f"the record is broken in {count(len({one.session_id for one in verification.broken}), 'session')}"
+    kind = "keyed" if verification.keyed else "without a key"
+    if version != verified_version:
+        return f"the chain was intact, {kind}, before the store grew"
+    return f"the chain is intact, {kind}"
 
 
 def chain_row(snapshot: StoreSnapshot) -> None:
@@ -63,8 +67,8 @@ def chain_row(snapshot: StoreSnapshot) -> None:
     result: tuple[Verification, int] | None = st.session_state.get(VERIFIED)
     if result is None:
         right.caption(
-            "Each event carries the hash of the one before it in its session. "
-            "Verifying computes every hash again."
+            "Each event carries the hash of the one before it in its session. Verifying computes every hash "
+            "again, and compares what the pages show with the events."
         )
         return
     verification, version = result
@@ -80,7 +84,7 @@ def _restore_address() -> None:
 
 
 def chain_state(verification: Verification) -> None:
-    """Draw whether the chain is intact or broken, with or without a key, and where it is broken."""
+    """Draw whether the record is intact or broken, with or without a key, and where it is broken."""
     checked = f"{count(verification.events, 'event')} of {count(verification.sessions, 'session')} checked"
     gaps = verification.explained_gaps
     explained = f"; {count(gaps, 'gap')} explained by dropped telemetry" if gaps else ""
@@ -91,13 +95,19 @@ def chain_state(verification: Verification) -> None:
             else "without a key: accidents show, deliberate alteration may not (set WINDOWPANE_AUDIT_KEY)"
         )
         st.markdown(f":material/check_circle: **Intact**, {escape_markdown(f'{meaning}. {checked}{explained}.')}")
+        if verification.unkeyed_events:
+            st.caption(
+                f"{count(verification.unkeyed_events, 'event')} recorded before the store had its key: "
+                "unaltered since then, not proven before."
+            )
         return
     st.error(f"Broken. {escape_markdown(checked + explained)}.", icon=":material/link_off:")
-    for link in verification.broken[:20]:
-        where = f"seq {link.seq}" if link.seq is not None else "an unknown position"
-        widgets.show_text(
-            f"Broken at {where} in session {link.session_id} (revision {link.revision}): {link.problem}"
-        )
+    for link in verification.broken[:LISTED_BROKEN]:
+        where = f"session {link.session_id} (revision {link.revision})" if link.session_id else "the store"
+        at = "" if link.seq is None else f"at seq {link.seq} "
+        widgets.show_text(f"Broken {at}in {where}: {link.problem}")
+    if len(verification.broken) > LISTED_BROKEN:
+        st.caption(f"The first {LISTED_BROKEN} of {count(len(verification.broken), 'place')}.")
 
 
 def filter_bar(snapshot: StoreSnapshot) -> AuditFilters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from windowpane.text import formats
 
 if TYPE_CHECKING:
     from windowpane.store.export import ExportFormat
+    from windowpane.store.records import BrokenLink, Verification
 
 
 @click.group("audit")
@@ -34,14 +36,28 @@ def command() -> None:
 @click.option(
     "--heads", type=click.Path(path_type=Path, exists=True), help="Compare the chain with exported heads."
 )
+@click.option(
+    "--projections/--no-projections",
+    default=True,
+    show_default=True,
+    help="Fold the events again and compare the result with the stored rows; takes five times as long.",
+)
 @json_option
 @store_option
 @click.pass_context
 @report_errors
 def verify(
-    ctx: click.Context, session: str | None, heads: Path | None, *, as_json: bool, store_path: Path | None
+    ctx: click.Context,
+    session: str | None,
+    heads: Path | None,
+    *,
+    projections: bool,
+    as_json: bool,
+    store_path: Path | None,
 ) -> None:
     """Recompute the hash chain of SESSION, or of every session; exits with 1 when a link is broken.
+
+    The rows that pages and reports read (cost, zones, alerts, windows) are compared with the events as well.
 
     \b
     Example:
@@ -49,23 +65,64 @@ def verify(
     """
     with open_existing(store_path) as store:
         chosen = None if session is None else pick_session(store, session).session_id
-        result = store.verify(chosen, heads_file=heads)
+        result = store.verify(chosen, heads_file=heads, projections=projections)
+        file = store.path
     if as_json:
         print_json({**asdict(result), "intact": result.intact})
     else:
-        kind = "keyed: detects tampering" if result.keyed else "no key: detects accidents, not tampering"
-        click.echo(f"{result.sessions:,} sessions, {result.events:,} events ({kind})")
-        if result.explained_gaps:
-            click.echo(f"{result.explained_gaps} gaps, each explained by a telemetry.dropped event")
-        for link in result.broken:
-            link_name = f"session {link.session_id} revision {link.revision}, event {link.seq}"
-            click.echo(formats.plain(f"broken: {link_name}: {link.problem}"))
-        broken = formats.count(len(result.broken), "place")
-        click.echo("chain intact" if result.intact else f"chain BROKEN in {broken}")
-        if not result.sessions and heads is None:
-            click.echo("the store is empty; only exported heads (--heads) can show that sessions were deleted")
+        for line in _verification_lines(result, file):
+            click.echo(formats.plain(line))
     if not result.intact:
         ctx.exit(EXIT_FAILED)
+
+
+def _verification_lines(result: Verification, file: Path) -> Iterator[str]:
+    kind = "keyed: detects tampering" if result.keyed else "no key: detects accidents, not tampering"
+    yield f"{result.sessions:,} sessions, {result.events:,} events ({kind})"
+    if result.unkeyed_events:
+        yield (
+            f"{formats.count(result.unkeyed_events, 'event')} recorded before the store had its key: "
+            "unaltered since then, not proven before"
+        )
+    if result.explained_gaps:
+        yield f"{result.explained_gaps} gaps, each explained by a telemetry.dropped event"
+    for link in result.broken:
+        yield f"broken: {_position(link)}: {link.problem}"
+    broken = formats.count(len(result.broken), "place")
+    yield "chain intact" if result.intact else f"chain BROKEN in {broken} of {file}"
+    if result.intact and not result.projections:
+        yield "the rows that pages read were not compared with the events"
+    if result.exported_heads is None:
+        yield "an older copy of the file, or one with a cut end, shows only against exported heads (--heads)"
+    else:
+        yield f"compared with {formats.count(result.exported_heads, 'exported head')}"
+
+
+def _position(link: BrokenLink) -> str:
+    if not link.session_id:
+        return "store" if link.seq is None else f"store, event {link.seq}"
+    where = f"session {link.session_id} revision {link.revision}"
+    return where if link.seq is None else f"{where}, event {link.seq}"
+
+
+@command.command("accept")
+@store_option
+@report_errors
+def accept(store_path: Path | None) -> None:
+    """Sign for what the store holds without a key, as it is now; what is signed stays as it is.
+
+    A store does so by itself at its first write with a key. Later, first find out who wrote without the key.
+
+    \b
+    Example:
+      windowpane audit accept
+    """
+    with open_existing(store_path) as store:
+        accepted = store.accept_unkeyed()
+    click.echo(
+        f"accepted {formats.count(accepted.sessions, 'session')} "
+        f"with {formats.count(accepted.events, 'event')} recorded without a key"
+    )
 
 
 @command.command("heads")

@@ -10,7 +10,7 @@ import click
 from windowpane.cli.options import report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.core.version import install_command
-from windowpane.store.chain import KEY_FILE_VARIABLE
+from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 
 
 @click.command("dashboard")
@@ -32,6 +32,8 @@ def command(port: int, address: str, *, store_path: Path | None) -> None:
             f"the dashboard requires Streamlit ({error.name} is missing); run: {install_command('dashboard')}"
         ) from error
     configured = load_config().store
-    if configured.audit_key_file is not None:
-        os.environ[KEY_FILE_VARIABLE] = str(configured.audit_key_file)  # the pages read only the environment
+    if configured.audit_key_file is not None:  # the pages read only the environment
+        os.environ[KEY_FILE_VARIABLE] = str(configured.audit_key_file)
+    if configured.audit_old_key_files:
+        os.environ[OLD_KEY_FILES_VARIABLE] = os.pathsep.join(map(str, configured.audit_old_key_files))
     run(store_path or configured.path, port=port, address=address)

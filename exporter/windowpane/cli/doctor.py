@@ -28,7 +28,7 @@ from windowpane.models.tokens import counter_for
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.service_discovery import http_status
 from windowpane.sources.discovery import all_readers, default_folders
-from windowpane.store.chain import KEY_VARIABLE, checked_key, key_in
+from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
 
 Verdict = Literal["ok", "note", "problem"]
 
@@ -195,6 +195,7 @@ def _audit_key(config: Config) -> Finding:
     try:
         if given := os.environ.get(KEY_VARIABLE):
             checked_key(given.encode(), KEY_VARIABLE)
+        keys_in(config.store.audit_old_key_files, "store.audit_old_key_files")
         if not (key_in(config.store.audit_key_file, "store.audit_key_file") or given):
             return Finding("note", "audit key", "not set: chains detect accidents, not tampering")
     except WindowpaneError as error:

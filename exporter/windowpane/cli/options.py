@@ -13,7 +13,7 @@ import click
 
 from windowpane.core.redaction import redact
 from windowpane.exceptions import OlderStoreError, WindowpaneError
-from windowpane.store.chain import key_in
+from windowpane.store.keys import key_in, keys_in
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 from windowpane.text import formats
@@ -131,7 +131,9 @@ def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[Sqlit
     except OSError as error:
         raise click.ClickException(f"cannot create the folder of the store {chosen}: {error.strerror}") from error
     key = key_in(configured.audit_key_file, "store.audit_key_file")
-    with closing(SqliteStore(chosen, capture=capture, redact=_without_secrets, audit_key=key)) as store:
+    old_keys = keys_in(configured.audit_old_key_files, "store.audit_old_key_files")
+    opened = SqliteStore(chosen, capture=capture, redact=_without_secrets, audit_key=key, old_audit_keys=old_keys)
+    with closing(opened) as store:
         yield store
 
 

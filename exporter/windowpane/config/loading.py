@@ -33,6 +33,7 @@ SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "WINDOWPANE_CAPTURE": ("store", "capture"),
     "WINDOWPANE_RETENTION_DAYS": ("store", "retention_days"),
     "WINDOWPANE_AUDIT_KEY_FILE": ("store", "audit_key_file"),
+    "WINDOWPANE_AUDIT_OLD_KEY_FILES": ("store", "audit_old_key_files"),
     "WINDOWPANE_PORT": ("server", "port"),
     "WINDOWPANE_ADDRESS": ("server", "address"),
     "WINDOWPANE_BEARER_TOKEN": ("server", "bearer_token"),
@@ -43,7 +44,9 @@ SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
 """Environment variables with a short name; every other key is reached by its path."""
 NOTIFY: Final = "WINDOWPANE_NOTIFY"
 """Addresses alerts are sent to, separated by spaces."""
-TEXT_KEYS: Final = frozenset({"path", "address", "bearer_token", "endpoint", "public_url", "audit_key_file"})
+TEXT_KEYS: Final = frozenset(
+    {"path", "address", "bearer_token", "endpoint", "public_url", "audit_key_file", "audit_old_key_files"}
+)
 """Keys whose value is always text, never parsed as a number or a list."""
 
 OLD_KEYS: Final[dict[tuple[str, ...], str]] = {("eviction", "weights", "reference_freq"): "reference_frequency"}

@@ -6,6 +6,7 @@ the file, the environment and arguments.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
 
@@ -270,6 +271,14 @@ class StoreConfig(Section):
     retention_days: Annotated[float, NUMBER, Field(gt=0)] = 30
     retention_bytes: Annotated[int, NUMBER, Field(gt=0)] = 2_000_000_000
     audit_key_file: Path | None = None
+    audit_old_key_files: tuple[Path, ...] = ()
+    """Keys that signed before the current one; they only verify."""
+
+    @field_validator("audit_old_key_files", mode="before")
+    @classmethod
+    def _separated(cls, given: object) -> object:
+        """Accept a text that separates the files as `PATH` does, which the environment holds."""
+        return tuple(filter(None, given.split(os.pathsep))) if isinstance(given, str) else given
 
 
 class Tls(Section):

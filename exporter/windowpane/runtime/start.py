@@ -28,7 +28,7 @@ from windowpane.runtime.current import running_outputs, set_running_outputs
 from windowpane.runtime.pipeline import CLOSE_SECONDS, Pipeline
 from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
 from windowpane.runtime.task_queue import TaskQueue
-from windowpane.store.chain import key_in
+from windowpane.store.keys import key_in, keys_in
 from windowpane.store.sqlite import SqliteStore
 
 _log = logging.getLogger("windowpane")
@@ -197,10 +197,12 @@ def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _store_opener(config: Config) -> Callable[[], SqliteStore]:
     """Return a function that opens the store. Raises `ConfigurationError` for an unusable audit key."""
     key = key_in(config.store.audit_key_file, "store.audit_key_file")
+    old_keys = keys_in(config.store.audit_old_key_files, "store.audit_old_key_files")
 
     def open_store() -> SqliteStore:
         return SqliteStore(
-            config.store.path, capture=config.store.capture, redact=lambda text: redact(text).text, audit_key=key
-        )
+            config.store.path, capture=config.store.capture, redact=lambda text: redact(text).text, audit_key=key,
+            old_audit_keys=old_keys,
+        )  # fmt: skip
 
     return open_store

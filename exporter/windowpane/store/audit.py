@@ -1,31 +1,39 @@
-"""Verification of the audit chain: every stored byte against its hash, every head against the events behind it.
+"""Verification of a store: every stored byte against its hash, every head and every row against the events.
 
 What detects what: a session's chain detects a changed byte, row or order, and a removed, added or moved event;
 the store-wide chain detects a cut tail or a deleted session; exported heads detect that the store-wide chain was
-cut as well. With a key none of this can be forged without the key; without one it detects accidents, not intent.
+cut as well, or that an older copy was restored. With a key none of this can be forged without the key; without
+one it detects accidents, not intent. Where anything shows that a store has a key, what is not signed with a known
+key is broken, except what the store held before its first key and accepted then.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from hmac import compare_digest
+from typing import Final, NamedTuple
 
 import msgspec
 
-from windowpane.exceptions import StoreError
-from windowpane.store.chain import ORIGIN, UNKEYED, Head, genesis, key_id, link_with, read_heads
+from windowpane.store import audit_heads
+from windowpane.store.audit_heads import RecordedChain, SessionRevision, missing_key_problem
+from windowpane.store.audit_projections import ProjectionAudit
+from windowpane.store.chain import Head, genesis, read_heads
+from windowpane.store.keys import UNKEYED, AuditKeys, Link
+from windowpane.store.projection import ROUTINE
 from windowpane.store.records import BrokenLink, Verification
 
 _SESSIONS: Final = (
-    "SELECT key, session_id, revision, keyed_by, head_seq, head_hash, events FROM sessions ORDER BY key"
+    "SELECT key, session_id, revision, current, keyed_by, head_seq, head_hash, events FROM sessions ORDER BY key"
 )
 _EVENTS: Final = "SELECT seq, turn, type, at, body, hash FROM events WHERE session = ? ORDER BY seq"
 _STRAY: Final = "SELECT seq FROM events WHERE session NOT IN (SELECT key FROM sessions) ORDER BY seq LIMIT 1"
-
-SessionRevision = tuple[str, int]
-"""A session's id and revision."""
+_TYPES: Final = "SELECT id, name, events FROM event_types"
+_COUNTS: Final = "SELECT type, count(*) FROM events GROUP BY type"
+_NEXT: Final = "SELECT next_seq, (SELECT max(seq) FROM events) FROM store"
+_ENDLESS: Final = 2**62
 
 
 class _DroppedRange(msgspec.Struct):
@@ -46,14 +54,13 @@ class _Envelope(msgspec.Struct):
 
 
 _decoder: Final = msgspec.json.Decoder(_Envelope)
-_head_decoder: Final = msgspec.json.Decoder(Head)
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(NamedTuple):
     key: int
     session_id: str
     revision: int
+    current: int
     keyed_by: str
     head_seq: int
     head_hash: bytes
@@ -61,14 +68,6 @@ class _Session:
 
     def broken(self, seq: int | None, problem: str) -> BrokenLink:
         return BrokenLink(self.session_id, self.revision, seq, problem)
-
-
-@dataclass(slots=True)
-class _RecordedHeads:
-    """Hashes that a session's chain must have had after so many events."""
-
-    by_events: dict[int, str] = field(default_factory=dict)
-    keyed_by: str | None = None
 
 
 @dataclass(slots=True)
@@ -95,140 +94,214 @@ class _StreamNumbers:
                 first = end + 1
         return first > last
 
+    def unexplained(self) -> tuple[str, int, int, int] | None:
+        """Return the first gap that no report covers."""
+        return next((gap for gap in self.gaps if not self.is_explained(*gap[:3])), None)
+
 
 def verify(
     connection: sqlite3.Connection,
     *,
-    key: bytes | None,
+    keys: AuditKeys,
     session_id: str | None = None,
     exported: list[Head] | None = None,
+    projections: bool = True,
 ) -> Verification:
-    """Verify one session or all, reading one event at a time."""
-    types: dict[int, str] = dict(connection.execute("SELECT id, name FROM event_types").fetchall())
-    sessions = [_Session(*row) for row in connection.execute(_SESSIONS)]
+    """Verify one session or all, reading one event at a time; *projections* compares the rows of pages, too."""
+    sessions, broken = _read_sessions(connection)
+    has_keyed = any(session.keyed_by != UNKEYED for session in sessions)
     if session_id is not None:
         sessions = [session for session in sessions if session.session_id == session_id]
-    chained = read_heads(connection)
-    broken = _verify_heads(chained, key, exported)
-    recorded, pruned = _index_heads([*chained, *(exported or ())])
-    explained = 0
+    heads = audit_heads.verify(
+        read_heads(connection), keys=keys, keyed=has_keyed or keys.available, exported=exported or ()
+    )
+    broken += heads.broken
+    is_keyed = has_keyed or heads.signed
+    walk = _SessionWalk(connection, keys.links(), keyed=is_keyed or keys.available)
+    rows = ProjectionAudit(connection) if projections else None
     for session in sessions:
-        heads = recorded.get((session.session_id, session.revision), _RecordedHeads())
-        link, gaps = _verify_session(connection, session, key, types, heads)
-        explained += gaps
+        link = walk.verify(session, heads.chains.get((session.session_id, session.revision), RecordedChain()))
+        if link is None and rows is not None:
+            problem = rows.problem(session.key)
+            link = None if problem is None else session.broken(None, problem)
         if link is not None:
             broken.append(link)
-    present = {(session.session_id, session.revision) for session in sessions}
-    for (missing_id, revision), heads in recorded.items():
-        if session_id in (None, missing_id) and (missing_id, revision) not in present | pruned:
-            problem = f"the whole session is missing; it had {max(heads.by_events)} events"
-            broken.append(BrokenLink(missing_id, revision, None, problem))
-    stray = connection.execute(_STRAY).fetchone() if session_id is None else None
-    if stray is not None:
-        broken.append(BrokenLink("", 0, stray[0], "the event belongs to no session"))
+    broken += _missing(heads.chains, sessions, session_id)
+    if session_id is None:
+        broken += _stray_events(connection)
+        broken += [] if broken else _whole_store(connection, rows)
+    if rows is not None:
+        rows.close()
     return Verification(
-        keyed=bool(sessions) and all(session.keyed_by != UNKEYED for session in sessions),
+        keyed=is_keyed,
         sessions=len(sessions),
         events=sum(session.events for session in sessions),
         broken=tuple(broken),
-        explained_gaps=explained,
+        explained_gaps=walk.explained_gaps,
+        unkeyed_events=walk.unkeyed_events,
+        exported_heads=None if exported is None else len(exported),
+        projections=projections,
     )
 
 
-def write_heads_file(entries: list[Head], file: Path) -> int:
-    """Write the store-wide chain as JSON Lines and return the number of entries. Raises `StoreError`."""
-    lines = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
-    try:
-        file.write_bytes(lines)
-    except OSError as error:
-        raise StoreError(f"{file}: cannot be written ({error.strerror})") from error
-    return len(entries)
-
-
-def read_heads_file(file: Path) -> list[Head]:
-    """Return heads that were exported before. Raises `StoreError` with file and line if they cannot be read."""
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise StoreError(f"{file}: cannot be read ({error.strerror})") from error
-    entries = []
-    for number, line in enumerate(lines, 1):
+def _read_sessions(connection: sqlite3.Connection) -> tuple[list[_Session], list[BrokenLink]]:
+    """Return the rows of sessions, and those with a value of another type, which SQLite stores in any column."""
+    sessions, broken = [], []
+    for row in connection.execute(_SESSIONS):
         try:
-            entries.append(_head_decoder.decode(line))
-        except msgspec.MsgspecError as error:
-            raise StoreError(f"{file}:{number}: not an exported head ({error})") from error
-    return entries
+            sessions.append(msgspec.convert(row, _Session))
+        except msgspec.ValidationError as error:
+            broken.append(BrokenLink(str(row[1]), 0, None, f"the row of the session is damaged ({error})"))
+    return sessions, broken
 
 
-def _verify_session(  # noqa: PLR0911  # each return names another way to be broken
-    connection: sqlite3.Connection,
-    session: _Session,
-    key: bytes | None,
-    types: dict[int, str],
-    recorded: _RecordedHeads,
-) -> tuple[BrokenLink | None, int]:
-    """Return the first bad event of a session, if any, and the number of explained gaps."""
-    if recorded.keyed_by is not None and recorded.keyed_by != session.keyed_by:
-        return session.broken(None, "the chain's key was changed after its head was recorded"), 0
-    if session.keyed_by not in (UNKEYED, key_id(key)):
-        return session.broken(None, f"needs the audit key {session.keyed_by} to be verified"), 0
-    link = link_with(None if session.keyed_by == UNKEYED else key)
-    previous = genesis(session.session_id, session.revision)
-    numbers, count, last_seq = _StreamNumbers(), 0, 0
-    for seq, turn, kind, at, body, stored in connection.execute(_EVENTS, (session.key,)):
-        if not isinstance(body, bytes) or not isinstance(stored, bytes):
-            return session.broken(seq, "the event's bytes were replaced by something else"), 0
-        previous, count, last_seq = link(previous, body), count + 1, seq
-        if previous != stored:
-            return session.broken(seq, "the event or one before it was changed, moved or removed"), 0
-        if recorded.by_events.get(count, stored.hex()) != stored.hex():
-            return session.broken(seq, "the chain differs from a head that was recorded"), 0
-        event = _decoder.decode(body)
-        row = (session.session_id, turn, types.get(kind), at)
-        if (event.session_id, event.turn, event.type, event.at) != row:
-            return session.broken(seq, "the row's turn, type or time is not that of its event"), 0
-        numbers.record(event, seq)
-    expected = max(session.events, *recorded.by_events, 0)
-    if (count, last_seq, previous) != (expected, session.head_seq, session.head_hash):
-        return session.broken(last_seq or None, f"ends after {count} of {expected} events"), 0
-    return _verify_numbers(session, numbers)
+def _missing(
+    chains: dict[SessionRevision, RecordedChain], sessions: list[_Session], session_id: str | None
+) -> Iterator[BrokenLink]:
+    """Yield the sessions that the heads name and the store neither holds nor deleted, and the reverse."""
+    present = {(session.session_id, session.revision): session for session in sessions}
+    for (known_id, revision), chain in chains.items():
+        if session_id not in (None, known_id):
+            continue
+        session = present.get((known_id, revision))
+        if session is None and chain.pruned is None:
+            problem = f"the whole session is missing; it had {chain.events} events"
+            yield BrokenLink(known_id, revision, None, problem)
+        elif session is not None and chain.pruned is not None:
+            yield session.broken(None, "the session is in the store although retention deleted it")
+        elif session is not None and chain.revised is not None and session.current:
+            yield session.broken(None, "the revision is the current one although another one replaced it")
+    latest = {session.session_id: session for session in sorted(sessions, key=lambda one: one.revision)}
+    for session in sessions:
+        if bool(session.current) != (latest[session.session_id] is session):
+            yield session.broken(None, "not the latest revision of the session is the current one")
 
 
-def _verify_numbers(session: _Session, numbers: _StreamNumbers) -> tuple[BrokenLink | None, int]:
-    for stream, first, last, seq in numbers.gaps:
-        if not numbers.is_explained(stream, first, last):
+def _stray_events(connection: sqlite3.Connection) -> Iterator[BrokenLink]:
+    stray = connection.execute(_STRAY).fetchone()
+    if stray is not None:
+        yield BrokenLink("", 0, stray[0], "the event belongs to no session")
+
+
+def _whole_store(connection: sqlite3.Connection, rows: ProjectionAudit | None) -> Iterator[BrokenLink]:
+    """Yield wrong counts of the whole store, and rows without a session; each follows from any other break."""
+    following, highest = connection.execute(_NEXT).fetchone()
+    if highest is not None and following <= highest:
+        yield BrokenLink("", 0, None, f"store.next_seq is {following}, the last event is {highest}")
+    counts = dict(connection.execute(_COUNTS).fetchall())
+    for type_id, name, events in connection.execute(_TYPES):
+        if events != counts.get(type_id, 0):
+            problem = f"event_types.events of {name} is {events}, the store holds {counts.get(type_id, 0)}"
+            yield BrokenLink("", 0, None, problem)
+    stray = None if rows is None else rows.stray_problem()
+    if stray is not None:
+        yield BrokenLink("", 0, None, stray)
+
+
+# -- one session ----------------------------------------------------------------------------------------------
+
+
+class _Span(NamedTuple):
+    """A part of a session's chain under one key."""
+
+    last: int
+    """Position of its last event, from 1."""
+    keyed_by: str
+
+
+class _Broken(Exception):  # noqa: N818  # ends the walk through a session's events
+    """The first bad event of a session."""
+
+    def __init__(self, seq: int | None, problem: str) -> None:
+        super().__init__(seq, problem)
+        self.seq, self.problem = seq, problem
+
+
+class _SessionWalk:
+    """Verifies the chains of sessions, and counts what is worth a word without being broken."""
+
+    def __init__(self, connection: sqlite3.Connection, links: dict[str, Link], *, keyed: bool) -> None:
+        self.explained_gaps = 0
+        self.unkeyed_events = 0
+        self._connection = connection
+        self._links = links
+        self._keyed = keyed
+        self._types: dict[int, str] = {kind: name for kind, name, _ in connection.execute(_TYPES)}
+
+    def verify(self, session: _Session, recorded: RecordedChain) -> BrokenLink | None:
+        """Return the first bad event of a session, or None."""
+        try:
+            spans = self._spans(session, recorded)
+            self._walk(session, recorded, spans)
+        except _Broken as broken:
+            return session.broken(broken.seq, broken.problem)
+        return None
+
+    def _spans(self, session: _Session, recorded: RecordedChain) -> list[_Span]:
+        """Return the keys of the chain, in order, by the entries of the times when another one took over."""
+        spans = [_Span(entry.events, entry.keyed_by) for entry in recorded.rekeyed]
+        spans.append(_Span(_ENDLESS, session.keyed_by))
+        followers = [*(entry.signed_by for entry in recorded.rekeyed)]
+        if followers != [span.keyed_by for span in spans[1:]]:
+            raise _Broken(None, "the chain's key is not the one that took over from the one before")
+        for events, entry in recorded.entries.items():
+            if entry.keyed_by != next(span.keyed_by for span in spans if events <= span.last):
+                raise _Broken(None, "the chain's key was changed after its head was recorded")
+        for span in spans:
+            if span.keyed_by not in self._links:
+                raise _Broken(None, missing_key_problem(span.keyed_by))
+        return spans
+
+    def _walk(self, session: _Session, recorded: RecordedChain, spans: list[_Span]) -> None:
+        numbers, count, last_seq, ended_after = _StreamNumbers(), 0, 0, 0
+        previous = genesis(session.session_id, session.revision)
+        for seq, turn, kind, at, body, stored in self._connection.execute(_EVENTS, (session.key,)):
+            count, last_seq = count + 1, seq
+            if count > spans[0].last:
+                spans = spans[1:]
+            keyed_by = spans[0].keyed_by
+            if not isinstance(body, bytes) or not isinstance(stored, bytes):
+                raise _Broken(seq, "the event's bytes were replaced by something else")
+            previous = self._links[keyed_by](previous, body)
+            if not compare_digest(previous, stored):
+                raise _Broken(seq, "the event or one before it was changed, moved or removed")
+            if count in recorded.entries and recorded.entries[count].head != stored.hex():
+                raise _Broken(seq, "the chain differs from a head that was recorded")
+            if self._keyed and keyed_by == UNKEYED:
+                if count > recorded.accepted_events:
+                    raise _Broken(seq, "recorded without a key, in a store that has one")
+                self.unkeyed_events += 1
+            event = _envelope(seq, body)
+            row = (session.session_id, turn, self._types.get(kind), at)
+            if (event.session_id, event.turn, event.type, event.at) != row:
+                raise _Broken(seq, "the row's turn, type or time is not that of its event")
+            numbers.record(event, seq)
+            ended_after = _ended_after(ended_after, count, event.type)
+        expected = max(session.events, recorded.events)
+        if (count, last_seq, previous) != (expected, session.head_seq, session.head_hash):
+            raise _Broken(last_seq or None, f"ends after {count} of {expected} events")
+        if ended_after > recorded.events:
+            raise _Broken(last_seq, "the session ended and no head was recorded of it")
+        self._check_numbers(numbers)
+
+    def _check_numbers(self, numbers: _StreamNumbers) -> None:
+        gap = numbers.unexplained()
+        if gap is not None:
+            stream, first, last, seq = gap
             problem = f"events {first} to {last} of stream {stream} are missing and were not reported as dropped"
-            return session.broken(seq, problem), 0
-    return None, len(numbers.gaps)
+            raise _Broken(seq, problem)
+        self.explained_gaps += len(numbers.gaps)
 
 
-def _verify_heads(chained: list[Head], key: bytes | None, exported: list[Head] | None) -> list[BrokenLink]:
-    """Check the store-wide chain itself, and its entries against those exported."""
-    previous = ORIGIN
-    for number, entry in enumerate(chained, 1):
-        holds = entry.id == number
-        if entry.signed_by in (UNKEYED, key_id(key)):  # else signed with a key that is not available
-            link = link_with(None if entry.signed_by == UNKEYED else key)
-            holds = holds and link(previous, entry.body()).hex() == entry.hash
-        if not holds:
-            return [BrokenLink(entry.session_id, entry.revision, None, f"entry {number} of the heads is broken")]
-        previous = bytes.fromhex(entry.hash)
-    for entry in exported or ():
-        if entry.id > len(chained) or chained[entry.id - 1].hash != entry.hash:
-            problem = f"entry {entry.id} of the exported heads is no longer in the store"
-            return [BrokenLink(entry.session_id, entry.revision, None, problem)]
-    return []
+def _envelope(seq: int, body: bytes) -> _Envelope:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _Broken(seq, f"the hash is right, and the bytes are not an event ({error})") from error
 
 
-def _index_heads(entries: list[Head]) -> tuple[dict[SessionRevision, _RecordedHeads], set[SessionRevision]]:
-    """Return the recorded heads of each session's chain, and the sessions that retention has deleted."""
-    recorded: dict[SessionRevision, _RecordedHeads] = {}
-    pruned = set()
-    for entry in entries:
-        identity = (entry.session_id, entry.revision)
-        heads = recorded.setdefault(identity, _RecordedHeads())
-        heads.by_events[entry.events] = entry.head
-        heads.keyed_by = entry.keyed_by
-        if entry.kind == "pruned":
-            pruned.add(identity)
-    return recorded, pruned
+def _ended_after(ended_after: int, count: int, kind: str) -> int:
+    """Return the position of the end after which nothing noteworthy happened; the writer records a head then."""
+    if kind == "session.ended":
+        return count
+    return 0 if kind == "turn.started" or kind not in ROUTINE else ended_after

@@ -6,41 +6,40 @@ cannot be presented as another's. Without a key the chain detects accidents only
 can also compute it again.
 
 The store-wide chain gets an entry when a session ends, when a new revision replaces it, when retention deletes
-it, and for every session that has grown when the heads are exported. Only an export kept outside the store
-detects a cut tail or a deleted session: anyone who can write the file can cut this chain as well.
+it, when another key takes it over, and for every session that has grown when the heads are exported. Only an
+export kept outside the store detects a cut tail or a restored older copy: anyone who can write the file can cut
+this chain as well.
+
+A store that holds no signed link accepts its first key with a `keyed` entry: the chains recorded without a key
+get their heads signed as they are then. After it, a link without a key is a broken one.
 """
 
 from __future__ import annotations
 
-import hmac
-import os
 import sqlite3
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from windowpane.exceptions import ConfigurationError
+from windowpane.store.keys import UNKEYED, key_id, link_with
 
-KEY_VARIABLE: Final = "WINDOWPANE_AUDIT_KEY"
-KEY_FILE_VARIABLE: Final = "WINDOWPANE_AUDIT_KEY_FILE"
-MINIMUM_KEY_BYTES: Final = 16
-UNKEYED: Final = ""
-"""The key id of a chain without a key."""
 ORIGIN: Final = b"\0" * 32
 """The previous hash of the first entry of the store-wide chain."""
 
-Link = Callable[[bytes, bytes], bytes]
-"""Previous hash and body to the next hash."""
-HeadKind = Literal["head", "revised", "pruned"]
+HeadKind = Literal["head", "revised", "pruned", "keyed", "rekeyed"]
+"""`head`: how far a session had come; `revised`: its last state before another revision replaced it; `pruned`:
+its last state before retention deleted it; `rekeyed`: its state when another key took over; `keyed`: the store
+has a key from here on, and accepts what it holds without one as it is now."""
 
 _COLUMNS: Final = "id, kind, session_id, revision, events, head, keyed_by, at, signed_by, hash"
 _LAST: Final = "SELECT id, hash FROM heads ORDER BY id DESC LIMIT 1"
 _INSERT: Final = "INSERT INTO heads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ALL: Final = f"SELECT {_COLUMNS} FROM heads ORDER BY id"  # noqa: S608  # our columns
+_SIGNED: Final = "SELECT 1 FROM heads WHERE signed_by <> '' ORDER BY id DESC LIMIT 1"
+_KEYED: Final = "SELECT 1 FROM sessions WHERE keyed_by <> '' LIMIT 1"
+_UNKEYED: Final = "SELECT count(*), coalesce(sum(events), 0) FROM sessions WHERE keyed_by = ''"
 _GROWN: Final = """
     SELECT s.session_id, s.revision, s.events, s.head_hash, s.keyed_by FROM sessions AS s
     WHERE NOT EXISTS (
@@ -49,58 +48,9 @@ _GROWN: Final = """
     ) ORDER BY s.key"""
 
 
-# -- keys and hashes ------------------------------------------------------------------------------------------
-
-
-def load_key(environment: Mapping[str, str] = os.environ) -> bytes | None:
-    """Return the key the environment names, or None. Raises `ConfigurationError` when it cannot be used."""
-    given = environment.get(KEY_VARIABLE)
-    if given:
-        return checked_key(given.encode(), KEY_VARIABLE)
-    file = environment.get(KEY_FILE_VARIABLE)
-    return key_in(Path(file) if file else None, KEY_FILE_VARIABLE)
-
-
-def key_in(file: Path | None, where: str) -> bytes | None:
-    """Return the key that *file* holds, None without a file. Raises `ConfigurationError` naming *where*."""
-    if file is None:
-        return None
-    try:
-        return checked_key(file.read_bytes().strip(), where)
-    except OSError as error:
-        problem = f"cannot read {file} ({error.strerror})"
-        raise ConfigurationError(where, problem, expected="a readable file") from error
-
-
-def checked_key(key: bytes, where: str = "audit_key") -> bytes:
-    """Return *key* if it is long enough. Raises `ConfigurationError` naming *where*."""
-    if len(key) < MINIMUM_KEY_BYTES:
-        raise ConfigurationError(where, f"has {len(key)} bytes", expected=f"at least {MINIMUM_KEY_BYTES}")
-    return key
-
-
-def key_id(key: bytes | None) -> str:
-    """Return a short name of a key that does not reveal it; empty for None."""
-    return UNKEYED if key is None else hmac.digest(key, b"windowpane audit key", "sha256")[:8].hex()
-
-
-def link_with(key: bytes | None) -> Link:
-    """Return the function that chains one more body."""
-    if key is None:
-        return _plain
-    return lambda previous, body: hmac.digest(key, previous + body, "sha256")
-
-
-def _plain(previous: bytes, body: bytes) -> bytes:
-    return sha256(previous + body).digest()
-
-
 def genesis(session_id: str, revision: int) -> bytes:
     """Return the previous hash of the first event of a session's revision."""
     return sha256(f"windowpane session\0{session_id}\0{revision}".encode()).digest()
-
-
-# -- the store-wide chain -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +80,13 @@ class Head:
     def document(self) -> dict[str, object]:
         """Return the entry as plain JSON types."""
         return asdict(self)
+
+
+class Accepted(NamedTuple):
+    """The amount that `accept_unkeyed` signed for."""
+
+    sessions: int
+    events: int
 
 
 def add_head(
@@ -164,15 +121,35 @@ def add_grown_heads(connection: sqlite3.Connection, *, key: bytes | None, at: fl
         )  # fmt: skip
 
 
+def has_signatures(connection: sqlite3.Connection) -> bool:
+    """Return whether any link of the store was ever made with a key."""
+    return any(connection.execute(query).fetchone() for query in (_SIGNED, _KEYED))
+
+
+def accept_unkeyed(connection: sqlite3.Connection, *, key: bytes, at: float) -> Accepted:
+    """Sign for everything that is recorded without a key, as it is now; inside the caller's transaction."""
+    add_grown_heads(connection, key=key, at=at)
+    sessions, events = connection.execute(_UNKEYED).fetchone()
+    add_head(
+        connection, "keyed", session_id="", revision=0, events=events, head=b"", keyed_by=UNKEYED, key=key, at=at
+    )
+    return Accepted(sessions, events)
+
+
 def read_heads(connection: sqlite3.Connection) -> list[Head]:
     """Return every entry, in order."""
     return [
         Head(
-            entry_id, kind, session_id, revision, events, head.hex(), keyed_by, at, signed_by, entry_hash.hex()
+            entry_id, kind, session_id, revision, events, _hex(head), keyed_by, at, signed_by, _hex(entry_hash)
         )
         for entry_id, kind, session_id, revision, events, head, keyed_by, at, signed_by, entry_hash
         in connection.execute(_ALL)
     ]  # fmt: skip
+
+
+def _hex(value: object) -> str:
+    """Return a hash as digits; any other value, which SQLite stores as well, as a text that no hash has."""
+    return value.hex() if isinstance(value, bytes) else f"not a hash: {value!r}"
 
 
 def last_revision(connection: sqlite3.Connection, session_id: str) -> int:

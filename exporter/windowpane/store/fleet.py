@@ -171,6 +171,12 @@ def save(connection: sqlite3.Connection, session: SessionDraft) -> None:
     connection.execute(_UPDATE, (*_values(session), session.key))
 
 
+def projected_values(session: SessionDraft) -> dict[str, object]:
+    """Return the columns that a fold of the session's events gives."""
+    values = {name: getattr(session, name) for name in _COLUMNS[_COLUMNS.index("events") :]}
+    return {**values, "pressure": pressure_rank(session.zone, session.utilization)}
+
+
 def _draft(row: tuple[object, ...] | None) -> SessionDraft | None:
     if row is None:
         return None

@@ -1,6 +1,7 @@
 """The projection: a fold of events into the rows of sessions, turns, blocks and alerts that pages read.
 
-The same fold runs when events are appended and when every row is rebuilt, so both give the same rows.
+The same fold runs when events are appended, when every row is rebuilt and when the audit compares the rows with
+the events, so all give the same rows. A change of the fold therefore needs a migration that rebuilds them.
 """
 
 from __future__ import annotations
@@ -256,17 +257,24 @@ def rebuild(connection: sqlite3.Connection) -> int:
 def _rebuild_session(connection: sqlite3.Connection, key: int) -> None:
     stored = fleet.load_key(connection, key)
     assert stored is not None
+    fleet.save(connection, fold_session(connection, stored, into=connection))
+
+
+def fold_session(
+    connection: sqlite3.Connection, stored: SessionDraft, *, into: sqlite3.Connection
+) -> SessionDraft:
+    """Fold the events of a session again, into the tables of *into*; return the session's new row, not saved."""
     session = stored.cleared()
     reading = connection.cursor()
     # A turn at a time, as events arrived: what a batch holds back is then bounded here too.
-    for _, events in groupby(reading.execute(_EVENTS, (key,)), key=_TURN):
-        projection = Projection(StatementBatch(connection))
+    for _, events in groupby(reading.execute(_EVENTS, (session.key,)), key=_TURN):
+        projection = Projection(StatementBatch(into))
         for _turn, seq, body in events:
             event = decode(body)
             projection.enter(session, event)
             projection.apply(session, event, seq)
         projection.save()
-    fleet.save(connection, session)
+    return session
 
 
 def remove_session(connection: sqlite3.Connection, key: int) -> None:

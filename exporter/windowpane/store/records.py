@@ -212,11 +212,13 @@ class ImportOutcome:
 
 @dataclass(frozen=True, slots=True)
 class BrokenLink:
-    """The first event of a session whose hash is wrong, or another break of a chain."""
+    """The first event of a session whose hash is wrong, another break of a chain, or a row unlike its events."""
 
     session_id: str
+    """Empty for what belongs to no session."""
     revision: int
     seq: int | None
+    """Number of the event; None where the break is not at one."""
     problem: str
 
 
@@ -231,10 +233,16 @@ class Verification:
     broken: tuple[BrokenLink, ...] = ()
     explained_gaps: int = 0
     """Gaps in `n` that `telemetry.dropped` accounts for."""
+    unkeyed_events: int = 0
+    """Of a keyed chain, events that were recorded before it had its key: proven only from then on."""
+    exported_heads: int | None = None
+    """Exported heads the chain was compared with; None without an export."""
+    projections: bool = False
+    """True when the rows that pages read were compared with the events."""
 
     @property
     def intact(self) -> bool:
-        """Every hash of the chain is right."""
+        """Every hash of the chain is right, and every row that was compared is what its events give."""
         return not self.broken
 
 

@@ -21,6 +21,7 @@ from windowpane.core.protocols import Clock
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store import (
     audit,
+    audit_heads,
     captured_content,
     chain,
     migrations,
@@ -32,7 +33,9 @@ from windowpane.store import (
     session_import,
 )
 from windowpane.store.captured_content import ContentCapture, Redactor
+from windowpane.store.chain import Accepted
 from windowpane.store.connection import open_writer, reporting, transaction
+from windowpane.store.keys import AuditKeys, checked_key, load_key, load_old_keys
 from windowpane.store.reads import SqliteReader
 from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.writes import Writer
@@ -42,7 +45,8 @@ class SqliteStore(SqliteReader):
     """An `EventReader` and `EventWriter` over a database file, created when missing and migrated when old.
 
     *capture* stores the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
-    `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes new chains tamper-evident.
+    `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes the chains tamper-evident;
+    *old_audit_keys* (else the files of `WINDOWPANE_AUDIT_OLD_KEY_FILES`) verify what was signed before it.
     Safe to share between threads; a forked child opens its own connection at its first write.
     """
 
@@ -53,12 +57,16 @@ class SqliteStore(SqliteReader):
         capture: bool = False,
         redact: Redactor | None = None,
         audit_key: bytes | None = None,
+        old_audit_keys: Sequence[bytes] | None = None,
         clock: Clock = time.time,
     ) -> None:
         if capture and redact is None:
             raise ConfigurationError("redact", "content capture needs a redactor", expected="text to text")
         self.path = Path(path)
-        self._audit_key = chain.load_key() if audit_key is None else chain.checked_key(audit_key)
+        self._audit_key = load_key() if audit_key is None else checked_key(audit_key)
+        self._old_audit_keys = (
+            load_old_keys() if old_audit_keys is None else tuple(map(checked_key, old_audit_keys))
+        )
         self._capture = ContentCapture(redact) if capture and redact is not None else None
         self._clock = clock
         self._lock = threading.RLock()  # guards the writing connection and the writer's memory
@@ -133,11 +141,19 @@ class SqliteStore(SqliteReader):
 
     # -- audit and retention ----------------------------------------------------------------------------------
 
-    def verify(self, session_id: str | None = None, *, heads_file: str | Path | None = None) -> Verification:
-        """Recompute the audit chain of one session or all, and compare it with exported heads if given."""
-        exported = None if heads_file is None else audit.read_heads_file(Path(heads_file))
+    def verify(
+        self, session_id: str | None = None, *, heads_file: str | Path | None = None, projections: bool = True
+    ) -> Verification:
+        """Recompute the audit chain of one session or all, and compare it with exported heads if given.
+
+        *projections* folds the events again, too, and compares the result with the rows that pages read.
+        """
+        exported = None if heads_file is None else audit_heads.read_file(Path(heads_file))
+        keys = AuditKeys(self._audit_key, self._old_audit_keys)
         with self._pool.lend() as connection:
-            return audit.verify(connection, key=self._audit_key, session_id=session_id, exported=exported)
+            return audit.verify(
+                connection, keys=keys, session_id=session_id, exported=exported, projections=projections
+            )
 
     def heads(self) -> list[chain.Head]:
         """Return the store-wide chain, brought up to date first; `audit heads` prints it."""
@@ -147,7 +163,18 @@ class SqliteStore(SqliteReader):
 
     def export_heads(self, file: str | Path) -> int:
         """Write the store-wide chain as JSON Lines, to keep outside the store; return the number of entries."""
-        return audit.write_heads_file(self.heads(), Path(file))
+        return audit_heads.write_file(self.heads(), Path(file))
+
+    def accept_unkeyed(self) -> Accepted:
+        """Sign for every chain recorded without a key, as it is now. Raises `ConfigurationError` without a key.
+
+        A store does so by itself at its first write with a key. Later it is a decision: for example that an
+        agent which ran without the key was one's own.
+        """
+        if self._audit_key is None:
+            raise ConfigurationError("audit_key", "is not set", expected="the key to sign with")
+        with self._writing() as writer:
+            return chain.accept_unkeyed(writer.connection, key=self._audit_key, at=self._clock())
 
     def prune(
         self,
@@ -257,6 +284,7 @@ class SqliteStore(SqliteReader):
                 return
             try:
                 with transaction(writer.connection):
+                    writer.start()
                     yield writer
                     writer.connection.execute("UPDATE store SET writes = writes + 1")
             except BaseException:

@@ -17,8 +17,8 @@ from windowpane.core.protocols import Clock
 from windowpane.exceptions import StoreError
 from windowpane.store import chain, fleet
 from windowpane.store.captured_content import ContentCapture
-from windowpane.store.chain import UNKEYED, Link, key_id, link_with
 from windowpane.store.fleet import SessionDraft
+from windowpane.store.keys import Link, key_id, link_with
 from windowpane.store.projection import Projection
 from windowpane.store.statements import StatementBatch, Value
 
@@ -53,6 +53,19 @@ class Writer:
         self._plain = link_with(None)
         self._sessions: dict[str, SessionDraft] = {}
         self._types = self._type_ids()
+        self._accepts_unkeyed = audit_key is not None and not chain.has_signatures(connection)
+
+    def start(self) -> None:
+        """Let a store that had no key when it was opened accept its first one; first in a transaction.
+
+        Not where the signatures disappeared since: what is found without a key was not recorded so.
+        """
+        if not self._accepts_unkeyed or self.audit_key is None:
+            return
+        if chain.has_signatures(self.connection):
+            self._accepts_unkeyed = False
+        else:
+            chain.accept_unkeyed(self.connection, key=self.audit_key, at=self.clock())
 
     def reset(self) -> None:
         """Discard what is remembered: a transaction was rolled back, or rows were changed elsewhere."""
@@ -145,13 +158,16 @@ class Writer:
         return self.session(session_id) or self.start_session(session_id)
 
     def _link(self, session: SessionDraft) -> Link:
-        if session.keyed_by == UNKEYED:
-            return self._plain
-        if session.keyed_by != self._key_id:
+        """Return the hash that continues a session's chain; a new key takes over from an old one or from none."""
+        if session.keyed_by == self._key_id:
+            return self._plain if self.audit_key is None else self._keyed
+        if self.audit_key is None:
             raise StoreError(
                 f"session {session.session_id}: its audit chain uses the key {session.keyed_by}, "
-                f"this process has {self._key_id or 'none'}; set WINDOWPANE_AUDIT_KEY to the same key"
+                "this process has none; set WINDOWPANE_AUDIT_KEY to the same key, or to its successor"
             )
+        self.add_head("rekeyed", session)
+        session.keyed_by = self._key_id
         return self._keyed
 
     def _remember(self, session: SessionDraft) -> None:

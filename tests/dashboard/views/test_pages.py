@@ -258,6 +258,22 @@ def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_pa
     assert any("Broken at seq 5" in text.value for text in app.text)
 
 
+def test_the_audit_page_names_a_row_that_its_events_do_not_give(
+    small_store: SqliteStore, open_page: OpenPage
+) -> None:
+    """The chain may be right and the cost that the pages show not: then the page does not report it as intact."""
+    with sqlite3.connect(small_store.path) as connection:
+        connection.execute("UPDATE sessions SET cost_dollars = 0.01 WHERE session_id = 'refactor-api'")
+    connection.close()
+    app = open_page("audit")
+
+    next(button for button in app.button if button.label == "Verify chain").click().run()
+
+    assert "the record is broken in 1 session" in app.subheader[0].value
+    assert any("sessions.cost_dollars is 0.01, the events give" in text.value for text in app.text)
+    assert not any("Intact" in text.value for text in app.markdown)
+
+
 def test_audit_rows_are_paged(
     large_store_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
 ) -> None:

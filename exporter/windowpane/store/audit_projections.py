@@ -1,0 +1,116 @@
+"""Comparison of the rows that pages read with those that the events give.
+
+The events of one session at a time are folded again, by the writer's own fold, into a scratch database that
+SQLite moves to a temporary file when it grows; then the rows of both are read side by side.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from windowpane.exceptions import EventFormatError
+from windowpane.store import fleet, migrations, projection
+from windowpane.store.connection import transaction
+
+_ORDER: Final = {
+    "turns": "turn",
+    "blocks": "block_id",
+    "alerts": "alert, crossing_turn",
+    "late_events": "turn, seq",
+}
+"""The projection's tables, each with the columns that identify a row of a session."""
+_STRAY: Final = {
+    table: f"SELECT session FROM {table} WHERE session NOT IN (SELECT key FROM sessions) LIMIT 1"  # noqa: S608
+    for table in _ORDER
+}
+
+
+class ProjectionAudit:
+    """Folds sessions again and compares; `close` deletes the scratch database."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._scratch = sqlite3.connect("", isolation_level=None)
+        migrations.migrate(self._scratch, Path("the scratch database of the audit"))
+
+    def close(self) -> None:
+        """Delete the scratch database."""
+        self._scratch.close()
+
+    def problem(self, key: int) -> str | None:
+        """Return the first row of the session with this row number that its events do not give, or None."""
+        try:
+            stored = fleet.load_key(self._connection, key)
+        except (msgspec.MsgspecError, TypeError) as error:
+            return f"sessions.memory cannot be read ({error})"
+        assert stored is not None
+        try:
+            with transaction(self._scratch):
+                session = projection.fold_session(self._connection, stored, into=self._scratch)
+        except EventFormatError as error:
+            return f"an event cannot be read ({error})"
+        try:
+            return self._session_problem(stored, session) or self._rows_problem(session)
+        finally:
+            with transaction(self._scratch):
+                projection.remove_session(self._scratch, key)
+
+    def stray_problem(self) -> str | None:
+        """Return a row that belongs to no session, or None."""
+        for table, statement in _STRAY.items():
+            row = self._connection.execute(statement).fetchone()
+            if row is not None:
+                return f"{table} has a row of session number {row[0]}, which does not exist"
+        return None
+
+    def _session_problem(self, stored: fleet.SessionDraft, session: fleet.SessionDraft) -> str | None:
+        expected = fleet.projected_values(session)
+        for name, value in fleet.projected_values(stored).items():
+            if value != expected[name]:
+                return f"sessions.{name} is {_short(value)}, the events give {_short(expected[name])}"
+        return None
+
+    def _rows_problem(self, session: fleet.SessionDraft) -> str | None:
+        for table, identity in _ORDER.items():
+            stored = _rows(self._connection, table, identity, session.key)
+            folded = _rows(self._scratch, table, identity, session.key) if session.current else iter(())
+            for row, expected in zip_longest(stored, folded):
+                if row != expected:
+                    return _difference(table, identity.split(", "), row, expected)
+        return None
+
+
+def _rows(connection: sqlite3.Connection, table: str, identity: str, key: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a session by column, in order."""
+    statement = f"SELECT * FROM {table} WHERE session = ? ORDER BY {identity}"  # noqa: S608  # our tables
+    rows = connection.execute(statement, (key,))
+    names = [column[0] for column in rows.description]
+    for row in rows:
+        yield dict(zip(names, row, strict=True))
+
+
+def _difference(
+    table: str, identity: list[str], row: dict[str, Any] | None, expected: dict[str, Any] | None
+) -> str:
+    """Return the first difference of a stored row from the row that the events give."""
+    either = row or expected or {}
+    where = f"{table} ({', '.join(f'{name} {_short(either[name])}' for name in identity)})"
+    if row is None or expected is None:
+        return f"{where} is missing" if row is None else f"{where} is not what the events give"
+    for name, value in row.items():
+        if value != expected[name]:
+            if name in identity:
+                return f"{where} is not what the events give"
+            return f"{where}: {name} is {_short(value)}, the events give {_short(expected[name])}"
+    return f"{where} is not what the events give"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
