@@ -212,6 +212,21 @@ def test_serve_refuses_what_would_mislead(configure: Configure, tmp_path: Path) 
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize("command", ["serve", "dashboard", "watch"])
+def test_nothing_is_served_to_other_machines_by_accident(
+    configure: Configure, transcript: Path, command: str
+) -> None:
+    """An address beyond loopback without protection is an error that names the ways out."""
+    configure({"server": {"address": "0.0.0.0"}} if command == "watch" else {})
+    arguments = [transcript] if command == "watch" else ["--address", "0.0.0.0"]
+    output = run(command, *arguments, code=1).output
+
+    assert "0.0.0.0" in output
+    assert "from other machines" in output or "other machines can reach" in output
+    assert "--insecure" in output
+    assert "Traceback" not in output
+
+
 def test_pruning_keeps_what_the_configured_retention_keeps(configure: Configure, transcript: Path) -> None:
     """Without options the retention of the file holds; an option stands before it."""
     configure({"store": {"retention_days": 100_000}})

@@ -220,6 +220,17 @@ class TestDoctor:
 
             assert metrics_finding(run)["detail"] == f"responds on port {server.port}"
 
+    def test_an_endpoint_that_other_machines_could_read_is_a_problem(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It would refuse to start; the finding names the ways out."""
+        configured(tmp_path, monkeypatch, {"server": {"address": "0.0.0.0"}})
+
+        finding = metrics_finding(run, code=EXIT_FAILED)
+
+        assert finding["verdict"] == "problem"
+        assert "server.bearer_token" in finding["detail"]
+
     def test_a_failing_server_differs_from_another_program(
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

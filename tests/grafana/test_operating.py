@@ -102,12 +102,24 @@ def test_the_pod_is_selected_by_the_pod_monitor(page: str) -> None:
     assert all(re.fullmatch(r"WINDOWPANE_[A-Z_]+", one["name"]) for one in container["env"])
 
 
+def test_pod_and_monitor_use_the_same_token(page: str) -> None:
+    """An endpoint of a pod starts only with a token, and the generated PodMonitor scrapes with it."""
+    pod = next(one for text in snippets(page, "yaml") if (one := yaml.safe_load(text)).get("kind") == "Pod")
+    variables = {one["name"]: one for one in pod["spec"]["containers"][0]["env"]}
+    reference = variables["WINDOWPANE_BEARER_TOKEN"]["valueFrom"]["secretKeyRef"]
+    endpoint = kubernetes_objects()[0]["spec"]["podMetricsEndpoints"][0]
+
+    assert endpoint["authorization"] == {"credentials": reference}
+    assert f"kubectl create secret generic {reference['name']} " in page
+    assert f"--from-literal={reference['key']}=" in page
+
+
 def test_every_command_on_the_page_exists(page: str) -> None:
     """Commands and options are spelt as the program has them."""
     lines = [
         line for text in snippets(page, "sh") for line in text.splitlines() if line.startswith("windowpane ")
     ]
-    assert len(lines) == 4
+    assert len(lines) >= 4
     for line in lines:
         command: Any = main
         arguments = iter(shlex.split(line)[1:])

@@ -138,6 +138,20 @@ def test_provisioning_matches_mounts_and_dashboards(compose: dict[str, Any], gra
         assert variables(board)["datasource"]["query"] == source["type"]
 
 
+def test_prometheus_reads_the_token_that_the_agent_makes(compose: dict[str, Any], grafana: Path) -> None:
+    """Both share the volume with the token, which nothing but a scrape needs."""
+    (scrape,) = yaml.safe_load((grafana / "prometheus/prometheus.yml").read_text())["scrape_configs"]
+    token = Path(scrape["authorization"]["credentials_file"])
+    sharing = {
+        name
+        for name, service in compose["services"].items()
+        if any(volume.startswith(f"windowpane-token:{token.parent}") for volume in service.get("volumes", ()))
+    }
+
+    assert sharing == {"agent", "prometheus"}
+    assert f"--bearer-token-file={token}" in compose["services"]["agent"]["command"]
+
+
 def test_addresses_agree_across_files(compose: dict[str, Any], grafana: Path) -> None:
     """Targets of scrapes, alerts and webhooks exist under that name and port."""
     scraped = yaml.safe_load((grafana / "prometheus/prometheus.yml").read_text())
@@ -154,9 +168,13 @@ def test_addresses_agree_across_files(compose: dict[str, Any], grafana: Path) ->
 
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "http-sd.yml"])
-def test_promtool_accepts_the_configuration(grafana: Path, run, name: str) -> None:
+def test_promtool_accepts_the_configuration(grafana: Path, run, tmp_path: Path, name: str) -> None:
     """Both scrape configurations are valid, with the rules they name."""
-    checked = run("promtool", "check", "config", grafana / "prometheus" / name)
+    folder = shutil.copytree(grafana / "prometheus", tmp_path / "prometheus")
+    (tmp_path / "token").touch()
+    configuration = (folder / name).read_text().replace("/run/windowpane/token", str(tmp_path / "token"))
+    (folder / name).write_text(configuration)
+    checked = run("promtool", "check", "config", folder / name)
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
@@ -240,10 +258,10 @@ def test_agent_and_dashboard_run_as_compose_runs_them(
         log=tmp_path / "agent.log",
         env=environment,
     ):
-        wait_for(
-            lambda: "context_window_turns_total{" in (get(f"http://127.0.0.1:{agent_port}/metrics") or ""),
-            "turns",
-        )
+        metrics = f"http://127.0.0.1:{agent_port}/metrics"
+        token = (tmp_path / "token").read_text()
+        wait_for(lambda: "context_window_turns_total{" in (get(metrics, token=token) or ""), "turns")
+        assert get(metrics) is None, "the token is required"
         assert store.exists()
         assert is_healthy(health["agent"], 9464, agent_port)
         with process(
@@ -274,7 +292,8 @@ def test_the_inbox_runs_as_compose_runs_it(compose: dict[str, Any], root: Path, 
 
 def ours(command: list[str], folder: Path) -> list[str]:
     """A command of our image, with this interpreter and this host's addresses and folders."""
-    changed = [one.replace("0.0.0.0", "127.0.0.1").replace("/data/", f"{folder}/") for one in command]
+    changed = [one.replace("0.0.0.0", "127.0.0.1") for one in command]
+    changed = [re.sub("/data/|/run/windowpane/", f"{folder}/", one) for one in changed]
     if changed[0] == "windowpane":
         return [sys.executable, "-m", *changed]
     assert changed[0] == "python"

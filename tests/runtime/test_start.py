@@ -189,6 +189,18 @@ def test_metrics_and_alerts_work_without_a_store(
     assert "Window in red" in caplog.text
 
 
+def test_metrics_are_not_served_to_other_machines_by_accident(start_outputs: Start) -> None:
+    """An address beyond loopback without protection raises at start; a token or the setting allows it."""
+    with pytest.raises(
+        ConfigurationError, match=r"^server\.address: 0\.0\.0\.0 can be reached .*server\.insecure"
+    ):
+        start_outputs(address="0.0.0.0")
+    with start_outputs(address="0.0.0.0", settings={"server": {"insecure": True}}) as runtime:
+        assert runtime.url
+    with start_outputs(address="0.0.0.0", settings={"server": {"bearer_token": "s3cret"}}) as runtime:
+        assert runtime.url
+
+
 def test_an_invalid_setting_raises_at_start(start_outputs: Start, tmp_path: Path) -> None:
     """Invalid settings are rejected, and nothing keeps running."""
     before = threading.active_count()

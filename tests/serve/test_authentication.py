@@ -12,6 +12,7 @@ import pytest
 from endpoint import fetch
 from prometheus_client.registry import CollectorRegistry
 
+from windowpane.exceptions import ConfigurationError
 from windowpane.serve.authentication import TlsOptions
 from windowpane.serve.http_server import Health, MetricsServer, Routes, start_http_server
 
@@ -26,6 +27,33 @@ def test_a_bearer_token_guards_everything_but_the_bare_status(registry: Collecto
             assert fetch(server, path, Authorization="Bearer s3cret").status == 200
         assert json.loads(fetch(server, "/healthz").body) == {"status": "ok"}
         assert b"private" in fetch(server, "/healthz", Authorization="Bearer s3cret").body
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_the_scheme_is_compared_without_case(registry: CollectorRegistry, scheme: str) -> None:
+    """As HTTP has it; the token itself is compared exactly."""
+    with start_http_server(Routes(registry, bearer_token="s3cret"), port=0) as server:
+        assert fetch(server, "/metrics", Authorization=f"{scheme} s3cret").status == 200
+        assert fetch(server, "/metrics", Authorization=f"{scheme} S3CRET").status == 401
+        assert fetch(server, "/metrics", Authorization="Basic s3cret").status == 401
+        assert fetch(server, "/metrics", Authorization="s3cret").status == 401
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.0.2.7", "metrics.example"])
+def test_an_address_beyond_loopback_needs_protection(registry: CollectorRegistry, address: str) -> None:
+    """Without token or certificate nothing is served, and the message names the ways out."""
+    with pytest.raises(ConfigurationError, match=r"bearer_token .*tls .*loopback.*server\.insecure.*--insecure"):
+        start_http_server(Routes(registry), host=address, port=0)
+
+
+def test_an_address_beyond_loopback_is_served_with_a_token_or_on_request(registry: CollectorRegistry) -> None:
+    """Either is enough; `insecure` states that the endpoint is protected otherwise."""
+    with start_http_server(Routes(registry, bearer_token="s3cret"), host="0.0.0.0", port=0):
+        pass
+    with start_http_server(Routes(registry), host="0.0.0.0", port=0, insecure=True):
+        pass
+    with start_http_server(Routes(registry), host="localhost", port=0):
+        pass
 
 
 def test_with_a_bearer_token_any_host_name_is_accepted(registry: CollectorRegistry) -> None:

@@ -9,6 +9,7 @@ from windowpane.alerts.guidance import GUIDANCE
 from windowpane.alerts.hysteresis import hysteresis
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.summary import condition_text, value_text
+from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.interface import EventReader
 from windowpane.store.records import AlertRow
@@ -27,7 +28,8 @@ from windowpane_dashboard.queries.alerts import (
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-ADDRESS = "alerts_channel"
+CHANNEL = "alerts_channel"
+ADDRESS = "alerts_address"
 RESULT = "alerts_test_result"
 
 
@@ -92,27 +94,38 @@ def runbook_entry(alert: str) -> None:
 
 
 def send_test_section() -> None:
-    """Draw the form that sends a test message; the address is used once and not stored."""
+    """Draw the form that sends a test message to a configured channel, or to another address where it is allowed.
+
+    A visitor of the page must not be able to make this machine send requests to addresses of their choice.
+    """
+    settings = load_config().notify
+    urls = [channel.url.get_secret_value() for channel in settings.channels]
+    channels = {f"{number}. {url.partition(':')[0]}": url for number, url in enumerate(urls, 1)}
     with st.expander("Send a test message", icon=":material/send:"), st.form("alerts_test", border=False):
         left, right = st.columns([5, 1], vertical_alignment="bottom")
-        left.text_input(
-            "Channel",
-            key=ADDRESS,
-            placeholder="json://127.0.0.1:8000/hook",
-            autocomplete="off",
-            max_chars=1_000,
-            help="Any Apprise address, `alertmanager://host:port`, or `log://`. A plain webhook "
-            "is written `json://`, or `jsons://` for HTTPS. It is used once and not stored.",
+        left.selectbox(
+            "Channel", channels, key=CHANNEL, help="The receivers in `notify.channels`, by their kind."
         )
+        if settings.test_any_address:
+            left.text_input(
+                "Another address",
+                key=ADDRESS,
+                placeholder="json://127.0.0.1:8000/hook",
+                autocomplete="off",
+                max_chars=1_000,
+                help="Any Apprise address, `alertmanager://host:port`, or `log://`. A plain webhook "
+                "is written `json://`, or `jsons://` for HTTPS. It is used once and not stored.",
+            )
         sent = right.form_submit_button("Send", icon=":material/send:", width="stretch")
         if sent:
-            st.session_state[RESULT] = _send(st.session_state[ADDRESS].strip())
+            typed = st.session_state[ADDRESS].strip() if settings.test_any_address else ""
+            st.session_state[RESULT] = _send(typed or channels.get(st.session_state[CHANNEL], ""))
         _show(st.session_state.get(RESULT))
 
 
 def _send(address: str) -> TestResult | str:
     if not address:
-        return "Enter the address of a channel first."
+        return "Configure a channel in notify.channels first."
     with st.spinner("Sending …"):
         try:
             return send_test(address)

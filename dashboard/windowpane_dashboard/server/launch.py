@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from windowpane.core.version import install_command
 from windowpane.exceptions import WindowpaneError
+from windowpane.serve.authentication import is_local_host_header
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -41,22 +42,34 @@ class DashboardError(WindowpaneError):
     """Raised when the dashboard cannot be started; the message gives the reason and a remedy."""
 
 
-def run(store_path: Path, port: int = DEFAULT_PORT, address: str = DEFAULT_ADDRESS) -> None:
+def run(
+    store_path: Path,
+    port: int = DEFAULT_PORT,
+    address: str = DEFAULT_ADDRESS,
+    *,
+    public_url: str | None = None,
+    insecure: bool = False,
+) -> None:
     """Serve the dashboard of *store_path* and block until stopped. Raises `DashboardError`.
 
-    Listens on loopback by default: the dashboard has no authentication. Nothing is sent anywhere and no browser
-    is opened.
+    The dashboard has no authentication, so an address beyond loopback is an error unless *insecure*. Requests
+    have to name this machine or the host of *public_url*. Nothing is sent anywhere and no browser is opened.
     """
+    check_address(address, insecure=insecure)
     try:
         import streamlit as st
     except ImportError as error:
         raise DashboardError(f"the dashboard is not installed; run: {install_command('dashboard')}") from error
     check_port(port, address)
+    from starlette.middleware import Middleware
+
     from windowpane_dashboard.page.messages import show_unforeseen
+    from windowpane_dashboard.server.own_origin import OwnOriginOnly
 
     os.environ["WINDOWPANE_STORE"] = str(store_path)
     warm_up()
-    app = st.App(APP, routes=routes(), on_script_error=show_unforeseen)
+    middleware = [Middleware(OwnOriginOnly, address=address, public_url=public_url)]
+    app = st.App(APP, routes=routes(), middleware=middleware, on_script_error=show_unforeseen)
     app.run(config=server_config(port, address))
 
 
@@ -98,6 +111,15 @@ def _dotted(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, o
             yield from _dotted(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def check_address(address: str, *, insecure: bool) -> None:
+    """Raise `DashboardError` for an address that other machines can reach, unless *insecure*."""
+    if not insecure and not is_local_host_header(f"[{address}]" if ":" in address else address):
+        raise DashboardError(
+            f"the dashboard has no login, and other machines can reach {address or 'every address'}; listen on "
+            "127.0.0.1 behind a proxy with a login, or add --insecure to serve everyone"
+        )
 
 
 def check_port(port: int, address: str) -> None:

@@ -29,6 +29,7 @@ DEFAULT_RUNBOOK: Final = "{{ $externalURL }}/user/runbook.html"
 DEFAULT_DASHBOARD: Final = "http://127.0.0.1:8501"
 
 JOB: Final = "windowpane"
+TOKEN_SECRET: Final = "windowpane"  # noqa: S105  # the name of a Kubernetes object
 """The `job` label of all targets of Windowpane."""
 OLD_EVENT_SECONDS: Final = 3_600
 FAILURE_WINDOW: Final = "15m"
@@ -220,15 +221,25 @@ def _timed_alert(rule: TimedRule, options: RuleOptions) -> Document:
     }
 
 
-def kubernetes_objects(options: RuleOptions | None = None, *, namespace: str | None = None) -> list[Document]:
-    """Return a PodMonitor and a PrometheusRule for the Prometheus operator."""
+def kubernetes_objects(
+    options: RuleOptions | None = None, *, namespace: str | None = None, token_secret: str = TOKEN_SECRET
+) -> list[Document]:
+    """Return a PodMonitor and a PrometheusRule for the Prometheus operator.
+
+    Pods are scraped with the bearer token in the key `token` of the Secret *token_secret*.
+    """
     metadata: Document = {"name": "windowpane", "labels": {"app.kubernetes.io/name": "windowpane"}}
     if namespace is not None:
         metadata["namespace"] = namespace
     monitor = {
         "selector": {"matchLabels": {"windowpane-metrics": "true"}},
         "podMetricsEndpoints": [
-            {"port": "metrics", "path": "/metrics", "relabelings": [{"targetLabel": "job", "replacement": JOB}]}
+            {
+                "port": "metrics",
+                "path": "/metrics",
+                "authorization": {"credentials": {"name": token_secret, "key": "token"}},
+                "relabelings": [{"targetLabel": "job", "replacement": JOB}],
+            }
         ],
     }
     return [

@@ -7,6 +7,7 @@ import click
 from windowpane.alerts.delivery.notifier import send_test
 from windowpane.alerts.rules import RULES
 from windowpane.cli.options import EXIT_FAILED, report_errors
+from windowpane.config.loading import load_config
 
 
 @click.group("alerts")
@@ -15,12 +16,12 @@ def command() -> None:
 
 
 @command.command("test")
-@click.argument("url")
+@click.argument("url", required=False)
 @click.option("--public-url", help="Address of the dashboard, for the link in the message.")
 @click.pass_context
 @report_errors
-def test(ctx: click.Context, url: str, public_url: str | None) -> None:
-    """Send a test message to URL, and report whether it was accepted.
+def test(ctx: click.Context, url: str | None, public_url: str | None) -> None:
+    """Send a test message to the configured channels, or to URL, and report whether it was accepted.
 
     URL is any Apprise address (json:// or jsons:// for a plain webhook), alertmanager://host:port, or log://.
 
@@ -28,12 +29,22 @@ def test(ctx: click.Context, url: str, public_url: str | None) -> None:
     Example:
       windowpane alerts test json://127.0.0.1:8000/hook
     """
-    result = send_test(url, public_url=public_url)
-    if result.delivered:
-        click.echo(f"delivered to {result.channel}")
-        return
-    click.echo(f"not delivered to {result.channel}: {result.reason}", err=True)
-    ctx.exit(EXIT_FAILED)
+    results = [send_test(address, public_url=public_url) for address in ([url] if url else _configured())]
+    for result in results:
+        if result.delivered:
+            click.echo(f"delivered to {result.channel}")
+        else:
+            click.echo(f"not delivered to {result.channel}: {result.reason}", err=True)
+    if not all(result.delivered for result in results):
+        ctx.exit(EXIT_FAILED)
+
+
+def _configured() -> list[str]:
+    """Return the addresses of the configured channels."""
+    channels = load_config().notify.channels
+    if not channels:
+        raise click.ClickException("no channel is configured in notify.channels; name the address of one")
+    return [channel.url.get_secret_value() for channel in channels]
 
 
 @command.command("list")

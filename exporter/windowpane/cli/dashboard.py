@@ -16,9 +16,10 @@ from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 @click.command("dashboard")
 @click.option("--port", type=click.IntRange(1, 65_535), default=8501, show_default=True)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--insecure", is_flag=True, help="Serve other machines, although the dashboard has no login.")
 @store_option
 @report_errors
-def command(port: int, address: str, *, store_path: Path | None) -> None:
+def command(port: int, address: str, *, insecure: bool, store_path: Path | None) -> None:
     """Serve the dashboard for the store; Ctrl-C stops it.
 
     \b
@@ -31,9 +32,16 @@ def command(port: int, address: str, *, store_path: Path | None) -> None:
         raise click.ClickException(
             f"the dashboard requires Streamlit ({error.name} is missing); run: {install_command('dashboard')}"
         ) from error
-    configured = load_config().store
+    config = load_config()
+    configured = config.store
     if configured.audit_key_file is not None:  # the pages read only the environment
         os.environ[KEY_FILE_VARIABLE] = str(configured.audit_key_file)
     if configured.audit_old_key_files:
         os.environ[OLD_KEY_FILES_VARIABLE] = os.pathsep.join(map(str, configured.audit_old_key_files))
-    run(store_path or configured.path, port=port, address=address)
+    run(
+        store_path or configured.path,
+        port=port,
+        address=address,
+        public_url=config.public_url,
+        insecure=insecure,
+    )

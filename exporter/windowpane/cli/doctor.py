@@ -25,6 +25,7 @@ from windowpane.core.version import DISTRIBUTION, install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
+from windowpane.serve.authentication import require_protection
 from windowpane.serve.http_server import LOOPBACK, host_and_port
 from windowpane.serve.service_discovery import http_status
 from windowpane.sources.discovery import all_readers, default_folders
@@ -164,6 +165,15 @@ def _configured() -> Finding:
 
 def _metrics(server: ServerConfig) -> Finding:
     """Check the configured endpoint of the metrics."""
+    try:
+        require_protection(
+            server.address,
+            has_token=server.bearer_token is not None,
+            has_tls=server.tls is not None,
+            insecure=server.insecure,
+        )
+    except WindowpaneError as error:
+        return Finding("problem", "metrics", str(error))
     if server.port == 0:
         return Finding("note", "metrics", "on any free port, as configured; `windowpane serve` prints it")
     host = LOOPBACK if server.address in ALL_INTERFACES else server.address

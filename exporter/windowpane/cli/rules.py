@@ -9,6 +9,7 @@ import click
 from windowpane.alerts.prometheus import (
     DEFAULT_DASHBOARD,
     DEFAULT_RUNBOOK,
+    TOKEN_SECRET,
     RuleOptions,
     kubernetes_objects,
     prometheus_rules,
@@ -27,6 +28,12 @@ def command() -> None:
 )
 @click.option("--namespace", help="Namespace of the Kubernetes objects.")
 @click.option(
+    "--token-secret",
+    default=TOKEN_SECRET,
+    show_default=True,
+    help="Kubernetes Secret whose key `token` is the bearer token of the pods.",
+)
+@click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of printing."
 )
 @click.option(
@@ -42,7 +49,13 @@ def command() -> None:
     help="Address of the dashboard that alerts link to.",
 )
 def export(
-    *, kubernetes: bool, namespace: str | None, output: Path | None, runbook_url: str, dashboard_url: str
+    *,
+    kubernetes: bool,
+    namespace: str | None,
+    token_secret: str,
+    output: Path | None,
+    runbook_url: str,
+    dashboard_url: str,
 ) -> None:
     """Write the rules, generated from the alert definitions.
 
@@ -53,7 +66,11 @@ def export(
     if namespace is not None and not kubernetes:
         raise click.UsageError("--namespace requires --kubernetes")
     options = RuleOptions(runbook_url=runbook_url, dashboard_url=dashboard_url)
-    documents = kubernetes_objects(options, namespace=namespace) if kubernetes else [prometheus_rules(options)]
+    documents = (
+        kubernetes_objects(options, namespace=namespace, token_secret=token_secret)
+        if kubernetes
+        else [prometheus_rules(options)]
+    )
     text = to_yaml(documents)
     if output is None:
         click.echo(text, nl=False)

@@ -13,7 +13,7 @@ import click
 from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.config.loading import load_config
 from windowpane.runtime.sinks import configured_notifier
-from windowpane.serve.authentication import TlsOptions
+from windowpane.serve.authentication import TlsOptions, read_token, require_protection
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
 from windowpane.serve.store_exporter import StoreExporter
 
@@ -41,6 +41,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--tls-certificate", type=_file, help="Serve HTTPS with this certificate chain.")
 @click.option("--tls-key", type=_file, help="Private key of the certificate.")
 @click.option("--tls-client-ca", type=_file, help="Require client certificates signed by this authority.")
+@click.option("--insecure", is_flag=True, help="Serve other machines without a token or a certificate.")
 @store_option
 @report_errors
 def command(
@@ -54,6 +55,7 @@ def command(
     tls_certificate: Path | None,
     tls_key: Path | None,
     tls_client_ca: Path | None,
+    insecure: bool,
     store_path: Path | None,
 ) -> None:
     """Serve /metrics, /healthz and /sd for the store, including new events. Ctrl-C stops.
@@ -73,7 +75,9 @@ def command(
     tls = configured_tls(config.server)
     if tls_certificate is not None and tls_key is not None:
         tls = TlsOptions(tls_certificate, tls_key, tls_client_ca)
-    token = configured_token(config.server) if bearer_token_file is None else _token_in(bearer_token_file)
+    token = configured_token(config.server) if bearer_token_file is None else read_token(bearer_token_file)
+    host, insecure = address or config.server.address, insecure or config.server.insecure
+    require_protection(host, has_token=token is not None, has_tls=tls is not None, insecure=insecure)
     top = config.session_label if session_label is None else session_label
     with open_to_write(store_path) as store:
         serving = StoreExporter(store, config=config, as_of=as_of, top_sessions=top)
@@ -86,9 +90,10 @@ def command(
             serving.push(config.otlp.model_copy(update={"endpoint": otlp_endpoint}))
         with listen(
             serving.routes(bearer_token=token),
-            host=address or config.server.address,
+            host=host,
             port=config.server.port if port is None else port,
             tls=tls,
+            insecure=insecure,
             move=not port,  # a port that was requested is where Prometheus scrapes
         ) as server:
             serving.start()
@@ -100,10 +105,12 @@ def command(
             serving.notifier.close()
 
 
-def listen(routes: Routes, *, host: str, port: int, tls: TlsOptions | None, move: bool = True) -> MetricsServer:
+def listen(
+    routes: Routes, *, host: str, port: int, tls: TlsOptions | None, insecure: bool = False, move: bool = True
+) -> MetricsServer:
     """Start the endpoint; with *move*, on a free port if *port* is in use. Raises `click.ClickException`."""
     try:
-        return start_http_server(routes, host=host, port=port, tls=tls, free_port_if_busy=move)
+        return start_http_server(routes, host=host, port=port, tls=tls, insecure=insecure, free_port_if_busy=move)
     except OSError as error:
         hint = "; --port 0 selects a free one" if error.errno == errno.EADDRINUSE else ""
         raise click.ClickException(f"cannot serve on {host}:{port}: {error.strerror or error}{hint}") from error
@@ -118,17 +125,6 @@ def configured_tls(server: ServerConfig) -> TlsOptions | None:
 def configured_token(server: ServerConfig) -> str | None:
     """Return the configured bearer token."""
     return None if server.bearer_token is None else server.bearer_token.get_secret_value()
-
-
-def _token_in(file: Path) -> str:
-    """Return the bearer token in *file*; an empty one would admit every client."""
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"cannot read the bearer token in {file}: {error}") from error
-    if not token:
-        raise click.ClickException(f"the bearer token in {file} is empty")
-    return token
 
 
 def wait_for_stop() -> None:

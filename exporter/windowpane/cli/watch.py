@@ -101,6 +101,7 @@ def command(
                 host=settings.address,
                 port=settings.port if port is None else port,
                 tls=configured_tls(settings),
+                insecure=settings.insecure,
             ) as server:
                 serving.start()
                 click.echo(f"watching {', '.join(str(path) for path in chosen)}", err=True)

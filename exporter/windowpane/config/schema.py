@@ -297,6 +297,8 @@ class ServerConfig(Section):
     address: str = "127.0.0.1"
     bearer_token: Annotated[SecretStr, Field(min_length=1)] | None = None
     tls: Tls | None = None
+    insecure: bool = False
+    """Serve beyond loopback although neither a token nor a certificate is set."""
 
 
 class ChannelConfig(Section):
@@ -321,6 +323,8 @@ class NotifyConfig(Section):
     """The receivers of alert messages."""
 
     channels: tuple[ChannelConfig, ...] = (ChannelConfig(url=SecretStr("log://"), min_severity="warning"),)
+    test_any_address: bool = False
+    """Let visitors of the dashboard send a test message to any address, and not only to a channel."""
 
 
 class OtlpConfig(Section):

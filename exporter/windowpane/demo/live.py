@@ -8,6 +8,7 @@ Run it with `python -m windowpane.demo.live`.
 
 from __future__ import annotations
 
+import secrets
 import signal
 import threading
 import time
@@ -25,6 +26,7 @@ from windowpane.ingest.pipeline import playback_settings
 from windowpane.models.tokens import counter_for
 from windowpane.replay.rerun import RerunOptions, managed_events
 from windowpane.runtime.start import Runtime, start
+from windowpane.serve.authentication import read_token
 from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK
 from windowpane.serve.maintenance import StoreMaintenance
 from windowpane.sources.playback import session_events
@@ -118,6 +120,17 @@ def prune_store(runtime: Runtime) -> int:
     )
 
 
+def token_of(file: Path) -> str:
+    """Return the token in *file*, which is created first if it is missing.
+
+    Any user may read a new file: it is in a volume of the demo's own, and Prometheus runs as another user.
+    """
+    if not file.exists():
+        file.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+        file.chmod(0o444)
+    return read_token(file)
+
+
 @click.command()
 @click.option("--address", default=LOOPBACK, show_default=True, help="Address /metrics listens on.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=DEFAULT_PORT, show_default=True)
@@ -130,6 +143,11 @@ def prune_store(runtime: Runtime) -> int:
 )
 @click.option("--session-label", type=click.IntRange(0, 1_000), default=20, show_default=True)
 @click.option("--public-url", help="Address of the dashboard, for links in messages.")
+@click.option(
+    "--bearer-token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the token that a scrape needs; created with a random one if it is missing.",
+)
 def main(
     *,
     address: str,
@@ -139,13 +157,20 @@ def main(
     sessions: int,
     session_label: int,
     public_url: str | None,
+    bearer_token_file: Path | None,
 ) -> None:
     """Play recorded agents live until Ctrl-C."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    token = None if bearer_token_file is None else token_of(bearer_token_file)
     with start(
-        address=address, port=port, store=store, session_label=session_label, public_url=public_url
+        address=address,
+        port=port,
+        store=store,
+        session_label=session_label,
+        public_url=public_url,
+        settings={} if token is None else {"server": {"bearer_token": token}},
     ) as runtime:
         click.echo(f"metrics on {runtime.url}")
         running = [

@@ -174,7 +174,9 @@ class MetricsSink:
             bearer_token=None if token is None else token.get_secret_value(),
         )
         options = None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
-        server = start_http_server(routes, host=settings.address, port=settings.port, tls=options)
+        server = start_http_server(
+            routes, host=settings.address, port=settings.port, tls=options, insecure=settings.insecure
+        )
         _log.info("metrics are on %s", server.url)
         return server
 

@@ -28,6 +28,7 @@ from windowpane.runtime.current import running_outputs, set_running_outputs
 from windowpane.runtime.pipeline import CLOSE_SECONDS, Pipeline
 from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
 from windowpane.runtime.task_queue import TaskQueue
+from windowpane.serve.authentication import require_protection
 from windowpane.store.keys import key_in, keys_in
 from windowpane.store.sqlite import SqliteStore
 
@@ -41,6 +42,13 @@ class Runtime:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        server = config.server
+        require_protection(
+            server.address,
+            has_token=server.bearer_token is not None,
+            has_tls=server.tls is not None,
+            insecure=server.insecure,
+        )
         self._boundary = ErrorBoundary(_log)
         self._closed = False
         rules = config.alert_rules()

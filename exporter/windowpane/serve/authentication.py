@@ -7,7 +7,10 @@ import ipaddress
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
+
+from windowpane.exceptions import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +43,44 @@ def _unusable(files: str, error: OSError) -> OSError:
     return OSError(error.errno, f"{files} cannot be used: {error.strerror or error}")
 
 
+def require_protection(address: str, *, has_token: bool, has_tls: bool, insecure: bool) -> None:
+    """Raise `ConfigurationError` for an endpoint that other machines can reach without a token or a certificate.
+
+    *insecure* states that this is intended, for example in a container whose port is published on loopback.
+    """
+    if insecure or has_token or has_tls or is_loopback(address) or address.lower() == "localhost":
+        return
+    problem = f"{address or 'every address'} can be reached from other machines, without token or certificate"
+    raise ConfigurationError("server.address", problem, expected=_PROTECTION)
+
+
+_PROTECTION: Final = (
+    "server.bearer_token (--bearer-token-file), server.tls (--tls-certificate and --tls-key), an address on "
+    "loopback, or server.insecure: true (--insecure) to serve everyone"
+)
+
+
+def read_token(file: Path) -> str:
+    """Return the bearer token in *file*. Raises `ConfigurationError` where there is none."""
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(str(file), f"the bearer token cannot be read: {error}") from error
+    if not token:
+        raise ConfigurationError(str(file), "the bearer token is empty")
+    return token
+
+
 def has_bearer_token(authorization: str, token: str | None) -> bool:
     """Return whether the `Authorization` header carries *token*; always true without a token.
 
-    The comparison takes the same time for every wrong token.
+    The scheme is compared without case. The comparison takes the same time for every wrong token.
     """
     if token is None:
         return True
-    return hmac.compare_digest(authorization.encode("utf-8", "replace"), f"Bearer {token}".encode())
+    scheme, _, credentials = authorization.partition(" ")
+    is_equal = hmac.compare_digest(credentials.strip().encode("utf-8", "replace"), token.encode())
+    return is_equal and scheme.lower() == "bearer"
 
 
 def is_local_host_header(host: str | None) -> bool:

@@ -31,6 +31,7 @@ from windowpane.serve.authentication import (
     has_bearer_token,
     is_local_host_header,
     is_loopback,
+    require_protection,
     server_context,
 )
 from windowpane.serve.connections import MAXIMUM_CONNECTIONS, REQUEST_SECONDS, Connections
@@ -148,13 +149,18 @@ def start_http_server(
     port: int = DEFAULT_PORT,
     free_port_if_busy: bool = True,
     tls: TlsOptions | None = None,
+    insecure: bool = False,
     maximum_connections: int = MAXIMUM_CONNECTIONS,
 ) -> MetricsServer:
     """Serve *routes* on a thread.
 
     For a busy *port* the server listens on a free one, which the result names. Raises `OSError` for an address
-    that it cannot listen on and for a certificate that cannot be used.
+    that it cannot listen on and for a certificate that cannot be used, and `ConfigurationError` for an address
+    beyond loopback with neither a token nor a certificate, unless *insecure*.
     """
+    require_protection(
+        host, has_token=routes.bearer_token is not None, has_tls=tls is not None, insecure=insecure
+    )
     context = None if tls is None else server_context(tls)
     make = partial(
         _Server,

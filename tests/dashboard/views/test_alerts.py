@@ -268,8 +268,8 @@ def endpoint() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     thread.join(5)
 
 
-def send(app: Any, address: str) -> Any:
-    app.text_input(key="alerts_channel").set_value(address)
+def send(app: Any, channel: str) -> Any:
+    app.selectbox(key="alerts_channel").set_value(channel)
     return next(button for button in app.button if button.label == "Send").click().run()
 
 
@@ -278,21 +278,42 @@ def test_a_test_message_is_sent_and_its_delivery_shown(
     open_page: Callable[..., Any],
     page_text: Callable[..., str],
     endpoint: tuple[str, list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Accepted, refused and invalid addresses each give a result; the address is not repeated."""
+    """Accepted, refused and invalid channels each give a result; the address is not repeated."""
     url, got = endpoint
-    app = send(open_page("alerts"), f"{url}/hook")
+    monkeypatch.setenv("WINDOWPANE_NOTIFY", f"{url}/hook {url}/refuse nonsense://")
+    app = send(open_page("alerts"), "1. json")
     assert not app.exception
     assert "Delivered" in app.success[0].value
     assert "Test message" in json.dumps(got[0])
 
-    app = send(app, f"{url}/refuse")
+    app = send(app, "2. json")
     assert "Not delivered" in app.error[0].value
     assert url not in page_text(app)
 
-    app = send(app, "nonsense://")
+    app = send(app, "3. nonsense")
     assert "Not sent" in app.warning[0].value
     assert not app.exception
+
+
+def test_a_test_message_is_only_sent_to_configured_channels(
+    alert_store: SqliteStore,
+    open_page: Callable[..., Any],
+    endpoint: tuple[str, list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A visitor can type an address only where the configuration allows it."""
+    url, got = endpoint
+    assert "alerts_address" not in {field.key for field in open_page("alerts").text_input}
+
+    monkeypatch.setenv("WINDOWPANE_NOTIFY__TEST_ANY_ADDRESS", "true")
+    app = open_page("alerts")
+    app.text_input(key="alerts_address").set_value(f"{url}/hook")
+    app = next(button for button in app.button if button.label == "Send").click().run()
+
+    assert "Delivered" in app.success[0].value
+    assert "Test message" in json.dumps(got[0])
 
 
 SESSION = SessionRow(
