@@ -136,7 +136,7 @@ def _catalog() -> Finding:
 
 
 def _store(path: Path) -> Iterator[Finding]:
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         yield Finding("note", "store", f"none yet at {path}; `windowpane import` creates it")
         return
     try:

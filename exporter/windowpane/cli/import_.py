@@ -58,7 +58,7 @@ def command(
     """Read recorded sessions from PATHS (files or folders) into the store.
 
     Without PATHS the default folders of the supported tools are read. The format is detected from the content.
-    Importing again adds only new events. Exits with 3 when some files could not be read.
+    Importing again adds only new events. Exits with 3 when some files could not be read, with 1 when none could.
 
     \b
     Example:
@@ -115,6 +115,8 @@ def report_document(report: FileReport) -> dict[str, Any]:
 
 
 def _exit_code(reports: Sequence[FileReport]) -> int:
+    if not any(report.format for report in reports):
+        return EXIT_FAILED
     if not any(report.partial for report in reports):
         return 0
     return EXIT_PARTIAL if any(report.outcomes for report in reports) else EXIT_FAILED

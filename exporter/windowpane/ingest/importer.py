@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from windowpane.core.events import Event
 from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
-from windowpane.sources.discovery import files_of, reader_for
+from windowpane.sources.discovery import files_of, reader_for, unreadable
 from windowpane.sources.playback import session_events, session_keys
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import FileStats, Problem, Reader
@@ -72,7 +72,8 @@ def import_paths(
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
-    A file of unknown format is an error if *paths* contains it, and skipped if it comes from a folder.
+    A file of unknown format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
+    comes from a folder.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
@@ -81,6 +82,9 @@ def import_paths(
     for number, path in enumerate(files, 1):
         if progress is not None:
             progress(path, number=number, total=len(files))
+        if path not in given and (reason := unreadable(path)):
+            reports.append(FileReport(path, skipped=reason, unknown=True))
+            continue
         report = import_file(path, store, playback=playback, readers=readers)
         if report.unknown and path not in given:
             report.skipped, report.error = report.error, ""

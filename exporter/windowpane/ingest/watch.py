@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from windowpane.exceptions import SourceError
 from windowpane.ingest.follow import FollowedFile, LineReader, Rewritten
 from windowpane.ingest.importer import import_file
 from windowpane.ingest.pipeline import AlertingStore
-from windowpane.sources.discovery import files_of, reader_for
+from windowpane.sources.discovery import files_of, reader_for, unreadable
 from windowpane.sources.player import PlaybackSettings
 from windowpane.sources.reader import Reader
 from windowpane.sources.transcript import IDLE_SECONDS
@@ -104,6 +104,7 @@ class Watcher:
         self._boundary = ErrorBoundary(_log, clock=clock)
         self._files: dict[Path, _WatchedFile] = {}
         self._candidate_files: list[Path] = []
+        self._skipped: set[Path] = set()
         self._searched_at = -DISCOVER_SECONDS
         self._appending = threading.Lock()
         """Guards the counts of stored events while events are appended."""
@@ -138,8 +139,18 @@ class Watcher:
         now = self._clock()
         if now - self._searched_at >= DISCOVER_SECONDS:
             self._searched_at = now
-            self._candidate_files = list(files_of(path for path in self._paths if path.exists()))
+            self._candidate_files = [*self._readable(files_of(path for path in self._paths if path.exists()))]
         return self._candidate_files
+
+    def _readable(self, files: Iterable[Path]) -> Iterator[Path]:
+        """Yield what can be read; the rest is logged, each path once."""
+        for file in files:
+            reason = unreadable(file)
+            if not reason:
+                yield file
+            elif file not in self._skipped:
+                self._skipped.add(file)
+                _log.warning("%s: skipped: %s", file, reason)
 
     def _visit(self, path: Path) -> Iterable[Event]:
         try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from windowpane.core.file_kinds import irregular_kind
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.sources.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.codex import CodexReader
@@ -47,12 +49,13 @@ _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 def files_of(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files to read, each once: those in *paths*, and those below the folders in *paths*, sorted.
 
-    Skipped below a folder are hidden files and folders, symbolic links to folders, pipes, sockets and devices.
+    Hidden files and folders are skipped. Links to folders are not followed, and are yielded like pipes, devices
+    and links that lead nowhere: `reader_for` states why none of these is read.
     """
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in paths:
         for file in _below(path) if path.is_dir() else (path,):
-            resolved = file.resolve()
+            resolved = os.path.realpath(file)
             if resolved not in seen:
                 seen.add(resolved)
                 yield file
@@ -68,8 +71,8 @@ def reader_for(path: Path, readers: Sequence[Reader]) -> Reader:
 
     Raises `SourceError` when it cannot be read and `UnknownFormatError` when no reader recognizes it.
     """
-    if _is_device(path):
-        raise SourceError(str(path), "not a regular file; save it as one first")
+    if problem := unreadable(path):
+        raise SourceError(str(path), problem)
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -89,14 +92,25 @@ def _below(folder: Path) -> Iterator[Path]:
         if len(here.parts) - top >= MAXIMUM_DEPTH:
             folders.clear()
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        yield from (here / folder for folder in folders if (here / folder).is_symlink())
         for file in sorted(files):
-            if not file.startswith(".") and Path(file).suffix in SUFFIXES and not _is_device(here / file):
+            if not file.startswith(".") and Path(file).suffix in SUFFIXES:
                 yield here / file
 
 
-def _is_device(path: Path) -> bool:
-    """Return whether *path* is a pipe, a socket or a device, which may block or never end."""
-    return path.exists() and not path.is_file()
+def unreadable(path: Path) -> str:
+    """Return why *path* cannot be read as a file; empty where it can be tried."""
+    try:
+        kind = irregular_kind(path.stat().st_mode)
+    except OSError as error:
+        if path.is_symlink():
+            return (
+                "a symbolic link to itself" if error.errno == errno.ELOOP else "a symbolic link to a missing file"
+            )
+        return error.strerror or "cannot be read"
+    if kind == "a folder" and path.is_symlink():
+        return "a symbolic link to a folder, which is not followed; name the folder itself"
+    return f"{kind}, not a regular file; save it as one first" if kind else ""
 
 
 def _description(head: bytes) -> str:

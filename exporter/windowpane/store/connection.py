@@ -6,6 +6,7 @@ not touch its parent's connections and opens its own.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from windowpane.core.file_kinds import irregular_kind
 from windowpane.exceptions import StoreError
 
 BUSY_SECONDS: Final = 30.0
@@ -52,8 +54,21 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
     return f"{path}: {message}"
 
 
+def check_kind(path: Path) -> None:
+    """Raise `StoreError` for a folder, pipe or device, on which SQLite would fail or wait for ever."""
+    try:
+        kind = irregular_kind(path.stat().st_mode)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            return  # missing, or reported when it is opened
+        kind = "a symbolic link to itself"
+    if kind:
+        raise StoreError(f"{path}: {kind}, not a database file; name another file")
+
+
 def create_file(path: Path) -> None:
     """Create the file for its owner only, unless it exists; SQLite gives its companion files the same mode."""
+    check_kind(path)
     if path.exists():
         return
     try:
@@ -86,6 +101,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open a connection that cannot write; where no lock file can be created, the file is read without locks."""
+    check_kind(path)
     if not path.exists():
         raise StoreError(f"{path}: no store here; import a session or start an agent first")
     address = f"file:{quote(str(path.absolute()))}?mode=ro"

@@ -1,0 +1,20 @@
+"""Kinds of files that cannot be read to their end: a pipe or a device may block for ever or never end."""
+
+from __future__ import annotations
+
+import stat
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def irregular_kind(mode: int) -> str:
+    """Return the kind of a file that is not a regular one, `a pipe` for example; empty for a regular file."""
+    if stat.S_ISREG(mode):
+        return ""
+    return next((kind for is_kind, kind in _KINDS if is_kind(mode)), "not a regular file")
