@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from windowpane.core.vocabulary import Severity
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
+from windowpane_dashboard.queries.events import moments
 from windowpane_dashboard.queries.filters import Along
 from windowpane_dashboard.style.theme import Palette
 
@@ -144,6 +145,5 @@ def _ends(of_severity: pd.DataFrame, along: Along, zone: tzinfo) -> _Ends:
 
 def _clock(at: pd.Series, zone: tzinfo) -> np.ndarray:
     """Return local times without a zone, which the browser draws as they are."""
-    moments: pd.Series = pd.to_datetime(at.astype("float64"), unit="s", utc=True)
-    clock: np.ndarray = moments.dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
+    clock: np.ndarray = moments(at.astype("float64")).dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
     return clock

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from windowpane.core.calendar import EARLIEST, LATEST
 from windowpane.store.records import DamagedEvent, StoredEvent
 from windowpane.text.events import describe_damage, describe_event
 from windowpane.text.labels import event_label
@@ -46,6 +47,11 @@ def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
 
 
 def utc_times(at: Sequence[float | None]) -> pd.Series:
-    """Return Unix times as moments in UTC; NaT where unknown."""
+    """Return Unix times as moments in UTC; NaT where unknown or outside the calendar."""
     seconds = pd.Series([float("nan") if value is None else value for value in at], dtype="float64")
-    return pd.to_datetime(seconds, unit="s", utc=True)
+    return moments(seconds)
+
+
+def moments(seconds: pd.Series) -> pd.Series:
+    """Return a column of Unix times as moments in UTC; NaT where unknown or outside the calendar."""
+    return pd.to_datetime(seconds.where(seconds.between(EARLIEST, LATEST)), unit="s", utc=True)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from windowpane.core.calendar import moment
 from windowpane.core.protocols import ModelInfo
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.names import ModelName, provider_id, split_model_name
@@ -100,7 +101,7 @@ class PackagedCatalog:
         entry = _find(model)
         if entry is None:
             return None
-        return _cost(entry.model.get_prices(_moment(at)), usage)
+        return _cost(entry.model.get_prices(moment(at) or _LATEST), usage)
 
     def _lookup_uncached(self, model: str) -> ModelInfo | None:
         key = _fold(model)
@@ -120,14 +121,6 @@ def packaged_catalog() -> PackagedCatalog:
 
 def _fold(model: str) -> str:
     return model.strip().lower()
-
-
-def _moment(at: float | None) -> datetime:
-    """Return *at* as a date; a time outside the calendar counts as unknown."""
-    try:
-        return _LATEST if at is None else datetime.fromtimestamp(at, UTC)
-    except (OverflowError, OSError, ValueError):
-        return _LATEST
 
 
 def _cost(price: ModelPrice, usage: Usage) -> float | None:

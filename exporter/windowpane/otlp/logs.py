@@ -39,6 +39,7 @@ LINGER_SECONDS: Final = 1.0
 CountUnsent = Callable[[str, int], None]
 """Reason (`full`, `error` or `closed`) and number of events that were not sent."""
 
+MAXIMUM_SECONDS = 2.0**64 / 1e9 - 1
 _log = logging.getLogger(__name__)
 
 
@@ -130,9 +131,9 @@ class EventLogs:
 
     def _record(self, event: Event) -> LogRecord:
         severity = event_severity(event)
-        observed = int(self._clock() * 1e9)
+        observed = _nanoseconds(self._clock())
         return LogRecord(
-            timestamp=observed if event.at is None else max(0, int(event.at * 1e9)),
+            timestamp=observed if event.at is None else _nanoseconds(event.at),
             observed_timestamp=observed,
             context=_span_of(event.context),
             severity_text=severity.text,
@@ -141,6 +142,11 @@ class EventLogs:
             attributes=event_attributes(event),
             event_name=event_name(event),
         )
+
+
+def _nanoseconds(at: float) -> int:
+    """Return a time in the 64 bits that OTLP has for it, which end in the year 2554."""
+    return int(max(0.0, min(at, MAXIMUM_SECONDS)) * 1e9)
 
 
 def logs_exporter(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from windowpane.exceptions import SourceError
+from windowpane.sources.json_lines import bounded_integer
 from windowpane.sources.reader import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem, ProblemLog
 
 MAXIMUM_PROBLEMS: Final = 200
@@ -180,7 +181,7 @@ def load_document(path: Path, log: DocumentLog) -> Any:
     """Return the document as plain JSON types. Raises `SourceError`, with line and column, for invalid JSON."""
     text = _text(_raw(path, log), log)
     try:
-        document = json.loads(text)
+        document = _loads(text)
         return _repaired(document) if "\\u" in text else document
     except json.JSONDecodeError as error:
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
@@ -190,6 +191,15 @@ def load_document(path: Path, log: DocumentLog) -> Any:
         log.fail("the JSON document is nested too deeply")
     except ValueError as error:
         log.fail(f"not a JSON document: {error}")
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a number with more digits than Python converts
+        return json.loads(text, parse_int=bounded_integer)
 
 
 def load_list(path: Path, log: DocumentLog, *, of: str) -> JsonObject:

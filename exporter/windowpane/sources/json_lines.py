@@ -26,7 +26,20 @@ HEAD_LINES: Final = 50
 """Lines of a file that are read to recognize its format."""
 
 _decode: Final = msgspec.json.Decoder().decode
-_lenient: Final = json.JSONDecoder()
+MAXIMUM_DIGITS: Final = 400
+
+
+def bounded_integer(digits: str) -> int | float:
+    """Return an integer of JSON text; one of more than 400 digits, which no field can mean, becomes infinite.
+
+    Python refuses the whole text where a number has more than 4,300.
+    """
+    if len(digits) <= MAXIMUM_DIGITS:
+        return int(digits)
+    return -math.inf if digits.startswith("-") else math.inf
+
+
+_lenient: Final = json.JSONDecoder(parse_int=bounded_integer)
 MAXIMUM_TOKENS: Final = 2**40
 """A larger count is a broken record, not a window."""
 
@@ -260,10 +273,9 @@ def instant(value: object) -> float | None:
 
 def milliseconds(value: object) -> float | None:
     """Return the seconds since the epoch of a number of milliseconds, else None."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not EARLIEST <= value <= LATEST * 1000:
         return None
-    seconds = value / 1000
-    return seconds if EARLIEST <= seconds <= LATEST else None
+    return value / 1000
 
 
 def as_json(value: object) -> str:

@@ -6,8 +6,10 @@ Unknown is always `–`, never 0 and never blank; an estimate starts with `≈`.
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import Final
+
+from windowpane.core.calendar import moment
 
 UNKNOWN: Final = "–"
 ESTIMATED: Final = "≈"
@@ -143,9 +145,11 @@ def ago(at: float | None, now: float) -> str:
 
 def utc(at: float | None) -> str:
     """Return a time in UTC: `2026-03-02 11:04:05 UTC`."""
-    return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    date = moment(at)
+    return UNKNOWN if date is None else f"{date:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def local(at: float | None, *, zone: tzinfo | None = None) -> str:
     """Return a time in *zone*, by default this machine's: `2026-03-02 12:04:05`."""
-    return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, UTC).astimezone(zone):%Y-%m-%d %H:%M:%S}"
+    date = moment(at)
+    return UNKNOWN if date is None else f"{date.astimezone(zone):%Y-%m-%d %H:%M:%S}"

@@ -15,7 +15,6 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from http.client import HTTPException
@@ -23,6 +22,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from windowpane.alerts.delivery.message import AlertMessage, render
+from windowpane.core.calendar import within_calendar
 from windowpane.core.version import install_command
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
@@ -274,7 +274,7 @@ def _retry_after(header: str | None, now: float) -> float:
 
 
 def _rfc3339(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return within_calendar(at).isoformat(timespec="milliseconds")
 
 
 @contextmanager

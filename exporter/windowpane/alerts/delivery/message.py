@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, Literal
 from urllib.parse import quote
 
 from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.core.calendar import moment
 from windowpane.core.events import AlertFired, AlertResolved, Event
 from windowpane.core.vocabulary import SEVERITIES, Severity
+from windowpane.text import formats
 
 State = Literal["firing", "resolved"]
 
@@ -40,9 +41,7 @@ class AlertMessage:
     def since(self) -> str:
         """Start of the condition as text: its turn and, where known, its time."""
         text = f"since turn {self.crossing_turn}"
-        if self.at is None:
-            return text
-        return f"{text} ({datetime.fromtimestamp(self.at, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+        return text if moment(self.at) is None else f"{text} ({formats.utc(self.at)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Final
 
+from windowpane.core.calendar import within_calendar
 from windowpane.exceptions import ConfigurationError
 
 _FORM: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")
@@ -37,7 +38,7 @@ class QuietHours:
 
         *zone* defaults to the time zone of the machine.
         """
-        local = datetime.fromtimestamp(now, UTC).astimezone(zone)
+        local = within_calendar(now).astimezone(zone)
         minute = local.hour * 60 + local.minute
         inside = self.start <= minute < self.end if self.start < self.end else not self.end <= minute < self.start
         if not inside:
