@@ -94,12 +94,52 @@ def test_a_named_file_of_no_known_format_fails_however_it_was_named(
 
 
 def test_pipes_and_devices_are_not_read(run: Run, imported: Path, tmp_path: Path) -> None:
-    """A pipe below a folder is skipped, and one that is named is refused: neither waits for a writer."""
+    """A pipe below a folder is skipped with a word, and one that is named is refused: neither is waited for."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "zero.json").symlink_to("/dev/zero")
 
-    assert "1 session, 0 new events" in run("import", tmp_path).output
+    output = run("import", tmp_path).output
+
+    assert "1 session, 0 new events" in output
+    assert "pipe.jsonl: skipped: a pipe" in output
+    assert "zero.json: skipped: a device" in output
     assert "not a regular file" in run("import", tmp_path / "pipe.jsonl", code=EXIT_FAILED).output
+
+
+@pytest.mark.parametrize("name", ["notes.jsonl", "pipe.jsonl"])
+def test_a_folder_with_nothing_readable_is_a_failure(run: Run, tmp_path: Path, name: str) -> None:
+    """A script that imports the wrong folder notices: the exit code is 1, and the reason is printed."""
+    folder = tmp_path / "wrong"
+    folder.mkdir()
+    if name.startswith("pipe"):
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).write_text('{"shopping": "list"}\n', encoding="utf-8")
+
+    assert f"{name}: skipped: " in run("import", folder, code=EXIT_FAILED).output
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("command", [("sessions",), ("import",), ("doctor",), ("audit", "verify"), ("prune",)])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "symbolic link to itself"])
+def test_a_store_that_is_no_file_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], kind: str
+) -> None:
+    """SQLite would wait for a pipe for ever, and report a failed disk for a folder."""
+    store = tmp_path / "odd.db"
+    if kind == "pipe":
+        os.mkfifo(store)
+    elif kind == "folder":
+        store.mkdir()
+    else:
+        store.symlink_to("/dev/null" if kind == "device" else store.name)
+    monkeypatch.setenv("WINDOWPANE_STORE", str(store))
+    (tmp_path / "conversation.json").write_text(json.dumps(conversation()), encoding="utf-8")
+    arguments = (*command, tmp_path / "conversation.json") if command == ("import",) else command
+
+    output = run(*arguments, code=EXIT_FAILED).output
+
+    assert f"a {kind}, not a database file" in output or (store.is_symlink() and "no store at" in output)
 
 
 def test_a_store_of_an_older_release_is_brought_up_to_date_by_reading_it(

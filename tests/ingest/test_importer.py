@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -107,6 +109,52 @@ def test_the_same_file_under_two_names_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "link.jsonl").symlink_to(file)
 
     assert list(files_of([tmp_path, file])) == [file]
+
+
+def odd_paths(folder: Path) -> dict[str, str]:
+    """Fill *folder* with what is not a file; return the reason why each is skipped."""
+    for name, target in {
+        "itself.jsonl": "itself.jsonl", "a.json": "b.json", "b.json": "a.json", "missing.json": "nowhere.json",
+        "zero.jsonl": "/dev/zero", "up": "..",
+    }.items():  # fmt: skip
+        (folder / name).symlink_to(target)
+    os.mkfifo(folder / "pipe.jsonl")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "socket.jsonl"))
+    return {
+        "itself.jsonl": "a symbolic link to itself", "a.json": "a symbolic link to itself",
+        "b.json": "a symbolic link to itself", "missing.json": "a symbolic link to a missing file",
+        "zero.jsonl": "a device", "up": "a symbolic link to a folder", "pipe.jsonl": "a pipe",
+        "socket.jsonl": "a socket",
+    }  # fmt: skip
+
+
+@pytest.mark.timeout(20)
+def test_what_is_not_a_file_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    """Links that lead nowhere, pipes, sockets and devices of a folder stop nothing, and each is reported."""
+    reasons = odd_paths(tmp_path)
+    (tmp_path / "good.jsonl").write_text(transcript("a", "one"))
+    store = MemoryStore()
+
+    reports = import_paths([tmp_path], store, playback=playback(), readers=READERS)
+
+    skipped = {report.path.name: report.skipped for report in reports if report.skipped}
+    assert list(store.sessions) == ["claude_code:a"]
+    assert {name for name, reason in skipped.items() if not reason.startswith(reasons[name])} == set()
+    assert set(skipped) == set(reasons)
+    assert not any(report.error for report in reports)
+
+
+@pytest.mark.timeout(20)
+def test_what_is_not_a_file_is_an_error_where_it_is_named(tmp_path: Path) -> None:
+    """A path that the user gave is reported as an error."""
+    reasons = odd_paths(tmp_path)
+    given = [tmp_path / name for name in reasons if name != "up"]
+
+    reports = import_paths(given, MemoryStore(), playback=playback(), readers=READERS)
+
+    assert len({report.path for report in reports}) == len(reports) >= 5
+    assert all(report.error.startswith(reasons[report.path.name]) for report in reports)
 
 
 @pytest.mark.parametrize(

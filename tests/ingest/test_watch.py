@@ -287,3 +287,23 @@ def test_events_that_could_not_be_stored_are_stored_later(
 
 def _locked(*_: object, **__: object) -> bool:
     raise StoreError("another process kept the store locked")
+
+
+@pytest.mark.timeout(20)
+def test_what_is_not_a_file_is_skipped_with_one_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Links to themselves and pipes beside a transcript are logged once, and the transcript is followed."""
+    scene = Scene(tmp_path)
+    scene.write(2)
+    os.mkfifo(scene.folder / "pipe.jsonl")
+    (scene.folder / "loop.jsonl").symlink_to("loop.jsonl")
+
+    (session,) = scene.watcher.poll()
+    scene.now += 60
+    scene.watcher.poll()
+
+    assert session.session_id == SESSION
+    assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == [
+        "skipped: a symbolic link to itself",
+        "skipped: a pipe, not a regular file; save it as one first",
+    ]
+    scene.store.close()

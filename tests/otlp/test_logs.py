@@ -331,3 +331,15 @@ def test_names_with_lone_surrogates_are_sent(receiver: Receiver, caplog: pytest.
     assert (attributes["gen_ai.conversation.id"], attributes["gen_ai.agent.name"]) == ("s ?", "a?")
     assert attributes["gen_ai.request.model"] == "m?"
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("at", [1e12, 2.0**64 / 1e9, -1.0])
+def test_a_time_outside_the_protocol_is_the_nearest(receiver: Receiver, at: float) -> None:
+    """A clock in the year 33658 loses no record: the protocol's last nanosecond is sent."""
+    logs = EventLogs(logs_exporter(receiver.logs_url), resource=RESOURCE, clock=lambda: at)
+    logs.write([fired("critical")._replace(at=at)])
+    logs.close()
+    (record,) = receiver.records()
+
+    assert 0 <= record.time_unix_nano < 2**64
+    assert record.time_unix_nano == record.observed_time_unix_nano

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from windowpane.alerts.engine import AlertEngine
+from windowpane.core.characters import plain
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, FidelityEvaluated, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
@@ -126,6 +127,21 @@ class TestContent:
         assert f"] ≈{share} " in to_text(guessed)
         assert f"] ~{share} " in to_text(guessed, unicode=False)
         assert f"<b>≈{share}</b>" in to_html(guessed)
+
+    def test_the_page_has_no_characters_that_act(self, report: SessionReport) -> None:
+        """The title of the browser's tab and every cell are free of direction marks and escape sequences."""
+        page = to_html(replace(report, session=replace(report.session, session_id=HOSTILE, agent=HOSTILE)))
+
+        assert HOSTILE.split("<", maxsplit=1)[0] in page
+        assert [line for line in page.split("\n") if plain(line) != line] == []
+
+    def test_a_clock_outside_the_calendar_ends_no_report(self, report: SessionReport) -> None:
+        """Times of the year 33658 are unknown; everything else is reported."""
+        late = replace(report, session=replace(report.session, started_at=1e12, last_at=1e12 + 60))
+
+        assert "– to –" in to_text(late)
+        assert to_html(late)
+        assert to_json(late)["session"]["started_at"] == 1e12
 
     def test_a_long_table_of_the_page_is_folded(self, report: SessionReport) -> None:
         """The first rows are visible at once, the others after unfolding, and none twice."""

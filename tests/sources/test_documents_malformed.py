@@ -319,6 +319,18 @@ class TestFiles:
         with pytest.raises(SourceError, match=r"no such file|not a file"):
             list(OpenAIChatReader().read(path, stats=FileStats(), problems=[]))
 
+    def test_a_number_of_five_thousand_digits_costs_its_field(self, tmp_path: Path) -> None:
+        """Python converts no number that long; the document is read without it."""
+        path = tmp_path / "chat.json"
+        path.write_text(f'[{{"role": "user", "content": "a"}}, {{"role": "user", "content": {"1" * 5_000}}}]')
+        problems: list[Problem] = []
+        reader = OpenAIChatReader()
+
+        records = list(reader.read(path, stats=FileStats(), problems=problems))
+
+        assert [record.text for record in records if isinstance(record, ContentAdded)] == ["a"]
+        assert "a number out of range" in str(problems[0])
+
     def test_an_error_names_line_and_column(self, tmp_path: Path) -> None:
         """The place is the one an editor shows."""
         path = tmp_path / "chat.json"

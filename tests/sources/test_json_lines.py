@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -182,3 +183,13 @@ def test_any_bytes_are_read(tmp_path: Path, lines: list[bytes]) -> None:
             continue
         found = [row.value for row in read.rows if row.line == number]
         assert found == ([value] if isinstance(value, dict) else []) or number in reported
+
+
+def test_a_number_of_five_thousand_digits_is_infinite(tmp_path: Path) -> None:
+    """Python converts no number that long; the rest of its line is read, and so are the other lines."""
+    digits = "1" * 5_000
+
+    read = Read(tmp_path, f'{{"a":1}}\n{{"n":{digits},"m":-{digits},"a":2}}\n{{"a":3}}\n'.encode())
+
+    assert read.values == [{"a": 1}, {"n": math.inf, "m": -math.inf, "a": 2}, {"a": 3}]
+    assert not read.problems

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.sources.pi import PiReader
@@ -140,3 +141,14 @@ def test_second_header_is_skipped(tmp_path: Path) -> None:
 
     assert {record.session_key for record in read.of(SessionOpened)} == {"s"}
     assert read.stats.sessions == 1
+
+
+@pytest.mark.parametrize("time", [10**400, -(10**400), 10**18, float("inf"), float("nan"), 2**63])
+def test_an_impossible_time_costs_the_latency_not_the_file(tmp_path: Path, time: float) -> None:
+    """A number outside the calendar is unknown; its record and those around it are read."""
+    rows = [HEADER, user(1, "go"), reply(2, text("a")), user(3, "on"), reply(4, text("b"))]
+    rows[2]["message"]["timestamp"] = time
+    first, second = read_pi(tmp_path, *rows).of(ModelCalled)
+
+    assert first.latency_seconds is None
+    assert second.latency_seconds == 1.0

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from windowpane.core.characters import plain
 from windowpane_dashboard.charts.layout import CONFIG
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
@@ -71,7 +72,9 @@ def filter_select(
     """
     if selected is not None and selected not in options:
         options = (*options, selected)
-    column.selectbox(label, options, placeholder="any", format_func=format_func, **bound)
+    column.selectbox(
+        label, options, placeholder="any", format_func=lambda option: plain(format_func(option)), **bound
+    )
 
 
 def table(data: pd.DataFrame | Styler, *, key: str, alt: str, **options: Any) -> Any:

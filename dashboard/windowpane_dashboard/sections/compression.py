@@ -5,11 +5,11 @@ The texts are an agent's: every character is escaped for Markdown, and nothing i
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Final
 
 import streamlit as st
 
+from windowpane.core.characters import plain
 from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, seconds, tokens
@@ -33,7 +33,7 @@ from windowpane_dashboard.queries.compressions import (
 )
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.sections.timeline import PAGE
-from windowpane_dashboard.style.sanitize import escape_markdown
+from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 HOW_TO_CAPTURE = (
     "The texts were not captured: content capture is off by default. To see the texts of future sessions here, "
@@ -66,7 +66,7 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
         st.selectbox(
             "Compression",
             range(len(recorded)),
-            format_func=lambda at: f"{at + 1} of {len(recorded)}: {compression_label(recorded[at])}",
+            format_func=lambda at: plain(f"{at + 1} of {len(recorded)}: {compression_label(recorded[at])}"),
             key=key,
             on_change=lambda: widget_state.apply(CHOICE, key, _choose),
             label_visibility="collapsed",
@@ -177,10 +177,7 @@ def _piece_markdown(piece: DiffPiece) -> str:
 
 def _escape_piece(text: str) -> str:
     """Return escaped text with its spaces; control and direction characters are replaced."""
-    seen = "".join(
-        " " if character == "\t" else "\ufffd" if unicodedata.category(character) in ("Cc", "Cf") else character
-        for character in text
-    )
+    seen = sanitized(text.replace("\t", " "), length=len(text))
     inner = escape_markdown(seen)
     before = len(seen) - len(seen.lstrip())
     return "\u00a0" * before + inner + (" " if seen != seen.rstrip() and inner else "")

@@ -6,6 +6,7 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.core.characters import plain
 from windowpane.exceptions import ConfigurationError
 from windowpane.replay import combine_setups
 from windowpane.replay.setups import preset_names
@@ -48,7 +49,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     sessions = st.multiselect(
         "Recorded sessions",
         list(rows),
-        format_func=lambda name: f"{name}  ({rows[name].turns} turns)" if name in rows else name,
+        format_func=lambda name: plain(f"{name}  ({rows[name].turns} turns)" if name in rows else name),
         key="replay_sessions",
         help="Policies that read content need sessions whose content was captured.",
     )

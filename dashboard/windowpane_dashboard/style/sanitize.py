@@ -1,7 +1,6 @@
 """Text of an agent made harmless to display, without Streamlit.
 
-It is never given to the browser as HTML. What remains are characters that are invisible but act: they turn the
-direction of the text around them or move a cursor. Each is shown as `\ufffd`.
+It is never given to the browser as HTML. What remains are characters that act: each is shown as U+FFFD.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from windowpane.core.characters import harmless
+
 LENGTH: Final = 2_000
 """Characters of one text that are shown."""
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-_LONE_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&@^=/])")
 _AUTOLINK: Final = re.compile(r"(https?|ftp|www|mailto|xmpp)(?=[:.])", re.IGNORECASE)
 """Text that Markdown turns into a link without any markup, even after backslashes; a word joiner prevents it."""
@@ -23,7 +22,7 @@ def sanitized(text: str, *, length: int = LENGTH) -> str:
     if len(text) > length:
         half = length // 2
         text = f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"
-    return _LONE_SURROGATE.sub("\ufffd", _CONTROL.sub("\ufffd", text))
+    return harmless(text)
 
 
 def escape_markdown(text: str) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from windowpane.core.characters import plain
 from windowpane.report.headline import session_headline
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
@@ -103,7 +104,7 @@ def _select(
         f"Session {letter}",
         list(rows),
         key=key,
-        format_func=lambda name: f"{rows[name].agent}  ·  {name}" if rows[name].agent else name,
+        format_func=lambda name: plain(f"{rows[name].agent}  ·  {name}" if rows[name].agent else name),
         on_change=lambda: widget_state.apply(control, key, on_choice),
     )
 

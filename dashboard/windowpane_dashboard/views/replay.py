@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from windowpane.core.characters import plain
 from windowpane.store.interface import SessionFilter
 from windowpane.store.replays import StoredReplay
 from windowpane.text.formats import count
@@ -78,7 +79,7 @@ def chosen_replay(snapshot: StoreSnapshot, requested: str | None) -> StoredRepla
         "Stored replay",
         list(rows),
         key=key,
-        format_func=lambda name: replay_label(rows[name], times.local(rows[name].at)),
+        format_func=lambda name: plain(replay_label(rows[name], times.local(rows[name].at))),
         on_change=lambda: widget_state.apply(CHOICE, key, lambda name: st.query_params.from_dict({"id": name})),
     )
     if requested != stored.row.id:

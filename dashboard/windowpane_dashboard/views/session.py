@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from windowpane.core.characters import plain
 from windowpane.report.headline import session_headline
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
@@ -104,7 +105,7 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
         "Session",
         list(rows),
         key=key,
-        format_func=lambda session_id: _name(rows[session_id]),
+        format_func=lambda session_id: plain(_name(rows[session_id])),
         on_change=lambda: widget_state.apply(CHOICE, key, _open_chosen),
         label_visibility="collapsed",
     )

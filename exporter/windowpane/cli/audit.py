@@ -19,6 +19,7 @@ from windowpane.cli.options import (
     store_option,
 )
 from windowpane.cli.output import print_json
+from windowpane.core.characters import plain
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def verify(
         print_json({**asdict(result), "intact": result.intact})
     else:
         for line in _verification_lines(result, file):
-            click.echo(formats.plain(line))
+            click.echo(plain(line))
     if not result.intact:
         ctx.exit(EXIT_FAILED)
 
@@ -150,7 +151,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: Path | None) -> Non
         print_json([asdict(entry) for entry in entries])
         return
     for entry in entries:
-        click.echo(formats.plain("  ".join(str(value) for value in asdict(entry).values())))
+        click.echo(plain("  ".join(str(value) for value in asdict(entry).values())))
 
 
 @command.command("export")

@@ -16,8 +16,8 @@ from windowpane.cli.options import (
     store_option,
 )
 from windowpane.cli.output import print_json
+from windowpane.core.characters import plain
 from windowpane.core.vocabulary import SEVERITIES, Severity
-from windowpane.text import formats
 
 
 @click.command("check")
@@ -52,10 +52,10 @@ def command(
         )
     else:
         for alert in failing:
-            summary = formats.plain(alert.summary)
+            summary = plain(alert.summary)
             click.echo(f"{alert.severity:<8} {alert.alert:<22} turn {alert.fired_turn:>4}  {summary}")
         verdict = f"{len(failing)} of {len(alerts)} alerts at {fail_on} or worse"
-        name = formats.plain(row.session_id)
+        name = plain(row.session_id)
         click.echo(f"{name}: {verdict}" if failing else f"{name}: passed; {verdict}")
     if failing:
         ctx.exit(EXIT_ALERTS)

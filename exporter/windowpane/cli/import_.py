@@ -21,6 +21,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.config.loading import load_config
+from windowpane.core.characters import plain
 from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
 from windowpane.sources.discovery import SUFFIXES, all_readers, default_folders
@@ -130,7 +131,7 @@ def _print(reports: Sequence[FileReport]) -> None:
     problems += [f"{report.path}: {report.error}" for report in reports if report.error]
     problems += [f"{report.path}: skipped: {report.skipped}" for report in reports if report.skipped]
     for problem in problems[:MAXIMUM_PROBLEMS]:
-        click.echo(formats.plain(problem), err=True)
+        click.echo(plain(problem), err=True)
     if len(problems) > MAXIMUM_PROBLEMS:
         click.echo(f"and {len(problems) - MAXIMUM_PROBLEMS} more; --json lists them all", err=True)
     sessions = sum(len(report.outcomes) for report in reports)
@@ -147,7 +148,7 @@ def report_table(reports: Sequence[FileReport]) -> Table:
     for report in reports:
         stats = report.stats
         table.add_row(
-            Text(formats.plain(report.path.name)), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
+            Text(plain(report.path.name)), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
             f"{stats.api_calls:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",
             formats.tokens_short(stats.peak_context) if stats.peak_context else formats.UNKNOWN,
             f"{stats.bad_lines}", f"{sum(outcome.appended for outcome in report.outcomes):,}",

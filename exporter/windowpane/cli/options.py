@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
+from windowpane.core.characters import plain
 from windowpane.core.redaction import redact
 from windowpane.exceptions import OlderStoreError, WindowpaneError
 from windowpane.store.keys import key_in, keys_in
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
-from windowpane.text import formats
 
 if TYPE_CHECKING:
     from windowpane.config.schema import StoreConfig
@@ -154,5 +154,5 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
         return rows[0]
     if not rows:
         raise click.ClickException(f"no session starts with {prefix!r}; `windowpane sessions` lists them")
-    names = "\n".join(f"  {formats.plain(row.session_id)}" for row in rows)
+    names = "\n".join(f"  {plain(row.session_id)}" for row in rows)
     raise click.ClickException(f"{prefix!r} is ambiguous; it could be any of:\n{names}")

@@ -22,6 +22,7 @@ from windowpane.cli.options import (
     store_option,
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
+from windowpane.core.characters import plain
 from windowpane.exceptions import ConfigurationError, SourceError
 from windowpane.replay import (
     ReplayFailure,
@@ -165,7 +166,7 @@ def _sources(
         with open_to_read(store_path) as store:
             recordings.append(StoreSource(store.path, pick_session(store, session).session_id))
     if not recordings:
-        reasons = "\n".join(formats.plain(f"{failure.session}: {failure.reason}") for failure in unread)
+        reasons = "\n".join(plain(f"{failure.session}: {failure.reason}") for failure in unread)
         raise click.ClickException(reasons or "the given paths hold no recorded session")
     return list(dict.fromkeys(recordings)), unread
 
@@ -202,7 +203,7 @@ def _print(matrix: ReplayMatrix, stored: StoredReplay) -> None:
         note = next(run.note for run in matrix.runs if run.note)
         click.echo(f"some sessions: {note}")
     for line in stored.row.notes[:MAXIMUM_NOTES]:
-        click.echo(formats.plain(f"not replayed: {line}"), err=True)
+        click.echo(plain(f"not replayed: {line}"), err=True)
     if len(stored.row.notes) > MAXIMUM_NOTES:
         click.echo(f"and {len(stored.row.notes) - MAXIMUM_NOTES} more; --json lists them all", err=True)
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from windowpane.cli.options import json_option, open_to_read, report_errors, store_option
 from windowpane.cli.output import frameless_table, print_json, print_table
+from windowpane.core.characters import plain
 from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.text import formats
 from windowpane.text.labels import zone_label
@@ -57,7 +58,7 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
     for row in rows:
         share = formats.percent(row.utilization, estimated=row.is_estimated)
         table.add_row(
-            zone_label(row.zone), short_id(row), Text(formats.plain(row.agent)), f"{row.turns:,}",
+            zone_label(row.zone), short_id(row), Text(plain(row.agent)), f"{row.turns:,}",
             share, formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
             f"{row.compressions:,}", f"{row.regrets:,}", formats.dollars(row.cost_dollars),
         )  # fmt: skip
@@ -66,4 +67,4 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
 
 def short_id(row: SessionRow) -> Text:
     """Return the first characters of a session's id, without a leading name of its format."""
-    return Text(formats.plain(row.session_id.removeprefix(f"{row.source}:")[:ID_CHARACTERS]))
+    return Text(plain(row.session_id.removeprefix(f"{row.source}:")[:ID_CHARACTERS]))

@@ -19,6 +19,7 @@ from rich.text import Text
 from windowpane.cli.options import open_to_read, report_errors, store_option
 from windowpane.cli.output import frameless_table, print_table, supports_unicode
 from windowpane.cli.sessions import short_id
+from windowpane.core.characters import plain
 from windowpane.core.liveness import live_since
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
@@ -83,7 +84,7 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
         table.add_row(
             Text(level if unicode else formats.in_ascii(level)),
             short_id(row)[:8],
-            Text(formats.plain(row.agent)),
+            Text(plain(row.agent)),
             *cells,
         )
     return Group(head, table)

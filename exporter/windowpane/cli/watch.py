@@ -20,13 +20,13 @@ from windowpane.cli.options import capture_option, limit_option, open_to_write, 
 from windowpane.cli.output import supports_unicode
 from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config.loading import load_config
+from windowpane.core.characters import plain
 from windowpane.ingest.pipeline import playback_settings
 from windowpane.ingest.watch import WatchedSession, Watcher
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT
 from windowpane.serve.store_exporter import StoreExporter
 from windowpane.sources.discovery import all_readers, default_folders
-from windowpane.text import formats
 from windowpane.text.status_line import gauge_line
 
 POLL_SECONDS: Final = 1.0
@@ -161,7 +161,7 @@ def _screen(live: Sequence[WatchedSession], *, unicode: bool) -> Group:
 
 
 def _line(session: WatchedSession, *, unicode: bool) -> str:
-    name = formats.plain(f"{session.agent} {session.session_id}")
+    name = plain(f"{session.agent} {session.session_id}")
     return f"{name[:NAME_CHARACTERS]:<{NAME_CHARACTERS}} {gauge_line(session.pressure, unicode=unicode)}"
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from windowpane.core.characters import plain
 from windowpane.metrics import catalog, gauges
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.counters import Column, LabeledRow, Row
@@ -142,7 +143,7 @@ def session_label(session_id: str) -> str:
 
     Ids come from outside, and one that is not valid Unicode would fail every scrape.
     """
-    printable = "".join(char if char.isprintable() else "?" for char in session_id[:SESSION_ID_CHARACTERS])
+    printable = plain(session_id[:SESSION_ID_CHARACTERS])
     if printable == session_id:
         return printable
     digest = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

@@ -1,14 +1,14 @@
 """The report as one self-contained HTML file without scripts, fonts or external addresses.
 
-All text from an agent passes `html.escape`; a strict content security policy is the second line of defense.
+All text from an agent passes `markup.escape`; a strict content security policy is the second line of defense.
 """
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.report.markup import escape
 from windowpane.report.svg import window_svg
 from windowpane.text import formats, palette
 from windowpane.text.labels import COMPONENT_LABELS, zone_label

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.core.vocabulary import COMPONENTS
+from windowpane.report.markup import escape
 from windowpane.text import formats
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
 

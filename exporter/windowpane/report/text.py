@@ -6,6 +6,7 @@ import math
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
+from windowpane.core.characters import plain
 from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.text import formats
 from windowpane.text.labels import gauge, zone_mark
@@ -34,9 +35,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _cost(report),
     ]
     blocks = (
-        "\n".join(part for line in section for part in _fitted(formats.plain(line)))
-        for section in sections
-        if section
+        "\n".join(part for line in section for part in _fitted(plain(line))) for section in sections if section
     )
     text = "\n\n".join(blocks) + "\n"
     return text if unicode else formats.in_ascii(text)

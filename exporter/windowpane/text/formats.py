@@ -20,11 +20,6 @@ def in_ascii(text: str) -> str:
     return text.replace("–", "-").replace("−", "-").replace(ESTIMATED, "~").encode("ascii", "replace").decode()
 
 
-def plain(text: str) -> str:
-    """Replace unprintable characters, so that no agent's name can control a terminal or reverse a line."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
-
-
 def tokens(value: float | None, *, estimated: bool = False) -> str:
     """Return tokens in full: `12,345`."""
     if value is None or math.isnan(value):

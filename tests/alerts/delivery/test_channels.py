@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import threading
 import time
@@ -17,7 +18,7 @@ import pytest
 
 from windowpane.alerts.delivery import channels
 from windowpane.alerts.delivery.channels import AlertmanagerChannel, DeliveryError, LogChannel, channel_for
-from windowpane.alerts.delivery.message import AlertMessage, message_of
+from windowpane.alerts.delivery.message import AlertMessage, message_of, render
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.delivery.outbox import Outbox
 from windowpane.alerts.delivery.quiet_hours import QuietHours
@@ -394,3 +395,43 @@ def test_a_redirect_is_a_failed_delivery(service: Service) -> None:
         elsewhere.close()
 
     assert elsewhere.arrived == []
+
+
+class TestHostileNames:
+    HOSTILE = "re\u202eviewer\x1b[31m\x00\nb\ud800"
+
+    def alert(self, at: float, session: str = HOSTILE) -> AlertMessage:
+        context = EventContext(session, self.HOSTILE, self.HOSTILE, 3, 1, "live", "stream")
+        data = AlertFired("utilization", "critical", 3, 0.95, 0.9, f"95% {self.HOSTILE}")
+        made = message_of(Event(context, 1, at, data))
+        assert made is not None
+        return made
+
+    def test_alertmanager_gets_names_without_characters_that_act(self, service: Service) -> None:
+        """Labels and annotations are single lines, and two sessions stay apart by their label."""
+        channel = AlertmanagerChannel(f"alertmanager://{service.address}", clock=lambda: START)
+        channel.send([self.alert(START), self.alert(START, "re\u202dviewer\x1b[31m\x00\nb\ud800")])
+        ((first, second),) = service.arrived
+
+        values = [*first["labels"].values(), *first["annotations"].values()]
+        assert [value for value in values if not value.isprintable()] == []
+        assert first["labels"]["agent"] == "re?viewer?[31m??b?"
+        assert first["labels"]["session"] != second["labels"]["session"]
+
+    def test_a_message_has_no_characters_that_act(self) -> None:
+        """Title and lines of a notification hold printable characters only."""
+        notification = render([self.alert(START)])
+
+        assert notification.title.isprintable()
+        assert [line for line in notification.body.split("\n") if not line.isprintable()] == []
+
+    @pytest.mark.parametrize("at", [1e12, -1e14, math.inf])
+    def test_a_clock_outside_the_calendar_stops_no_delivery(self, service: Service, at: float) -> None:
+        """Alertmanager gets the nearest date it can read; a person gets none."""
+        alert = self.alert(at)
+        AlertmanagerChannel(f"alertmanager://{service.address}", clock=lambda: START).send([alert])
+        ((sent,),) = service.arrived
+
+        assert datetime.fromisoformat(sent["startsAt"]) <= datetime.fromisoformat(sent["endsAt"])
+        assert alert.since == "since turn 3"
+        assert QuietHours(0, 1_439).until(at, UTC) is None

@@ -42,6 +42,36 @@ def test_a_small_store_opens(page: str, small_store: SqliteStore, open_page: Ope
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_a_clock_outside_the_calendar_ends_no_page(
+    page: str, empty_store: SqliteStore, builders: Any, open_page: OpenPage
+) -> None:
+    """A session of the year 33658 is shown without its times."""
+    for name in ("one", "two"):
+        empty_store.append(builders.rich(start=1e12, session_id=name))
+
+    app = open_page(page)
+
+    assert not app.exception
+    assert not app.error
+    assert app.subheader[0].value
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pickers_hold_no_characters_that_act(
+    page: str, empty_store: SqliteStore, builders: Any, open_page: OpenPage
+) -> None:
+    """Names with control characters and direction marks cannot reverse the lines of a list of choices."""
+    for name in ("re\u202eviewer\x1b[31m", "other\x00\u2066"):
+        empty_store.append(builders.rich(start=time.time() - 800, session_id=name, agent=name))
+
+    app = open_page(page)
+
+    pickers = (*app.selectbox, *app.multiselect, *app.radio)
+    assert not app.exception
+    assert [option for picker in pickers for option in picker.options if not option.isprintable()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_missing_store_shows_what_to_do(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: Callable[..., str]
 ) -> None:

@@ -23,9 +23,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from windowpane.alerts.delivery.message import AlertMessage, render
 from windowpane.core.calendar import within_calendar
+from windowpane.core.characters import plain
 from windowpane.core.version import install_command
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
+from windowpane.metrics.families import session_label
 
 SEND_SECONDS: Final = 10.0
 FIRING_HOURS: Final = 24
@@ -185,10 +187,14 @@ class AlertmanagerChannel:
             "labels": {
                 "alertname": message.alert,
                 "severity": message.severity,
-                "agent": message.agent,
-                "session": message.session_id,
+                "agent": plain(message.agent),
+                "session": session_label(message.session_id),
             },
-            "annotations": {"title": message.title, "summary": message.summary, "todo": message.todo},
+            "annotations": {
+                "title": plain(message.title),
+                "summary": plain(message.summary),
+                "todo": plain(message.todo),
+            },
             "endsAt": _rfc3339(at + FIRING_HOURS * 3600 if firing else at),
         }
         if firing:

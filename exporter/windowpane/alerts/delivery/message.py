@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.core.calendar import moment
+from windowpane.core.characters import plain
 from windowpane.core.events import AlertFired, AlertResolved, Event
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.text import formats
@@ -98,7 +99,7 @@ def render(messages: Sequence[AlertMessage]) -> Notification:
 
 def _lines(message: AlertMessage, *, with_title: bool) -> list[str]:
     label = message.severity if message.state == "firing" else "resolved"
-    summary = f"[{label}] {message.title}: {message.summary}" if with_title else message.summary
+    summary = plain(f"[{label}] {message.title}: {message.summary}" if with_title else message.summary)
     if message.state == "resolved":
         return [f"{summary} (held from turn {message.crossing_turn} to {message.turn})"]
     return [f"{summary}, {message.since}", f"What to do: {message.todo}"]
@@ -106,5 +107,5 @@ def _lines(message: AlertMessage, *, with_title: bool) -> list[str]:
 
 def _plain(name: str) -> str:
     """Return an untrusted name as one short printable line."""
-    text = "".join(character if character.isprintable() else " " for character in name)
+    text = plain(name)
     return text if len(text) <= _NAME_LENGTH else text[: _NAME_LENGTH - 1] + "…"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Final
 
-from windowpane.core.calendar import within_calendar
+from windowpane.core.calendar import moment
 from windowpane.exceptions import ConfigurationError
 
 _FORM: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*-\s*([01]\d|2[0-3]):([0-5]\d)")
@@ -38,7 +38,10 @@ class QuietHours:
 
         *zone* defaults to the time zone of the machine.
         """
-        local = within_calendar(now).astimezone(zone)
+        date = moment(now)
+        if date is None:
+            return None
+        local = date.astimezone(zone)
         minute = local.hour * 60 + local.minute
         inside = self.start <= minute < self.end if self.start < self.end else not self.end <= minute < self.start
         if not inside:
