@@ -26,7 +26,7 @@ LAYERS = {
     "text": {"core"},
     "models": {"core"},
     "metrics": {"core"},
-    "store": {"core"},
+    "store": {"core", "effects"},
     "sources": {"core"},
     "fidelity": {"core", "effects"},
     "alerts": {"core", "effects", "text", "metrics"},

@@ -9,7 +9,12 @@ WindowpaneError
 ├── StoreError                  the event store refused or lost something
 │   ├── SchemaVersionError      the database was written by a newer release
 │   ├── OlderStoreError         the database was written by an older release and is read only
+│   ├── StoreBusyError          another process holds the store's lock; a later attempt may succeed
+│   ├── StoreReplacedError      the file was deleted or replaced while it was open
+│   ├── EventsRefusedError      the store cannot hold these events; another attempt would not help
+│   │   └── SessionRefusedError nor any other event of their session
 │   └── ChainBrokenError        the audit chain does not verify
+├── EventsSkippedError          a sink accepted a batch except some of its events
 ├── EventFormatError            stored or received bytes are not an event this release can read
 ├── WindowError                 an edit would break an invariant of the window
 │   └── IrreducibleContextError what may not be removed does not fit
@@ -20,6 +25,12 @@ WindowpaneError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from windowpane.core.events import Event
 
 
 class WindowpaneError(Exception):
@@ -71,6 +82,30 @@ class SchemaVersionError(StoreError):
 
 class OlderStoreError(StoreError):
     """The database was written by an older release and has to be opened for writing once."""
+
+
+class StoreBusyError(StoreError):
+    """Another process holds the store's lock; a later attempt may succeed."""
+
+
+class StoreReplacedError(StoreError):
+    """The store's file was deleted or replaced while it was open; the next use opens the new file."""
+
+
+class EventsRefusedError(StoreError):
+    """The store cannot hold these events, whenever they are written; nothing of the batch was stored."""
+
+
+class SessionRefusedError(EventsRefusedError):
+    """The store cannot hold any event of this session in this process."""
+
+
+class EventsSkippedError(WindowpaneError):
+    """A sink accepted a batch except *events*, which it cannot use."""
+
+    def __init__(self, events: Sequence[Event], cause: Exception) -> None:
+        self.events = tuple(events)
+        super().__init__(f"{len(events)} events cannot be used ({type(cause).__name__}: {cause})")
 
 
 class ChainBrokenError(StoreError):

@@ -29,7 +29,7 @@ def exporter() -> models.Dashboard:
 
 
 def _now() -> list[Any]:
-    small: dict[str, Any] = {"width": 6, "height": 5}
+    small: dict[str, Any] = {"width": 5, "height": 5}
     down = PanelStyle(
         "Targets down",
         "Targets that did not answer the last scrape, of those that Prometheus knows.\n\nMetric: up",
@@ -43,6 +43,7 @@ def _now() -> list[Any]:
         models.Threshold(color=CALM),
         models.Threshold(value=OLD_EVENT_SECONDS, color=SEVERITY_COLORS[old.severity]),
     ]
+    idle = [models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLORS["critical"])]
     lost = [models.Threshold(color=CALM), models.Threshold(value=1, color=SEVERITY_COLORS["warning"])]
     return [
         single_value(down, Query(f"sum (1 - up{{{TARGET}}})")),
@@ -53,8 +54,12 @@ def _now() -> list[Any]:
         total(
             about(c.DROPPED_EVENTS, "Dropped in this range", steps=lost, **small), Query(grown(c.DROPPED_EVENTS))
         ),
+        single_value(
+            about(c.STORE_AVAILABLE, "Stores not taking events", "Processes.", steps=idle, **small),
+            Query(f"sum (1 - {c.STORE_AVAILABLE.name}{{{TARGET}}})"),
+        ),
         rows(
-            about(c.BUILD_INFO, "Releases", **small),
+            about(c.BUILD_INFO, "Releases", width=4, height=5),
             Query(gauge(c.BUILD_INFO, "version", "python", "instance"), "processes"),
         ),
     ]

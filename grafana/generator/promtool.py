@@ -157,6 +157,18 @@ TIMED_CASES: dict[str, list[Case]] = {
             silent_at=(20, 60),
         ),
     ],
+    "store_unavailable": [
+        Case(
+            "store_unavailable: fires when the store takes no events for a minute, and resolves",
+            {series(catalog.STORE_AVAILABLE.name, TARGET): "1x4 0x6 1x10"},
+            silent_at=(3, 5, 13), fires_at=(8,), labels=TARGET,
+        ),
+        Case(
+            "store_unavailable: silent for a moment without the store",
+            {series(catalog.STORE_AVAILABLE.name, TARGET): "1x4 0 1x20"},
+            silent_at=(5, 6, 20),
+        ),
+    ],
     "notifications_failing": [
         Case(
             "notifications_failing: fires when a channel is tried again and again in vain",

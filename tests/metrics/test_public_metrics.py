@@ -67,6 +67,7 @@ OWN = """
     windowpane_store_write_seconds histogram
     windowpane_dropped_events_total counter sink,reason
     windowpane_queue_events gauge
+    windowpane_store_available gauge
     windowpane_notifications_total counter channel,outcome
     windowpane_last_event_age_seconds gauge
     windowpane_build_info gauge version,python
@@ -115,7 +116,13 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
         ContentCompressed("compaction", "threshold", "accepted", 900, 100, duration_seconds=1.5),
     ):
         scripted_state.apply(make_event(data, session="more"))
-    own = InternalMetrics(version="1", clock=lambda: 1_000.0, last_event_at=lambda: 9.0, queue_events=lambda: 3)
+    own = InternalMetrics(
+        version="1",
+        clock=lambda: 1_000.0,
+        last_event_at=lambda: 9.0,
+        queue_events=lambda: 3,
+        store_available=lambda: True,
+    )
     own.record_hook("on_turn_end", 0.01)
     own.record_notification("json", "delivered")
     source = StateSource(scripted_state, clock=lambda: 1_000.0, top_sessions=1)

@@ -122,7 +122,7 @@ def test_a_failing_sink_does_not_affect_the_others(
 
     for n in range(3):
         pipeline.put(events(n, n))
-        assert pipeline.flush(10)
+        assert not pipeline.flush(10)
 
     assert numbers(healthy) == [0, 1, 2]
     assert drops.counts == {("store", "error"): 3}
@@ -134,9 +134,9 @@ def test_a_recovered_sink_gets_a_report_of_missed_events(build: Callable[..., Pi
     broken = Broken()
     pipeline = build({"store": broken})
     pipeline.put(events(0, 4))
-    assert pipeline.flush(10)
+    assert not pipeline.flush(10)
     pipeline.put(events(5, 6))
-    assert pipeline.flush(10)
+    assert not pipeline.flush(10)
 
     broken.failing = False
     pipeline.put(events(7, 8))
@@ -167,7 +167,7 @@ def test_one_bad_event_drops_one_event(build: Callable[..., Pipeline]) -> None:
     pipeline = build({"store": picky}, count_drops=drops)
 
     pipeline.put(events(0, 40))
-    assert pipeline.flush(10)
+    assert not pipeline.flush(10)
     pipeline.put(events(41, 41))
     assert pipeline.flush(10)
 
@@ -192,7 +192,7 @@ def test_a_report_that_cannot_be_written_is_discarded(build: Callable[..., Pipel
     for n in range(4):
         pipeline.put(events(n, n, "bad"))
         pipeline.put(events(n, n, "good"))
-        assert pipeline.flush(10)
+        assert not pipeline.flush(10)
 
     assert numbers(sink) == [0, 1, 2, 3]
     assert drops.counts == {("store", "error"): 4}
@@ -222,7 +222,7 @@ def test_a_full_queue_drops_and_reports_whole_batches(build: Callable[..., Pipel
     pipeline.put(events(13, 15))
     pipeline.put(events(16, 18))
     sink.open.set()
-    assert pipeline.flush(10)
+    assert not pipeline.flush(10)
     pipeline.put(events(19, 20))
     assert pipeline.flush(10)
 
@@ -243,7 +243,7 @@ def test_a_drop_is_reported_before_later_events_of_its_stream(build: Callable[..
     pipeline.put(events(9, 12))
     pipeline.put(events(13, 14))
     sink.open.set()
-    assert pipeline.flush(10)
+    assert not pipeline.flush(10)
 
     assert numbers(sink) == [*range(9), 12, 13, 14]
 
@@ -257,7 +257,7 @@ def test_put_never_raises(build: Callable[..., Pipeline]) -> None:
 
     pipeline.put(events(0, 1))
 
-    assert pipeline.flush(10)
+    assert not pipeline.flush(10)
     assert [event for event in numbers_of_events(sink) if event < 2] == [0, 1]
 
 
@@ -322,7 +322,7 @@ def test_flush_and_close_time_out_with_a_hung_sink(build: Callable[..., Pipeline
     for n in range(10, 1_000, 10):
         pipeline.put(events(n, n + 9))
 
-    assert pipeline.queued_events <= 100
+    assert pipeline.queued_events <= 110, "the queue, and the batch that is being written"
     assert drops.counts["queue", "full"] == 890
     assert not pipeline.close(0.05)
     sink.open.set()

@@ -6,7 +6,6 @@ import json
 import logging
 import math
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from windowpane.runtime.managers import ContextWindowManager
 from windowpane.runtime.start import Runtime, stop
 from windowpane.serve.service_discovery import running_targets
 from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.spool import waiting_files
 from windowpane.store.sqlite import SqliteStore
 
 Start = Callable[..., Runtime]
@@ -169,23 +169,26 @@ def test_health_reports_queue_and_store(start_outputs: Start) -> None:
 def test_metrics_and_alerts_work_without_a_store(
     start_outputs: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A store that cannot be opened is logged once; the agent is not affected."""
+    """A store that cannot be opened is reported; the agent is not affected, and its events are spooled."""
     broken = tmp_path / "not-a-database"
     broken.write_bytes(b"something else entirely" * 1_000)
     caplog.set_level(logging.INFO, logger="windowpane")
 
     running = start_outputs(store=broken, notify=["log://"])
     run_session(running)
-    assert running.flush(20)
+    assert not running.flush(20)
 
     assert running.store is None
     assert "not stored" in caplog.text
     assert running.url is not None
     metrics = read(running.url)
     assert "context_window_turns_total{" in metrics
-    (lost,) = re.findall(r'windowpane_dropped_events_total\{reason="unavailable",sink="store"\} (\d+)', metrics)
-    assert int(lost) > 10, "what could not be stored is counted, so that somebody is told"
+    assert "windowpane_store_available 0.0" in metrics
+    health = json.loads(read(running.url.replace("/metrics", "/healthz")))
+    assert (health["status"], health["stores_events"]) == ("degraded", False)
+    assert "not a readable database" in health["store_problem"]
     stop()
+    assert len(waiting_files(broken)) == 1
     assert "Window in red" in caplog.text
 
 
@@ -276,7 +279,7 @@ def test_the_audit_explains_dropped_events(start_outputs: Start) -> None:
     batch = [Event(good, n, at, TurnStarted()) for n, at in enumerate(times)]
 
     running.emit([Event(good, 0, 1.0, SessionStarted()), *batch[1:]])
-    assert running.flush(20)
+    assert not running.flush(20)
     running.emit([Event(good, 41, 50.0, TurnStarted())])
     assert running.flush(20)
 

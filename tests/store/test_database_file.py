@@ -57,7 +57,7 @@ def test_a_failed_migration_is_rolled_back(store):
     """Neither its tables nor its record are stored."""
     listed = [*migrations.available(), migrations.NamedMigration("m900_fail", Fail())]
     with closing(open_writer(store.path)) as connection:
-        with pytest.raises(sqlite3.OperationalError):
+        with pytest.raises(StoreError, match="m900_fail"):
             migrations.migrate(connection, store.path, listed)
         assert "m900_fail" not in migrations.applied(connection)
         assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)

@@ -239,8 +239,21 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "'Dropped events' by sink and reason on the exporter page.",
         (
             "sink=queue, reason=full: the worker is too slow. Look at the store's write times and the disk.",
-            "sink=store: a full disk, a locked or damaged file. `windowpane doctor` reports which.",
+            "sink=queue, reason=invalid: an event with a malformed name. The log has the field.",
+            "sink=store: events that the store refuses: of a session with another audit key. The log has it.",
             "sink=otlp: the collector does not respond.",
+        ),
+    ),
+    "store_unavailable": Guidance(
+        "The store could not be opened or written at the last attempt; it is tried again at least every 30 s.",
+        "Events wait in memory. When the process ends first, they are written to a file beside the store, and "
+        "the next process that starts with it takes them in. Beyond 100,000 waiting events the newest are lost.",
+        "'Queued events' on the exporter page grows; `store_problem` in `/healthz` has the reason.",
+        (
+            "The disk is full: free space, or `windowpane prune`.",
+            "Another process keeps the store locked: end it, or wait for it.",
+            "The file cannot be opened: check its folder and permissions with `windowpane doctor`.",
+            "The file is damaged: move it away; a new one is created at the next attempt.",
         ),
     ),
     "notifications_failing": Guidance(

@@ -98,6 +98,13 @@ TIMED_RULES: Final[tuple[TimedRule, ...]] = (
         "Read the log of the process: a full disk, a locked store or a slow queue shows there.",
     ),
     TimedRule(
+        "store_unavailable", "Events are not stored", "critical",
+        f"{catalog.STORE_AVAILABLE.name} == 0", "1m",
+        "the store at {{ $labels.instance }} has taken no events for a minute",
+        "Events wait in memory, and in a file beside the store when the process ends. Read `/healthz` or the log "
+        "for the reason: a full disk, a lock that another program holds, permissions, a damaged file.",
+    ),
+    TimedRule(
         "notifications_failing", "Notifications fail", "critical",
         _failing(), "5m",
         "all messages by {{ $labels.channel }} fail at {{ $labels.instance }}",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windowpane.cli.options import open_to_write, report_errors
+from windowpane.cli.options import StoreFile, open_to_write, report_errors
 from windowpane.cli.output import print_table
 from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
@@ -48,7 +48,7 @@ DASHBOARD_START_SECONDS = 30.0
 @click.option(
     "--store",
     "store_path",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=StoreFile(),
     help="Store to create; by default a new one in your data folder.",
 )
 @report_errors

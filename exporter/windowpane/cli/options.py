@@ -7,13 +7,15 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
 from windowpane.core.characters import plain
 from windowpane.core.redaction import redact
-from windowpane.exceptions import OlderStoreError, WindowpaneError
+from windowpane.core.store_names import store_file
+from windowpane.effects.private_files import create_folder
+from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
 from windowpane.store.keys import key_in, keys_in
 from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
@@ -40,10 +42,24 @@ class InvalidOption(click.ClickException):
     exit_code = EXIT_USAGE
 
 
+class StoreFile(click.Path):
+    """The file of an event store, given as its path or URL."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path of the file."""
+        try:
+            return super().convert(store_file(str(value), key="--store"), param, ctx)
+        except ConfigurationError as error:
+            raise InvalidOption(str(error)) from error
+
+
 store_option = click.option(
     "--store",
     "store_path",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=StoreFile(),
     default=None,
     help="Event store; by default the configured one, else windowpane.db in your data folder.",
 )
@@ -127,7 +143,7 @@ def open_to_write(path: Path | None, *, capture: bool = False) -> Iterator[Sqlit
     configured = _store_config()
     chosen = path or configured.path
     try:
-        chosen.parent.mkdir(parents=True, exist_ok=True)
+        create_folder(chosen.parent)
     except OSError as error:
         raise click.ClickException(f"cannot create the folder of the store {chosen}: {error.strerror}") from error
     key = key_in(configured.audit_key_file, "store.audit_key_file")

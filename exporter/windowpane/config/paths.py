@@ -7,6 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
+from windowpane.core.store_names import store_file
+
 
 def data_folder() -> Path:
     """Return the user's data folder for Windowpane; it may not exist yet."""
@@ -16,4 +18,6 @@ def data_folder() -> Path:
 def default_store() -> Path:
     """Return the path of the event store: `WINDOWPANE_STORE`, else `windowpane.db` in the data folder."""
     given = os.environ.get("WINDOWPANE_STORE")
-    return Path(given).expanduser() if given else data_folder() / "windowpane.db"
+    if not given:
+        return data_folder() / "windowpane.db"
+    return Path(store_file(given, key="WINDOWPANE_STORE")).expanduser()

@@ -17,6 +17,7 @@ from windowpane.alerts.rules import Rule, configured
 from windowpane.config.paths import default_store
 from windowpane.config.section import NUMBER, Ratio, Section, Share, Tokens, Turns
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, Thresholds, TrackerSettings
+from windowpane.core.store_names import store_file
 from windowpane.core.vocabulary import Component, ContentType, Severity
 from windowpane.fidelity.judge.judge import MINIMUM_REPLICATES
 from windowpane.fidelity.judge.questions import MAXIMUM_QUESTIONS
@@ -279,6 +280,11 @@ class StoreConfig(Section):
     def _separated(cls, given: object) -> object:
         """Accept a text that separates the files as `PATH` does, which the environment holds."""
         return tuple(filter(None, given.split(os.pathsep))) if isinstance(given, str) else given
+
+    @field_validator("path", mode="before")
+    @classmethod
+    def _file(cls, given: object) -> object:
+        return Path(store_file(given, key="path")).expanduser() if isinstance(given, str) else given
 
 
 class Tls(Section):

@@ -314,7 +314,12 @@ DROPPED_EVENTS: Final = _own(
     "Events that did not reach a sink, by reason.",
     ("sink", "reason"),
 )
-QUEUE_EVENTS: Final = _own("queue_events", "gauge", "{event}", "Events in the pipeline's queue.")
+QUEUE_EVENTS: Final = _own(
+    "queue_events", "gauge", "{event}", "Events in the pipeline's queue, or waiting for a store that takes none."
+)
+STORE_AVAILABLE: Final = _own(
+    "store_available", "gauge", "{store}", "1 while the event store takes events, 0 while events wait for it."
+)
 NOTIFICATIONS: Final = _own(
     "notifications_total", "counter", "{notification}", "Notifications about alerts, by channel and outcome.",
     ("channel", "outcome"),
@@ -338,7 +343,8 @@ SESSION_METRICS: Final = (
 """Metrics of sessions, all folded from events."""
 
 OWN_METRICS: Final = (
-    HOOK_SECONDS, STORE_WRITE_SECONDS, DROPPED_EVENTS, QUEUE_EVENTS, NOTIFICATIONS, LAST_EVENT_AGE, BUILD_INFO,
+    HOOK_SECONDS, STORE_WRITE_SECONDS, DROPPED_EVENTS, QUEUE_EVENTS, STORE_AVAILABLE, NOTIFICATIONS,
+    LAST_EVENT_AGE, BUILD_INFO,
 )  # fmt: skip
 """Metrics about the exporter."""
 

@@ -28,6 +28,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.liveness import live_since
 from windowpane.core.protocols import Clock
+from windowpane.exceptions import EventsSkippedError
 from windowpane.metrics import counters, gauges
 from windowpane.metrics.counters import LabeledRow, Row, SeriesTable
 from windowpane.metrics.families import Family, session_families
@@ -91,10 +92,19 @@ class MetricState:
             self._apply(event, counted=counted)
 
     def write(self, batch: Sequence[Event]) -> None:
-        """Fold a batch of events in order."""
+        """Fold a batch of events in order. Raises `EventsSkippedError` about those that cannot be folded."""
+        skipped: list[Event] = []
+        cause: Exception | None = None
         with self._lock:
             for event in batch:
-                self._apply(event, counted=True)
+                try:
+                    self._apply(event, counted=True)
+                except Exception as error:  # noqa: BLE001  # a faulty event must not affect the others
+                    self._context = None  # it may have been entered half
+                    skipped.append(event)
+                    cause = error
+        if cause is not None:
+            raise EventsSkippedError(skipped, cause) from cause
 
     def _apply(self, event: Event, *, counted: bool) -> None:
         context, _, at, data = event

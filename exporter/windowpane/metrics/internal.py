@@ -30,6 +30,7 @@ class Drop(NamedTuple):
 KNOWN_DROPS: Final = (
     Drop("observer", "full"),
     Drop("queue", "full"),
+    Drop("queue", "invalid"),
     Drop("store", "error"),
     Drop("store", "unavailable"),
     Drop("metrics", "error"),
@@ -43,7 +44,7 @@ KNOWN_DROPS: Final = (
 class InternalMetrics:
     """Records the `windowpane_*` metrics. Thread-safe; a `FamilySource`.
 
-    *last_event_at* and *queue_events* are called at each collection; None means: absent.
+    *last_event_at*, *queue_events* and *store_available* are called at each collection; None means: absent.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class InternalMetrics:
         clock: Clock,
         last_event_at: Callable[[], float | None] | None = None,
         queue_events: Callable[[], int | None] | None = None,
+        store_available: Callable[[], bool | None] | None = None,
         drops: Iterable[Drop] = KNOWN_DROPS,
     ) -> None:
         self._clock = clock
         self._last_event_at = last_event_at
         self._queue_events = queue_events
+        self._store_available = store_available
         self._identity = (version, platform.python_version())
         self._initial_drops = tuple(drops)
         self.reset()
@@ -110,6 +113,9 @@ class InternalMetrics:
         queued = self._queue_events() if self._queue_events is not None else None
         if queued is not None:
             families.append(Family(catalog.QUEUE_EVENTS, [Point((), queued)], []))
+        available = self._store_available() if self._store_available is not None else None
+        if available is not None:
+            families.append(Family(catalog.STORE_AVAILABLE, [Point((), int(available))], []))
         newest = self._last_event_at() if self._last_event_at is not None else None
         if newest is not None:
             age = max(0.0, self._clock() - newest)

@@ -4,6 +4,9 @@ Agents append lists of events to a deque; one daemon thread removes them, evalua
 every sink. A producer never waits for a lock: deque operations are atomic, and the count of queued events may be
 off for a moment but is corrected whenever the queue is empty. So `put` also works in a signal handler that
 interrupted another `put`, and in a child process after a fork.
+
+A loss is never silent: it is counted, logged, reported to the sink as `telemetry.dropped`, and makes the next
+`flush` return False.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +27,20 @@ from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.metrics.internal import CountDrops
-from windowpane.runtime.sink_runner import DropReport, SinkRunner
+from windowpane.runtime.admission import admit
+from windowpane.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkRunner
+from windowpane.runtime.time_limit import TimeLimit, run_within
 
 CAPACITY_EVENTS: Final = 100_000
-CHUNK_EVENTS: Final = 2_000
-"""Events written to the sinks at once."""
 LINGER_SECONDS: Final = 0.1
 """Time the worker waits for more events, so that it seldom competes with the agent."""
-CLOSE_SECONDS: Final = 5.0
+FLUSH_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 10.0
+"""Longest time that closing takes; a third of what Kubernetes waits before it kills a process."""
+SPOOL_SHARE: Final = 0.4
+"""Share of the time to close that is reserved for spooling what could not be written."""
+BUSY_PAUSE_SECONDS: Final = 0.05
+"""Pause of a flush between two attempts to write to a locked sink."""
 FORK_SECONDS: Final = 2.0
 """Longest wait of a fork for a write in progress: a child forked during one cannot use SQLite."""
 
@@ -43,9 +53,13 @@ _pipelines: weakref.WeakSet[Pipeline] = weakref.WeakSet()
 class _FlushRequest:
     """A caller waits until everything put so far is written; with *stop* the worker ends afterwards."""
 
-    def __init__(self, *, stop: bool) -> None:
+    def __init__(self, *, stop: bool, limit: TimeLimit, loss: object) -> None:
         self.stop = stop
+        self.limit = limit
+        self.loss = loss
+        """The last loss that a flush has reported when the caller started to wait."""
         self.done = threading.Event()
+        self.is_written = False
 
 
 class Pipeline:
@@ -69,6 +83,8 @@ class Pipeline:
         self._boundary = ErrorBoundary(_log)
         self._listeners: dict[str, tuple[Listener, ...]] = {}
         self._closed = False
+        self._is_abandoned = False
+        """True after closing has stopped waiting for a worker that hangs in a write."""
         self._holders: set[int] = set()
         self._reset()
         _pipelines.add(self)
@@ -88,6 +104,8 @@ class Pipeline:
         self._signaled = False
         self._urgency_signaled = False
         self._dropped = DropReport("queue_full")
+        self._loss = self._reported_loss = object()
+        """The last loss, and the last one that a flush has reported; each loss is another object."""
 
     # -- called by agents -------------------------------------------------------------------------------------
 
@@ -114,30 +132,45 @@ class Pipeline:
 
     @property
     def queued_events(self) -> int:
-        """Approximate number of events that wait to be written."""
-        return max(0, self._accepted - self._removed)
+        """Approximate number of events that wait in the queue, or for a sink that takes none now."""
+        waiting = max((runner.waiting_events for runner in self._runners), default=0)
+        return max(0, self._accepted - self._removed) + waiting
 
     def listen(self, event_type: str, listener: Listener) -> None:
         """Call *listener* on the worker with every event of a type, after the sinks; exceptions are contained."""
         self._listeners[event_type] = (*self._listeners.get(event_type, ()), listener)
 
-    def flush(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until everything put so far is written and every sink has flushed; False on timeout."""
-        return self._submit(_FlushRequest(stop=False), timeout_seconds)
+    def flush(self, timeout_seconds: float = FLUSH_SECONDS) -> bool:
+        """Return True if every event put so far is durably in every sink.
+
+        False if some are not within *timeout_seconds*: they wait and are retried. Also False, once, after events
+        were lost: dropped, refused by a sink, or stored in a file that was deleted.
+        """
+        limit = TimeLimit(timeout_seconds)
+        return self._submit(_FlushRequest(stop=False, limit=limit, loss=self._reported_loss), timeout_seconds)
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Write the queued events and stop; events put afterwards are dropped. The sinks stay open."""
+        """Write the queued events and stop; return False if a sink did not take all of them in time.
+
+        What the store did not take is spooled. Events put afterwards are dropped. The sinks stay open.
+        """
         if self._closed:
             return True
         self._closed = True
         atexit.unregister(self.close)
-        written = self._submit(_FlushRequest(stop=True), timeout_seconds)
+        limit = TimeLimit(timeout_seconds)
+        writing = TimeLimit((1 - SPOOL_SHARE) * timeout_seconds)
+        request = _FlushRequest(stop=True, limit=writing, loss=self._reported_loss)
+        written = self._submit(request, writing.remaining + limit.share(SPOOL_SHARE) / 4)
         worker = self._worker
-        if worker is not None and written:
-            worker.join(timeout_seconds)
-        if self._worker is None or not self._worker.is_alive():
+        if worker is not None and request.done.is_set():
+            worker.join(limit.remaining)
+        if worker is None or not worker.is_alive():
             self._drain()
-            self._flush_sinks()
+            written = self._settle() and (written or not request.done.is_set())
+        self._is_abandoned = True
+        if not run_within(limit.remaining, self._spool_rest):
+            _log.error("events are still being spooled; they are lost if the process ends now")
         return written
 
     def before_fork(self) -> None:
@@ -170,8 +203,14 @@ class Pipeline:
     def _drop(self, batch: list[Event], size: int) -> None:
         if not self._closed:
             self._dropped.add(batch)
-        if self._count_drops is not None:
-            self._count_drops("queue", "closed" if self._closed else "full", size)
+        self._lose("queue", "closed" if self._closed else "full", size)
+
+    def _lose(self, sink: str, reason: str, events: int) -> None:
+        """Count lost events, and have the next flush report them."""
+        self._loss = object()
+        if events and self._count_drops is not None:
+            with self._boundary.contain("counting lost events"):
+                self._count_drops(sink, reason, events)
 
     def _wake(self, request: _FlushRequest | None = None) -> None:
         if self._worker is None or not self._worker.is_alive():
@@ -196,34 +235,66 @@ class Pipeline:
         except RuntimeError as error:  # no thread can be started while the interpreter shuts down
             self._boundary.log_failure("starting the worker", error)
             return False
-        return request.done.wait(timeout_seconds)
+        return request.done.wait(timeout_seconds) and request.is_written
 
     # -- run by the worker ------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         signals = self._signals
         try:
-            while True:
-                request = signals.get()
-                if request is None:
-                    request = self._wait_for_more(signals)
+            while not self._is_abandoned:
+                request = self._next_request(signals)
                 self._signaled = self._urgency_signaled = False
-                with self._writing:
-                    self._drain()
-                    if request is not None:
-                        self._flush_sinks()
-                if request is not None:
-                    request.done.set()
-                    if request.stop:
-                        return
+                if request is None:
+                    with self._writing:
+                        self._drain()
+                    continue
+                self._complete(request)
+                if request.stop:
+                    return
         finally:
             self._signaled = False
 
-    def _wait_for_more(self, signals: SimpleQueue[_FlushRequest | None]) -> _FlushRequest | None:
+    def _next_request(self, signals: SimpleQueue[_FlushRequest | None]) -> _FlushRequest | None:
+        """Wait until events were put, a sink is to be tried again, or a flush is requested; return that."""
+        pauses = [runner.retry_seconds for runner in self._runners]
         try:
-            return signals.get(timeout=self._linger)
+            request = signals.get(timeout=min((pause for pause in pauses if pause is not None), default=None))
+            return signals.get(timeout=self._linger) if request is None else request
         except Empty:
             return None
+
+    def _complete(self, request: _FlushRequest) -> None:
+        """Write everything, waiting for a sink that is only locked, and answer *request*."""
+        while True:
+            with self._writing:
+                self._drain()
+                settled = self._settle()
+            is_busy = any(runner.is_busy for runner in self._runners)
+            if settled or not is_busy or not request.limit.remaining or (self._closed and not request.stop):
+                break
+            time.sleep(BUSY_PAUSE_SECONDS)
+        loss = self._loss
+        request.is_written = settled and loss is request.loss
+        self._reported_loss = loss
+        request.done.set()
+
+    def _settle(self) -> bool:
+        """Write what waits for a sink, and have each sink flush; return False if one does not take everything."""
+        settled = True
+        for runner in self._runners:
+            self._handle(runner, runner.retry(at_once=True))
+            failure = None if runner.waiting_events else runner.flush()
+            self._handle(runner, failure)
+            settled = settled and failure is None and not runner.waiting_events
+        return settled
+
+    def _handle(self, runner: SinkRunner, failure: Failure | None) -> None:
+        if failure is None:
+            return
+        self._boundary.log_failure(f"sink {runner.name}", failure.error)
+        if failure.means_loss:
+            self._lose(runner.name, "error", failure.lost)
 
     def _drain(self) -> None:
         """Write the batches that are queued now; those put meanwhile send another signal."""
@@ -238,6 +309,8 @@ class Pipeline:
             self._accepted = self._removed
         if self._dropped:
             self._report_drops()
+        for runner in self._runners:
+            self._handle(runner, runner.retry())
 
     def _report_drops(self) -> None:
         """Report drops of streams that may never put again, in the order of their numbers."""
@@ -249,21 +322,38 @@ class Pipeline:
         self._boundary.warn("full", "the queue was full: events of %d streams were dropped", len(reports))
 
     def _next_batch(self) -> list[Event]:
-        batch = self._batches.popleft()
+        try:
+            batch = self._batches.popleft()
+        except IndexError:  # closing has taken the queue from a worker that hung
+            return []
         self._removed += len(batch)
         return batch
 
     def _deliver(self, events: list[Event]) -> None:
-        if self._engine is not None:
-            events += self._evaluate(self._engine, events)
+        events = self._prepared(events)
         for runner in self._runners:
-            failure = runner.write(events)
-            if failure is not None:
-                self._boundary.log_failure(f"sink {runner.name}", failure.error)
-                if self._count_drops is not None:
-                    self._count_drops(runner.name, "error", failure.events)
+            self._handle(runner, runner.write(events))
         if self._listeners:
             self._notify(events)
+
+    def _prepared(self, events: list[Event]) -> list[Event]:
+        """Return the events that sinks can use, with the alerts they cause."""
+        admission = admit(events)
+        if admission.refused:
+            self._boundary.warn("refused", "%d events were refused: %s", admission.refused, admission.problem)
+            self._lose("queue", "invalid", admission.refused)
+        alerts = [] if self._engine is None else self._evaluate(self._engine, admission.events)
+        return [*admission.events, *alerts]
+
+    def _spool_rest(self) -> None:
+        """Spool what the sinks have not taken, the queue included; count it as lost where that fails."""
+        queued = self._prepared([event for _ in range(len(self._batches)) for event in self._next_batch()])
+        for runner in self._runners:
+            rest = [*runner.take_waiting(), *queued]
+            failure = runner.spool(rest) if rest else None
+            if failure is not None:
+                _log.error("%d events of %s are lost: %s", failure.lost, runner.name, failure.error)
+                self._lose(runner.name, "error", failure.lost)
 
     def _evaluate(self, engine: AlertEngine, events: Sequence[Event]) -> list[Event]:
         alerts: list[Event] = []
@@ -279,11 +369,6 @@ class Pipeline:
             for listener in self._listeners.get(event.data.type, ()):
                 with self._boundary.contain(f"listener of {event.data.type}"):
                     listener(event)
-
-    def _flush_sinks(self) -> None:
-        for runner in self._runners:
-            with self._boundary.contain(f"flushing sink {runner.name}"):
-                runner.call("flush")
 
 
 def _before_fork() -> None:

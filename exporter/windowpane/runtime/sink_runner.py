@@ -1,24 +1,42 @@
-"""Writing to one sink of the pipeline, and the report of the events it missed.
+"""Writing to one sink of the pipeline: events that wait for it, and the report of those it missed.
 
-A report explains a gap in a stream's numbering, which an audit would otherwise suspect to be a cut. A sink that
-is `atomic` accepts a batch whole or not at all: when it rejects a batch because of its data, the batch is halved
-until only the faulty events are dropped, so one bad event costs one event.
+A sink that is `atomic` accepts a batch whole or not at all, so a batch that it rejects can be written again.
+While it takes nothing (a full disk, a lock), batches wait and are retried with growing pauses. When it rejects a
+batch because of its data, the batch is divided by session, then halved, until only the faulty events are dropped:
+one bad event costs one event, one bad session never another.
+
+A report explains a gap in a stream's numbering, which an audit would otherwise suspect to be a cut. It is written
+with later events of the same stream or alone, never with those of other sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from windowpane.core.events import Event, EventContext, TelemetryDropped
 from windowpane.core.protocols import EventSink
+from windowpane.exceptions import (
+    EventsRefusedError,
+    EventsSkippedError,
+    SessionRefusedError,
+    StoreBusyError,
+    StoreReplacedError,
+)
 
 MAXIMUM_STREAMS: Final = 10_000
 MAXIMUM_GAPS: Final = 64
 """Gaps per stream; further ones widen the last."""
-BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError)
-"""Errors of a sink about an event. After any other error halving the batch would not help."""
+CHUNK_EVENTS: Final = 2_000
+"""Events written at once."""
+WAITING_EVENTS: Final = 100_000
+"""Events that wait for one sink; further ones are dropped."""
+SHORTEST_PAUSE_SECONDS: Final = 0.25
+LONGEST_PAUSE_SECONDS: Final = 30.0
+BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError, EventsRefusedError)
+"""Errors of a sink about its events. After any other error it may accept the same events later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +91,48 @@ class DropReport:
 
 
 class Failure(NamedTuple):
-    """Events that a sink did not accept."""
+    """A sink that did not accept every event."""
 
     error: Exception
     """The last of the errors."""
-    events: int
+    lost: int
+    """Events that it will never have; the others wait."""
+
+    @property
+    def means_loss(self) -> bool:
+        """True if events are missing in the sink for good."""
+        return self.lost > 0 or isinstance(self.error, StoreReplacedError)
 
 
 class SinkRunner:
-    """A sink with its name and the report of the events it missed."""
+    """A sink with its name, the batches that wait for it, and the report of the events it missed."""
 
-    def __init__(self, name: str, sink: EventSink) -> None:
+    def __init__(
+        self,
+        name: str,
+        sink: EventSink,
+        *,
+        waiting_events: int = WAITING_EVENTS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
         self.sink = sink
+        self._maximum_waiting = waiting_events
+        self._clock = clock
+        self._atomic = getattr(sink, "atomic", False)
+        self._start_over()
+
+    def _start_over(self) -> None:
         self._dropped = DropReport("sink_failed")
+        self._batches: list[list[Event]] = []
+        self._pause = 0.0
+        self._retry_at = 0.0
+        self.is_busy = False
+        """True while the sink is only locked: an attempt in a moment may succeed."""
 
     def after_fork(self) -> None:
-        """Discard the parent's report in a forked child, and let the sink start over."""
-        self._dropped = DropReport("sink_failed")
+        """Discard the parent's batches and report in a forked child, and let the sink start over."""
+        self._start_over()
         self.call("after_fork")
 
     def call(self, hook: str) -> None:
@@ -99,40 +141,144 @@ class SinkRunner:
         if method is not None:
             method()
 
+    @property
+    def waiting_events(self) -> int:
+        """Number of events that the sink has not accepted yet."""
+        return sum(map(len, self._batches))
+
+    @property
+    def retry_seconds(self) -> float | None:
+        """Seconds until the next attempt to write what waits; None if nothing does."""
+        return max(0.0, self._retry_at - self._clock()) if self._batches else None
+
     def write(self, events: Sequence[Event]) -> Failure | None:
-        """Write *events*, preceded by a report of those that failed before; returns what failed now."""
-        batch = [*self._reports(events), *events] if self._dropped else events
-        return self._attempt(batch, divisible=getattr(self.sink, "atomic", False))
+        """Write *events* after those that wait; return what failed."""
+        for batch in self._with_reports(events):
+            self._batches += [batch[start : start + CHUNK_EVENTS] for start in range(0, len(batch), CHUNK_EVENTS)]
+        failure = self.retry()
+        excess = self.waiting_events - self._maximum_waiting
+        if excess > 0:
+            error = OverflowError(f"more than {self._maximum_waiting:,} events wait for it")
+            failure = _joined(failure, error, self._remove_newest(excess))
+        return failure
 
-    def _reports(self, events: Sequence[Event]) -> list[Event]:
-        """Return the reports, with context and time of a later event of the same stream if there is one."""
-        later = {event.context.stream_id: event for event in reversed(events)}
-        reports = []
-        for report in self._dropped.take_all():
-            event = later.get(report.context.stream_id, report)
-            reports.append(report._replace(context=event.context, at=event.at))
-        return reports
-
-    def _attempt(self, batch: Sequence[Event], *, divisible: bool) -> Failure | None:
-        try:
-            self.sink.write(batch)
-        except BAD_DATA as error:
-            if not divisible:
-                return self._drop(batch, error)
-            if len(batch) == 1:
-                return self._drop([event for event in batch if not _is_report(event)], error)
-        except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
-            return self._drop(batch, error)
-        else:
+    def retry(self, *, at_once: bool = False) -> Failure | None:
+        """Write what waits, if it is time or *at_once*; return what failed."""
+        batches = self._batches  # closing may take what waits from a thread that hangs in a write
+        if not batches or (not at_once and self._clock() < self._retry_at):
             return None
-        middle = len(batch) // 2
-        halves = [self._attempt(part, divisible=True) for part in (batch[:middle], batch[middle:])]
-        failures = [failure for failure in halves if failure is not None]
-        return Failure(failures[-1].error, sum(failure.events for failure in failures)) if failures else None
+        failure: Failure | None = None
+        was_replaced = False
+        while batches:
+            batch = batches[0]
+            try:
+                self.sink.write(batch)
+            except EventsSkippedError as error:
+                lost = self._drop(error.events)
+                failure = _joined(failure, error, lost)
+            except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
+                if isinstance(error, StoreReplacedError) and not was_replaced:
+                    was_replaced = True
+                    failure = _joined(failure, error, 0)
+                    continue
+                if self._atomic and not isinstance(error, BAD_DATA):
+                    self._postpone(error)
+                    return _joined(failure, error, 0)
+                parts = _divided(batch, error) if self._atomic else []
+                if parts:
+                    batches[:1] = parts
+                    continue
+                lost = self._drop(batch, report=not isinstance(error, SessionRefusedError))
+                failure = _joined(failure, error, lost)
+            del batches[0]
+        self._pause, self.is_busy = 0.0, False
+        return failure
 
-    def _drop(self, batch: Sequence[Event], error: Exception) -> Failure:
-        self._dropped.add(batch)
-        return Failure(error, sum(not _is_report(event) for event in batch))
+    def flush(self) -> Failure | None:
+        """Have the sink make durable what it accepted; return a failure."""
+        try:
+            self.call("flush")
+        except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
+            self.is_busy = isinstance(error, StoreBusyError)
+            return Failure(error, 0)
+        return None
+
+    def spool(self, events: list[Event]) -> Failure | None:
+        """Have the sink spool *events* for the next process; return a failure with those that are lost."""
+        spool = getattr(self.sink, "spool", None)
+        if spool is None:
+            return Failure(TimeoutError("it was closed before it took all events"), len(events))
+        try:
+            spooled = spool(events)
+        except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
+            return Failure(error, len(events))
+        lost = len(events) - spooled
+        return Failure(OverflowError("the spool is full"), lost) if lost else None
+
+    def take_waiting(self) -> list[Event]:
+        """Remove and return the events that wait, one that is being written now included."""
+        batches, self._batches = self._batches, []
+        return [event for batch in batches for event in batch]
+
+    def _postpone(self, error: Exception) -> None:
+        self._pause = min(max(2 * self._pause, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        self._retry_at = self._clock() + self._pause
+        self.is_busy = isinstance(error, StoreBusyError)
+
+    def _with_reports(self, events: Sequence[Event]) -> list[list[Event]]:
+        """Return *events* with the reports of their streams before them, and the other reports by stream.
+
+        A report gets context and time of a later event of its stream, if there is one.
+        """
+        if not self._dropped:
+            return [list(events)] if events else []
+        later = {event.context.stream_id: event for event in reversed(events)}
+        joined: list[Event] = []
+        alone: dict[str, list[Event]] = {}
+        for report in self._dropped.take_all():
+            event = later.get(report.context.stream_id)
+            if event is None:
+                alone.setdefault(report.context.stream_id, []).append(report)
+            else:
+                joined.append(report._replace(context=event.context, at=event.at))
+        return [*alone.values(), *([[*joined, *events]] if events else [])]
+
+    def _remove_newest(self, excess: int) -> int:
+        lost = 0
+        while excess > 0 and self._batches:
+            batch = self._batches.pop()
+            if len(batch) > excess:
+                self._batches.append(batch[:-excess])
+                batch = batch[-excess:]
+            excess -= len(batch)
+            lost += self._drop(batch)
+        return lost
+
+    def _drop(self, batch: Sequence[Event], *, report: bool = True) -> int:
+        """Record that *batch* is lost, in a report unless that cannot be stored either; return the events."""
+        if report:
+            self._dropped.add([event for event in batch if not _is_report(event) or len(batch) > 1])
+        return sum(not _is_report(event) for event in batch)
+
+
+def _divided(batch: list[Event], error: Exception) -> list[list[Event]]:
+    """Return a rejected batch by session, or halved; empty if it is to be dropped."""
+    sessions: dict[str, list[Event]] = {}
+    for event in batch:
+        sessions.setdefault(event.context.session_id, []).append(event)
+    if len(sessions) > 1:
+        return list(sessions.values())
+    if len(batch) == 1 or isinstance(error, SessionRefusedError):
+        return []
+    middle = len(batch) // 2
+    return [batch[:middle], batch[middle:]]
+
+
+def _joined(failure: Failure | None, error: Exception, lost: int) -> Failure:
+    """Return one failure for two; an error that means loss is the one that is reported."""
+    if failure is None:
+        return Failure(error, lost)
+    return Failure(failure.error if failure.means_loss else error, failure.lost + lost)
 
 
 def _is_report(event: Event) -> bool:

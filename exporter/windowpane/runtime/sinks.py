@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from windowpane.alerts.delivery.channels import channel_for
@@ -20,7 +21,7 @@ from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.exceptions import WindowpaneError
+from windowpane.exceptions import EventsRefusedError, StoreError, StoreReplacedError, WindowpaneError
 from windowpane.metrics.families import Family, FamilySource
 from windowpane.metrics.fold import AlertKey, MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
@@ -37,66 +38,149 @@ if TYPE_CHECKING:
 
     from windowpane.alerts.delivery.notifier import CountNotifications, Emit
     from windowpane.config.schema import Config
+    from windowpane.store.spool import Spool
     from windowpane.store.sqlite import SqliteStore
 
 _log = logging.getLogger("windowpane")
 
 
 class StoreSink:
-    """Writes events to the store; without a store, because it cannot be opened, the other sinks still work."""
+    """Writes events to the store, which is opened again when it could not be opened or its file was replaced.
+
+    While there is no store the other sinks work, and the events wait in the pipeline; what waits at the end is
+    spooled. A store that is opened takes in what earlier processes have spooled.
+    """
 
     atomic = True
 
-    def __init__(self, open_store: Callable[[], SqliteStore], internal: InternalMetrics) -> None:
-        self._open = open_store
+    def __init__(self, open_store: Callable[[], SqliteStore], spool: Spool, internal: InternalMetrics) -> None:
+        self._open_store = open_store
+        self._spool = spool
         self._internal = internal
         self._inherited: list[SqliteStore] = []
         self._process = os.getpid()
+        self._boundary = ErrorBoundary(_log)
         self._store: SqliteStore | None = None
+        self._closed = False
+        self.problem = ""
+        """Reason for which the last attempt to write failed; empty while the store takes events."""
+        self.on_opened: list[Callable[[], object]] = []
+        """Called when another file was opened than at the start."""
+        self.on_replaced: list[Callable[[], object]] = []
+        """Called before the file is opened that has replaced another: nothing else may hold the old one open."""
         try:
-            self._store = open_store()
+            self._store = self._opened()
         except WindowpaneError as error:
-            _log.error("events are not stored: %s", error)
+            self._record_problem(error)
+            _log.error("events are not stored for now: %s", error)
 
     @property
     def available(self) -> bool:
-        """True if there is a store."""
-        return self._store is not None
+        """True while the store takes events."""
+        return self._store is not None and not self.problem
 
     @property
     def store(self) -> SqliteStore | None:
-        """The store of this process; opened again in a forked child."""
-        if self._store is not None and self._process != os.getpid():
-            self._inherited.append(self._store)
-            self._store, self._process = self._open(), os.getpid()
+        """The store of this process; opened again in a forked child. None if it could not be opened."""
+        if self._process != os.getpid():
+            self._inherited += [] if self._store is None else [self._store]
+            self._store, self._process = None, os.getpid()
+            with self._boundary.contain("opening the store"):
+                self._store = self._opened()
         return self._store
 
-    def digester(self) -> Digester:
-        """Return the store's digester; without a store, one for this process alone."""
+    @property
+    def digest(self) -> Digester:
+        """The store's digester; without a store, one for this process alone."""
         store = self.store
         return process_digester() if store is None else store.digester()
 
     def write(self, batch: Sequence[Event]) -> None:
-        """Append a batch; without a store count it as dropped. Raises `StoreError`."""
-        store = self.store
-        if store is None:
-            self._internal.record_drop("store", "unavailable", len(batch))
-            return
+        """Append a batch, all or none. Raises `StoreError`."""
         started = time.perf_counter()
-        store.append(batch)
+        with self._recorded():
+            self._ready().append(batch)
         self._internal.record_store_write(time.perf_counter() - started)
 
     def flush(self) -> None:
-        """Return when everything written survives a power cut."""
-        store = self.store
-        if store is not None:
-            store.flush()
+        """Return when everything written survives a power cut. Raises `StoreError`."""
+        with self._recorded():
+            self._ready().flush()
+
+    def spool(self, events: Sequence[Event]) -> int:
+        """Write *events* to a file beside the store, for the next process; return how many fit."""
+        written = self._spool.write(events)
+        _log.warning("%d events could not be stored; they wait in a file beside the store", written)
+        return written
 
     def close(self) -> None:
         """Flush and close the store."""
+        self._closed = True
         store, self._store = self.store, None
         if store is not None:
             store.close()
+
+    def _ready(self) -> SqliteStore:
+        """Return the open store. Raises `StoreError` if it still cannot be opened."""
+        store = self.store
+        if store is None:
+            if self._closed:
+                raise StoreError("the store is closed")
+            self._store = store = self._opened()
+            self._announce()
+        return store
+
+    def _opened(self) -> SqliteStore:
+        store = self._open_store()
+        for path in self._spool.files():
+            with self._boundary.contain("taking in spooled events"):
+                self._take_in(store, path)
+        return store
+
+    def _take_in(self, store: SqliteStore, path: Path) -> None:
+        spooled = self._spool.read(path)
+        if spooled is None:
+            return
+        try:
+            stored = store.take_in(spooled)
+        except EventsRefusedError as error:
+            self._spool.set_aside(path, str(error))
+            return
+        self._spool.remove(path)
+        _log.info("%d spooled events of an earlier process were stored", stored)
+
+    def _announce(self) -> None:
+        for callback in self.on_opened:
+            with self._boundary.contain("after opening the store"):
+                callback()
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Record whether the store takes events; errors about the events themselves do not count."""
+        try:
+            yield
+        except StoreReplacedError:
+            for callback in self.on_replaced:
+                with self._boundary.contain("releasing the old file"):
+                    callback()
+            self._reopen()
+            raise
+        except EventsRefusedError:
+            raise
+        except StoreError as error:
+            self._record_problem(error)
+            raise
+        self.problem = ""
+
+    def _reopen(self) -> None:
+        with self._boundary.contain("opening the new file"):
+            store = self.store
+            if store is not None:
+                store.flush()  # opens it
+                self._announce()
+
+    def _record_problem(self, error: WindowpaneError) -> None:
+        self.problem = type(error).__name__ if not str(error) else str(error)
 
 
 class MetricsSink:
@@ -113,6 +197,7 @@ class MetricsSink:
             clock=time.time,
             last_event_at=lambda: self.state.last_event_at,
             queue_events=queue_events,
+            store_available=lambda: None if self._store_sink is None else self._store_sink.available,
         )
         self._start_over()
 
@@ -138,7 +223,9 @@ class MetricsSink:
     def serve(self, store_sink: StoreSink | None = None) -> None:
         """Open the endpoint and register it in the store."""
         self._serving = True
-        self._store_sink = store_sink or self._store_sink
+        if store_sink is not None:
+            self._store_sink = store_sink
+            store_sink.on_opened.append(self._register)
         with self._boundary.contain("serving metrics"):
             self.server = self._listen()
         with self._boundary.contain("registering the endpoint"):
@@ -196,13 +283,16 @@ class MetricsSink:
         return self._fallback_names(agent)
 
     def _health(self) -> Health:
+        problem = "" if self._store_sink is None else self._store_sink.problem
         return Health(
+            degraded=bool(problem),
             details={
                 "queued_events": self._queue_events(),
                 "dropped_events": self.internal.dropped_events(),
                 "open_sessions": self.state.open_sessions,
                 "stores_events": self._store_sink is not None and self._store_sink.available,
-            }
+                "store_problem": problem,
+            },
         )
 
     def _targets(self) -> list[Target]:

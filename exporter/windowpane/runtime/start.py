@@ -10,10 +10,9 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.config.loading import load_config
@@ -25,12 +24,17 @@ from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpSink
 from windowpane.runtime.current import running_outputs, set_running_outputs
-from windowpane.runtime.pipeline import CLOSE_SECONDS, Pipeline
+from windowpane.runtime.pipeline import CLOSE_SECONDS, FLUSH_SECONDS, Pipeline
 from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
 from windowpane.runtime.task_queue import TaskQueue
+from windowpane.runtime.time_limit import TimeLimit, run_within
 from windowpane.serve.authentication import require_protection
-from windowpane.store.keys import key_in, keys_in
+from windowpane.store.keys import AuditKeys, key_in, keys_in, load_key, load_old_keys
+from windowpane.store.spool import Spool
 from windowpane.store.sqlite import SqliteStore
+
+BUSY_SECONDS: Final = 1.0
+"""The longest that one attempt to write waits for another process; meanwhile the other sinks wait too."""
 
 _log = logging.getLogger("windowpane")
 _starting: Final = threading.Lock()
@@ -52,7 +56,7 @@ class Runtime:
         self._boundary = ErrorBoundary(_log)
         self._closed = False
         rules = config.alert_rules()
-        open_store = _store_opener(config)
+        store_access = _store_access(config)
         self._metrics = MetricsSink(
             config,
             alerts=[AlertKey(rule.name, rule.severity) for rule in rules],
@@ -61,13 +65,13 @@ class Runtime:
         internal = self._metrics.internal
         self.record_hook: Callable[[str, float], None] = internal.record_hook
         """Records how long a hook kept the agent waiting."""
-        self._store = StoreSink(open_store, internal)
+        self._store = StoreSink(*store_access, internal)
         self._otlp = OtlpSink(
             config.otlp, sources=lambda: self._metrics.sources, count_drops=internal.record_drop
         )
         self._notifier = configured_notifier(
             config,
-            outbox=config.store.path if self._store.available else None,
+            outbox=None if self._store.store is None else config.store.path,
             emit=self.emit,
             count=internal.record_notification,
         )
@@ -81,8 +85,7 @@ class Runtime:
             "observer", count_drop=lambda reason: internal.record_drop("observer", reason)
         )
         """The calls of observed clients, which become events off the agent's thread."""
-        self.digest: Digester = self._store.digester()
-        """The store's keyed digester."""
+        self._store.on_replaced.append(self._notifier.release_files)
         self._metrics.serve(self._store)
         self._otlp.start()
         self._notifier.start()
@@ -98,6 +101,11 @@ class Runtime:
         """The event store; None if it could not be opened."""
         return self._store.store
 
+    @property
+    def digest(self) -> Digester:
+        """The store's keyed digester."""
+        return self._store.digest
+
     def emit(self, batch: list[Event]) -> None:
         """Queue a list of events; never blocks, never raises."""
         self.pipeline.put(batch)
@@ -106,29 +114,44 @@ class Runtime:
         """Call *listener* with every event of a type, on the pipeline's thread."""
         self.pipeline.listen(event_type, listener)
 
-    def flush(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Wait until everything observed and emitted so far is counted and stored durably; False on timeout."""
-        deadline = time.monotonic() + timeout_seconds
+    def flush(self, timeout_seconds: float = FLUSH_SECONDS) -> bool:
+        """Return True if everything observed and emitted so far is counted and stored durably.
+
+        False if some of it is not within *timeout_seconds*: it waits and is retried. Also False, once, after
+        events were lost: dropped, refused, or stored in a file that was deleted.
+        """
+        limit = TimeLimit(timeout_seconds)
         observed = self.observations.flush(timeout_seconds)
-        return self.pipeline.flush(max(0.0, deadline - time.monotonic())) and observed
+        return self.pipeline.flush(limit.remaining) and observed
 
     def close(self, timeout_seconds: float = CLOSE_SECONDS) -> None:
-        """Write and deliver pending events, then release all resources. A second call does nothing."""
+        """Write and deliver pending events, then release all resources, within *timeout_seconds*.
+
+        Events that the store does not take in time are spooled to a file beside it; the next process that starts
+        with the store takes them in. A second call does nothing.
+        """
         if self._closed:
             return
         self._closed = True
-        self.observations.close(timeout_seconds)
-        self.pipeline.flush(timeout_seconds)
-        for name, close in (
-            ("the notifier", lambda: self._notifier.close(timeout_seconds)),
-            ("the pipeline", lambda: self.pipeline.close(timeout_seconds)),
-            ("the push", lambda: self._otlp.close(timeout_seconds)),
-            ("the metrics", self._metrics.close),
-            ("the store", self._store.close),
-        ):
-            with self._boundary.contain(f"closing {name}"):
-                close()
+        limit = TimeLimit(timeout_seconds)
+        self.observations.close(limit.share(0.2))
+        self.pipeline.flush(limit.share(0.4))
+        self._close_part("the notifier", limit.share(0.25), self._notifier.close)
+        self.pipeline.close(limit.share(0.7))
+        self._close_part("the push", limit.share(0.5), self._otlp.close)
+        self._close_part("the metrics", limit.share(0.5), lambda _: self._metrics.close())
+        self._close_part("the store", limit.remaining, lambda _: self._store.close())
         _unregister(self)
+
+    def _close_part(self, name: str, seconds: float, close: Callable[[float], object]) -> None:
+        """Close one part in at most *seconds*; a failure or a part that takes longer is logged."""
+
+        def call() -> None:
+            with self._boundary.contain(f"closing {name}"):
+                close(seconds)
+
+        if not run_within(seconds, call):
+            _log.warning("closing %s takes longer than %.1f s; it continues in the background", name, seconds)
 
     def __enter__(self) -> Runtime:
         return self
@@ -202,15 +225,32 @@ def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in stripped.items() if value is not None and value != {}}
 
 
-def _store_opener(config: Config) -> Callable[[], SqliteStore]:
-    """Return a function that opens the store. Raises `ConfigurationError` for an unusable audit key."""
-    key = key_in(config.store.audit_key_file, "store.audit_key_file")
-    old_keys = keys_in(config.store.audit_old_key_files, "store.audit_old_key_files")
+class _StoreAccess(NamedTuple):
+    open_store: Callable[[], SqliteStore]
+    spool: Spool
+
+
+def _store_access(config: Config) -> _StoreAccess:
+    """Return how to open the store, and its spool. Raises `ConfigurationError` for an unusable audit key."""
+    settings = config.store
+    keys = AuditKeys(
+        key_in(settings.audit_key_file, "store.audit_key_file") or load_key(),
+        keys_in(settings.audit_old_key_files, "store.audit_old_key_files") or load_old_keys(),
+    )
 
     def open_store() -> SqliteStore:
         return SqliteStore(
-            config.store.path, capture=config.store.capture, redact=lambda text: redact(text).text, audit_key=key,
-            old_audit_keys=old_keys,
-        )  # fmt: skip
+            settings.path,
+            capture=settings.capture,
+            redact=_without_secrets,
+            audit_key=keys.current,
+            old_audit_keys=keys.old,
+            busy_seconds=BUSY_SECONDS,
+        )
 
-    return open_store
+    spool = Spool(settings.path, keys=keys, redact=_without_secrets if settings.capture else None)
+    return _StoreAccess(open_store, spool)
+
+
+def _without_secrets(text: str) -> str:
+    return redact(text).text

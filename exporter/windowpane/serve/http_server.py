@@ -56,7 +56,14 @@ class Health:
     """State of the exporter; the details are sent to authenticated clients only."""
 
     ok: bool = True
+    degraded: bool = False
+    """True if it works, but events wait because the store takes none; a probe still succeeds."""
     details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        """`ok`, `degraded` or `failing`."""
+        return "failing" if not self.ok else "degraded" if self.degraded else "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +325,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _health(self, *, with_details: bool) -> _Response:
         health = self.server.routes.health()
-        document: dict[str, object] = {"status": "ok" if health.ok else "failing"}
+        document: dict[str, object] = {"status": health.status}
         if with_details:
             document |= health.details
         return _json(200 if health.ok else 503, document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from windowpane.core.events import BlockAdded, Event, FidelityEvaluated
@@ -41,7 +41,11 @@ class ContentCapture:
 
     def collect(self, event: Event) -> None:
         """Add the texts that an event carries in memory only."""
-        for captured in texts_of(event):
+        self.add(texts_of(event))
+
+    def add(self, texts: Iterable[CapturedText]) -> None:
+        """Add texts that did not come with an event."""
+        for captured in texts:
             self._texts.setdefault(captured.digest, captured.text)
 
     def discard(self) -> None:

@@ -13,20 +13,23 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from windowpane.core.file_kinds import irregular_kind
-from windowpane.exceptions import StoreError
+from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.exceptions import EventsRefusedError, StoreBusyError, StoreError
 
 BUSY_SECONDS: Final = 30.0
-"""The longest that a writer waits for another process's transaction."""
+"""The longest that a writer waits for another process's transaction, unless it is opened with another limit."""
 PAGE_BYTES: Final = 8192
 """Larger than the default: fewer bytes are lost at the ends of pages that hold events of about 500 bytes."""
 IDLE_CONNECTIONS: Final = 4
 """Reading connections kept open between reads."""
 
 _UNREADABLE: Final = ("not a database", "malformed", "encrypted")
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_ABOUT_DATA: Final = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError)
 
 
 @contextmanager
@@ -35,7 +38,12 @@ def reporting(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(_explain(path, error)) from error
+        kind = StoreError
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY:
+            kind = StoreBusyError
+        elif isinstance(error, _ABOUT_DATA):
+            kind = EventsRefusedError
+        raise kind(_explain(path, error)) from error
 
 
 def _explain(path: Path, error: sqlite3.Error) -> str:
@@ -48,7 +56,7 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
     if "full" in message:
         return f"{path}: the disk is full ({message}); nothing of this batch was stored"
     if "locked" in message:
-        return f"{path}: another process kept the store locked for {BUSY_SECONDS:.0f} s; try again"
+        return f"{path}: another process keeps the store locked; try again"
     if "readonly" in message or "unable to open" in message:
         return f"{path}: cannot be opened or written ({message}); check the folder and its permissions"
     return f"{path}: {message}"
@@ -72,8 +80,8 @@ def create_file(path: Path) -> None:
     if path.exists():
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        create_folder(path.parent)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, MODE_FILE))
         folder = os.open(path.parent, os.O_RDONLY)
     except OSError as error:
         raise StoreError(f"{path}: cannot be created ({error.strerror}); check the folder") from error
@@ -83,10 +91,26 @@ def create_file(path: Path) -> None:
         os.close(folder)
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
+class FileIdentity(NamedTuple):
+    """A file as the system knows it, whatever its name."""
+
+    device: int
+    inode: int
+
+
+def identity_of(path: Path) -> FileIdentity | None:
+    """Return the identity of the file that *path* names now; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return FileIdentity(status.st_dev, status.st_ino)
+
+
+def open_writer(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open the writing connection, in write-ahead mode: a commit is atomic at once, durable at the next flush."""
     create_file(path)
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -99,23 +123,23 @@ def open_writer(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """Open a connection that cannot write; where no lock file can be created, the file is read without locks."""
     check_kind(path)
     if not path.exists():
         raise StoreError(f"{path}: no store here; import a session or start an agent first")
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:
-        return _connect(address)
+        return _connect(address, busy_seconds)
     except sqlite3.OperationalError as error:
         if "unable to open" not in str(error):
             raise
-        return _connect(address + "&immutable=1")
+        return _connect(address + "&immutable=1", busy_seconds)
 
 
-def _connect(address: str) -> sqlite3.Connection:
+def _connect(address: str, busy_seconds: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        address, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("PRAGMA cache_size = -16384")
@@ -149,48 +173,58 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         connection.execute("ROLLBACK")
 
 
-class ReaderPool:
-    """Reading connections, each lent to one thread at a time."""
+class _Reader(NamedTuple):
+    connection: sqlite3.Connection
+    file: FileIdentity | None
 
-    def __init__(self, path: Path) -> None:
+
+class ReaderPool:
+    """Reading connections, each lent to one thread at a time; a file that was replaced is opened anew."""
+
+    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self._path = path
+        self._busy_seconds = busy_seconds
         self._lock = threading.Lock()  # guards the list of idle connections and the process they belong to
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[_Reader] = []
         self._process = os.getpid()
-        self._inherited: list[sqlite3.Connection] = []
+        self._inherited: list[_Reader] = []
 
     @contextmanager
     def lend(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection inside a read transaction for the time of one read."""
         with reporting(self._path):
-            connection = self._acquire()
+            reader = self._acquire()
             try:
-                with snapshot(connection):
-                    yield connection
+                with snapshot(reader.connection):
+                    yield reader.connection
             except BaseException:
-                connection.close()
+                reader.connection.close()
                 raise
-            self._release(connection)
+            self._release(reader)
 
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        for reader in idle:
+            reader.connection.close()
 
-    def _acquire(self) -> sqlite3.Connection:
+    def _acquire(self) -> _Reader:
+        file = identity_of(self._path)
         with self._lock:
             if self._process != os.getpid():  # a fork: closing the parent's connections here could harm it
                 self._inherited += self._idle
                 self._idle, self._process = [], os.getpid()
-            if self._idle:
-                return self._idle.pop()
-        return open_reader(self._path)
+            while self._idle:
+                reader = self._idle.pop()
+                if reader.file == file:
+                    return reader
+                reader.connection.close()
+        return _Reader(open_reader(self._path, busy_seconds=self._busy_seconds), file)
 
-    def _release(self, connection: sqlite3.Connection) -> None:
+    def _release(self, reader: _Reader) -> None:
         with self._lock:
             if len(self._idle) < IDLE_CONNECTIONS:
-                self._idle.append(connection)
+                self._idle.append(reader)
                 return
-        connection.close()
+        reader.connection.close()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.protocols import Digester
+from windowpane.core.store_names import store_file
 from windowpane.core.vocabulary import Severity
 from windowpane.exceptions import OlderStoreError, StoreError
 from windowpane.store import (
@@ -25,7 +26,7 @@ from windowpane.store import (
     search,
     turns,
 )
-from windowpane.store.connection import ReaderPool, reporting
+from windowpane.store.connection import BUSY_SECONDS, ReaderPool, reporting
 from windowpane.store.interface import EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.records import AlertRow, BlockRow, DamagedEvent, SessionRow, StoredEvent, StoreSize, TurnRow
 from windowpane.store.replays import ReplayRow, StoredReplay
@@ -40,9 +41,9 @@ class SqliteReader:
     Safe to share between threads. Raises `StoreError` for a missing file or one that is not a store.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._pool = ReaderPool(self.path)
+    def __init__(self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = Path(store_file(str(path)))
+        self._pool = ReaderPool(self.path, busy_seconds=busy_seconds)
         with self._pool.lend() as connection:
             done = migrations.applied(connection)
         migrations.check(done, self.path)

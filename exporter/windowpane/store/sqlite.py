@@ -18,7 +18,8 @@ from pathlib import Path
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
 from windowpane.core.protocols import Clock
-from windowpane.exceptions import ConfigurationError, StoreError
+from windowpane.core.store_names import store_file
+from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreError, StoreReplacedError
 from windowpane.store import (
     audit,
     audit_heads,
@@ -34,10 +35,18 @@ from windowpane.store import (
 )
 from windowpane.store.captured_content import ContentCapture, Redactor
 from windowpane.store.chain import Accepted
-from windowpane.store.connection import open_writer, reporting, transaction
+from windowpane.store.connection import (
+    BUSY_SECONDS,
+    FileIdentity,
+    identity_of,
+    open_writer,
+    reporting,
+    transaction,
+)
 from windowpane.store.keys import AuditKeys, checked_key, load_key, load_old_keys
 from windowpane.store.reads import SqliteReader
 from windowpane.store.records import ImportOutcome, Verification
+from windowpane.store.spool import SpooledEvents
 from windowpane.store.writes import Writer
 
 
@@ -47,7 +56,11 @@ class SqliteStore(SqliteReader):
     *capture* stores the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
     `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes the chains tamper-evident;
     *old_audit_keys* (else the files of `WINDOWPANE_AUDIT_OLD_KEY_FILES`) verify what was signed before it.
-    Safe to share between threads; a forked child opens its own connection at its first write.
+    A write waits at most *busy_seconds* for another process's, then raises `StoreBusyError`.
+
+    Safe to share between threads; a forked child opens its own connection at its first write. When the file was
+    deleted or replaced, the next write or flush raises `StoreReplacedError`, and the one after it opens the file
+    that is there now.
     """
 
     def __init__(
@@ -59,10 +72,12 @@ class SqliteStore(SqliteReader):
         audit_key: bytes | None = None,
         old_audit_keys: Sequence[bytes] | None = None,
         clock: Clock = time.time,
+        busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         if capture and redact is None:
             raise ConfigurationError("redact", "content capture needs a redactor", expected="text to text")
-        self.path = Path(path)
+        self.path = Path(store_file(str(path)))
+        self._busy_seconds = busy_seconds
         self._audit_key = load_key() if audit_key is None else checked_key(audit_key)
         self._old_audit_keys = (
             load_old_keys() if old_audit_keys is None else tuple(map(checked_key, old_audit_keys))
@@ -73,8 +88,10 @@ class SqliteStore(SqliteReader):
         self._dirty = False
         self._inherited: list[Writer] = []
         self._process = os.getpid()
+        self._closed = False
+        self._file: FileIdentity | None = None
         self._writer: Writer | None = self._open()
-        super().__init__(self.path)
+        super().__init__(self.path, busy_seconds=busy_seconds)
 
     # -- writing ----------------------------------------------------------------------------------------------
 
@@ -128,7 +145,7 @@ class SqliteStore(SqliteReader):
     def flush(self) -> None:
         """Return only when everything appended so far survives a power cut."""
         with self._lock, reporting(self.path):
-            if not self._dirty:
+            if not self._dirty and not self._is_replaced():
                 return
             connection = self._current().connection
             connection.execute("PRAGMA synchronous = FULL")
@@ -138,6 +155,32 @@ class SqliteStore(SqliteReader):
             finally:
                 connection.execute("PRAGMA synchronous = NORMAL")
             self._dirty = False
+
+    def take_in(self, spooled: SpooledEvents) -> int:
+        """Store the events of a spool file that are not stored yet, in order; return how many.
+
+        Each session is stored whole or not at all. Raises `EventsRefusedError` when the store cannot hold a
+        session, after the others are stored.
+        """
+        sessions: dict[str, list[Event]] = {}
+        for event in spooled.events:
+            sessions.setdefault(event.context.session_id, []).append(event)
+        stored, refused = 0, None
+        for session_id, batch in sessions.items():
+            try:
+                with self._writing() as writer:
+                    stored += writer.append(writer.missing(session_id, batch))
+            except EventsRefusedError as error:
+                refused = error
+        if self._capture is not None and spooled.texts:
+            capture = self._capture.empty_copy()
+            capture.add(spooled.texts)
+            with self._writing() as writer:
+                capture.save(writer.connection)
+        self.flush()
+        if refused is not None:
+            raise refused
+        return stored
 
     # -- audit and retention ----------------------------------------------------------------------------------
 
@@ -243,21 +286,21 @@ class SqliteStore(SqliteReader):
     def close(self) -> None:
         """Flush and close every connection; a closed store can no longer be used."""
         with self._lock:
-            if self._writer is None:
+            if self._closed:
                 return
             try:
                 self.flush()
             finally:
+                self._closed = True
                 super().close()  # before the writer: the last connection to close moves the log into the file
-                if self._process == os.getpid():
-                    self._writer.connection.close()
-                self._writer = None
+                self._close_writer()
 
     # -- internals -----------------------------------------------------------------------------------------------
 
     def _open(self) -> Writer:
         with reporting(self.path):
-            connection = open_writer(self.path)
+            connection = open_writer(self.path, busy_seconds=self._busy_seconds)
+            self._file = identity_of(self.path)
             try:
                 migrations.migrate(connection, self.path)
                 return Writer(connection, audit_key=self._audit_key, capture=self._capture, clock=self._clock)
@@ -266,13 +309,32 @@ class SqliteStore(SqliteReader):
                 raise
 
     def _current(self) -> Writer:
-        """Return this process's writer."""
-        if self._writer is None:
+        """Return this process's writer, opened again after a fork and when the file was replaced."""
+        if self._closed:
             raise StoreError(f"{self.path}: the store is closed")
         if self._process != os.getpid():  # after a fork: the parent's connection must not even be closed here
-            self._inherited.append(self._writer)
-            self._writer, self._process = self._open(), os.getpid()
+            self._inherited += [] if self._writer is None else [self._writer]
+            self._writer, self._process = None, os.getpid()
+        if self._is_replaced():
+            self._dirty = False
+            self._pool.close()  # no old connection may remain: SQLite's companion files have the same names
+            self._close_writer()
+            raise StoreReplacedError(
+                f"{self.path}: the file was deleted or replaced while it was open; "
+                "what was stored in it before is not in the new file"
+            )
+        if self._writer is None:
+            self._writer = self._open()
         return self._writer
+
+    def _is_replaced(self) -> bool:
+        """Return whether the path leads to another file than the one that the writer has open."""
+        return self._writer is not None and identity_of(self.path) != self._file
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None and self._process == os.getpid():
+            writer.connection.close()
 
     @contextmanager
     def _writing(self) -> Iterator[Writer]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from windowpane.core.codec import encode
 from windowpane.core.events import PAYLOADS, Event
 from windowpane.core.protocols import Clock
-from windowpane.exceptions import StoreError
+from windowpane.exceptions import SessionRefusedError
 from windowpane.store import chain, fleet
 from windowpane.store.captured_content import ContentCapture
 from windowpane.store.fleet import SessionDraft
@@ -31,6 +33,16 @@ _TYPE: Final = 3
 _ADVANCE: Final = "UPDATE store SET next_seq = ?"
 _COUNT: Final = "UPDATE event_types SET events = events + ? WHERE id = ?"
 _HEAD: Final = "SELECT head_seq FROM sessions WHERE session_id = ? AND current = 1"
+
+
+class _StreamNumber(msgspec.Struct):
+    """The part of an event's body that identifies it."""
+
+    stream_id: str
+    n: int
+
+
+_decoder: Final = msgspec.json.Decoder(_StreamNumber)
 
 
 class Writer:
@@ -130,6 +142,15 @@ class Writer:
         self._finish(touched, Counter(row[_TYPE] for row in rows), seq)
         return len(rows)
 
+    def missing(self, session_id: str, events: Sequence[Event]) -> list[Event]:
+        """Return those of a session's *events* that are not stored yet, by stream and number."""
+        session = self.session(session_id)
+        if session is None:
+            return list(events)
+        rows = self.connection.execute("SELECT body FROM events WHERE session = ?", (session.key,))
+        stored = {(number.stream_id, number.n) for number in (_decoder.decode(body) for (body,) in rows)}
+        return [event for event in events if (event.context.stream_id, event.n) not in stored]
+
     def next_seq(self) -> int:
         """Return the number of the next event; inside a transaction."""
         return int(self.connection.execute("SELECT next_seq FROM store").fetchone()[0])
@@ -162,7 +183,7 @@ class Writer:
         if session.keyed_by == self._key_id:
             return self._plain if self.audit_key is None else self._keyed
         if self.audit_key is None:
-            raise StoreError(
+            raise SessionRefusedError(
                 f"session {session.session_id}: its audit chain uses the key {session.keyed_by}, "
                 "this process has none; set WINDOWPANE_AUDIT_KEY to the same key, or to its successor"
             )

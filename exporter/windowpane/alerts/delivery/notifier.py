@@ -102,7 +102,10 @@ class Notifier:
 
     def write(self, batch: Sequence[Event]) -> None:
         """Queue the alerts of *batch* for every channel that accepts them."""
-        entries = [entry for event in batch for entry in self._entries(event)]
+        entries: list[OutboxEntry] = []
+        for event in batch:
+            with self._boundary.contain("reading an alert"):
+                entries += self._entries(event)
         if entries:
             with self._saving:
                 self._unsaved.extend(entries)
@@ -139,6 +142,17 @@ class Notifier:
         if not any(thread.is_alive() for thread in running):
             self._outbox.close()
             self._memory_outbox.close()
+
+    def flush(self) -> None:
+        """Return when every queued alert is in an outbox. Raises `TimeoutError` while the outbox is locked."""
+        with self._saving:
+            self._save()
+            if self._unsaved:
+                raise TimeoutError(f"{len(self._unsaved)} alerts wait: another process keeps the outbox locked")
+
+    def release_files(self) -> None:
+        """Close the outbox's file, which is being replaced; the next use opens the new one."""
+        self._outbox.close()
 
     def before_fork(self) -> None:
         """Block the outboxes while another thread forks."""

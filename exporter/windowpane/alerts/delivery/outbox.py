@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from windowpane.alerts.delivery.message import State
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import AlertFired, AlertResolved, Event
+from windowpane.effects.private_files import create_folder
 
 CAPACITY_ROWS: Final = 10_000
 BUSY_SECONDS: Final = 5.0
@@ -235,7 +236,7 @@ class Outbox:
 
     def _open(self) -> sqlite3.Connection:
         if self._path is not None and not self._path.exists():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            create_folder(self._path.parent)
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(
             self._path or ":memory:", timeout=self._busy_seconds, isolation_level=None, check_same_thread=False

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from windowpane.core.protocols import Clock
+from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.manager.files.checkpoints import file_name
 
 RETENTION_SECONDS: Final = 24 * 3600
 """Time that originals are retained after the session last wrote one."""
-MODE_FILE: Final = 0o600
-MODE_FOLDER: Final = 0o700
 
 Redact = Callable[[str], str]
 """Text to the same text with every secret replaced by `[redacted:kind]`."""
@@ -34,7 +33,7 @@ class FileArchive:
     def put(self, session_id: str, handle: str, text: str) -> None:
         """Write *text* under *handle* without its secrets. Not synced: losing an original is tolerable."""
         folder = self._folder / file_name(session_id)
-        folder.mkdir(mode=MODE_FOLDER, parents=True, exist_ok=True)
+        create_folder(folder)
         descriptor = os.open(folder / file_name(handle), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE_FILE)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
             file.write(self._redact(text))

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from windowpane.effects.private_files import MODE_FILE, create_folder
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
 from windowpane.manager.plans.checkpoint import (
     Document,
@@ -31,9 +32,6 @@ try:
     import fcntl
 except ImportError:  # not on Windows; there two processes that write in the same millisecond may both succeed
     fcntl = None  # type: ignore[assignment]  # the module is absent
-
-MODE_FILE: Final = 0o600
-MODE_FOLDER: Final = 0o700
 
 Redact = Callable[[str], str]
 """Text to the same text with every secret replaced by `[redacted:kind]`."""
@@ -172,7 +170,7 @@ def _free(path: Path) -> Path:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock of a task's files; other processes wait."""
-    path.parent.mkdir(mode=MODE_FOLDER, parents=True, exist_ok=True)
+    create_folder(path.parent)
     descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_WRONLY | os.O_CREAT, MODE_FILE)
     try:
         if fcntl is not None:
@@ -184,7 +182,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content atomically: write a temporary file, sync it, rename it."""
-    path.parent.mkdir(mode=MODE_FOLDER, parents=True, exist_ok=True)
+    create_folder(path.parent)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -11,9 +11,12 @@ import sqlite3
 from importlib import import_module
 from pathlib import Path
 from time import time
-from typing import NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
-from windowpane.exceptions import SchemaVersionError
+from windowpane.exceptions import SchemaVersionError, StoreError
+
+_PRESENT: Final = ("already exists", "duplicate column")
+"""Errors of a migration whose changes are there already."""
 
 
 class Migration(Protocol):
@@ -47,13 +50,26 @@ def migrate(
     """Apply the missing migrations, each in a transaction with its record; return the names of those applied.
 
     Several processes may open a new store at once: each migration is checked again under the write lock. Raises
-    `SchemaVersionError` for a database that a newer release has changed.
+    `SchemaVersionError` for a database that a newer release has changed, and `StoreError` where the record of a
+    migration is missing although its changes are there.
     """
     migrations = available() if migrations is None else migrations
     done = applied(connection)
     check(done, path, migrations)
     missing = [migration for migration in migrations if migration.name not in done]
-    return [migration.name for migration in missing if _apply(connection, migration)]
+    try:
+        return [migration.name for migration in missing if _apply(connection, migration)]
+    except sqlite3.OperationalError as error:
+        if any(text in str(error) for text in _PRESENT):
+            raise _incomplete(path, missing[0].name) from error
+        raise
+
+
+def _incomplete(path: Path, missing: str) -> StoreError:
+    return StoreError(
+        f"{path}: its table of migrations lacks {missing}, whose changes it has; nothing was changed. "
+        "The table was cut short: restore a copy of the file, or name another file"
+    )
 
 
 def check(done: set[str], path: Path, migrations: list[NamedMigration] | None = None) -> None:
