@@ -23,7 +23,7 @@ from windowpane.models.replies import Reply, ReplyPart
 from windowpane.models.tokens import counter_for
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.diff import ModelProfile
-from windowpane.observer.messages import ApiCall, capture_call
+from windowpane.observer.messages import ApiCall, parse_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.store.sqlite import SqliteStore
 
@@ -90,8 +90,7 @@ class Agent:
     def call(self) -> Added:
         body = {"model": "gpt-4o", "messages": [dict(message) for message in self.messages]}
         started = time.perf_counter()
-        call = capture_call("chat", body)
-        assert call is not None
+        call = parse_call("chat", body)
         conversation, common = self.conversations.find(call, Scope("agent"), now=time.time())
         conversation.observer.record_call(call, time.time(), common=common)
         sent = time.perf_counter()

@@ -14,7 +14,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.replies import read_reply
 from windowpane.observer.diff import ModelProfile
-from windowpane.observer.messages import Shape, capture_call
+from windowpane.observer.messages import Shape, parse_call
 from windowpane.observer.observer import WindowObserver
 from windowpane.testing import CharacterCounter, RecordingSink
 
@@ -49,8 +49,7 @@ class Agent:
     def send(self, messages: Any, reply: object | None = None, **body: Any) -> None:
         """One call with its reply; without one the call stays under way."""
         name = "input" if self.shape == "responses" else "messages"
-        call = capture_call(self.shape, {**self.body, **body, name: messages})
-        assert call is not None
+        call = parse_call(self.shape, {**self.body, **body, name: messages})
         self.observer.record_call(call)
         if reply is not None:
             self.observer.record_reply(read_reply(reply))

@@ -9,7 +9,7 @@ import pytest
 
 from windowpane.models.replies import read_reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
-from windowpane.observer.messages import ApiCall, capture_call
+from windowpane.observer.messages import ApiCall, parse_call
 from windowpane.testing import chat_reply
 
 SYSTEM = {"role": "system", "content": "You are careful."}
@@ -32,8 +32,7 @@ class Desk:
         return self.opened[-1]
 
     def start(self, messages: list[dict[str, Any]], *, scope: Scope = ANYONE, **body: Any) -> Conversation:
-        call = capture_call("chat", {"model": "m", "messages": messages, **body})
-        assert call is not None
+        call = parse_call("chat", {"model": "m", "messages": messages, **body})
         found = self.conversations.find(call, scope, now=self.now)
         found.conversation.observer.record_call(call, common=found.common)
         return found.conversation

@@ -17,6 +17,10 @@ from windowpane.models.replies import Reply
 Shape = Literal["chat", "responses", "anthropic"]
 """OpenAI chat completions, OpenAI responses, Anthropic messages."""
 
+SENDS_OWN_MESSAGES: Final[frozenset[Shape]] = frozenset({"anthropic"})
+"""Shapes whose client sends the agent's own dictionaries. The client of the others sends copies of them."""
+_MESSAGES_FIELD: Final[dict[Shape, str]] = {"chat": "messages", "responses": "input", "anthropic": "messages"}
+
 
 class Key(NamedTuple):
     """The identity of a piece of content: a tool call's id where it has one, else the text."""
@@ -54,17 +58,54 @@ class ApiCall:
     """The reply is requested as a stream."""
 
 
-def capture_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall | None:
-    """Return the call that *body* requests, with copies of what agents edit in place later.
+class CapturedCall:
+    """References to a call's arguments, taken on the agent's thread; what they refer to is not read there."""
 
-    These are the lists of messages and tools, each message, and the list of its content with its parts; texts and
-    everything deeper are shared. None where the messages cannot be read without consuming them.
-    """
-    messages = body.get("input" if shape == "responses" else "messages")
+    __slots__ = ("_body", "_read", "shape")
+
+    def __init__(self, shape: Shape, body: dict[str, Any]) -> None:
+        self.shape: Shape = shape
+        self._body = body
+        self._read = False
+
+    @property
+    def message_count(self) -> int:
+        """The number of its messages."""
+        messages = self._body[_MESSAGES_FIELD[self.shape]]
+        return 1 if isinstance(messages, str) else len(messages)
+
+    def before_return(self) -> None:
+        """Copy the messages if the agent is about to get them back unread, and could edit them in place."""
+        if not self._read and self.shape in SENDS_OWN_MESSAGES:
+            self._body = copy_structure(self._body)
+
+    def read(self) -> ApiCall:
+        """Return the call, which shares the agent's messages until `release`."""
+        return parse_call(self.shape, self._body)
+
+    def release(self) -> None:
+        """Drop the references: what is needed of them was copied."""
+        self._read = True
+        self._body = {_MESSAGES_FIELD[self.shape]: ()}
+
+
+def capture_call(shape: Shape, body: Mapping[str, Any]) -> CapturedCall | None:
+    """Return references to the call that *body* requests; None where reading its messages would consume them."""
+    field = _MESSAGES_FIELD[shape]
+    messages = body.get(field)
+    if not isinstance(messages, list | tuple | str):
+        return None
+    captured = dict(body)
+    if not isinstance(messages, str):
+        captured[field] = list(messages)
+    return CapturedCall(shape, captured)
+
+
+def parse_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall:
+    """Return the call that *body* requests, whose messages are text or a list."""
+    messages = body[_MESSAGES_FIELD[shape]]
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    if not isinstance(messages, list | tuple):
-        return None
     model = body.get("model")
     continues = None
     if shape == "responses":
@@ -74,9 +115,9 @@ def capture_call(shape: Shape, body: Mapping[str, Any]) -> ApiCall | None:
     return ApiCall(
         shape,
         model if isinstance(model, str) else "",
-        [_copied(message) if message.__class__ is dict else message for message in messages],
-        None if system is None else _copied_parts(body.get(system)),
-        _copied_parts(body.get("tools")),
+        messages,
+        None if system is None else _text_or_list(body.get(system)),
+        _text_or_list(body.get("tools")),
         continues if isinstance(continues, str) else None,
         body.get("stream") is True,
     )
@@ -149,20 +190,9 @@ _TYPE_OF_ROLE: Final[dict[str, ContentType]] = {
 }
 
 
-def _copied(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of a message and of the parts of its content."""
-    copied = message.copy()
-    content = copied.get("content")
-    if content.__class__ is list:
-        copied["content"] = [part.copy() if part.__class__ is dict else part for part in content]
-    return copied
-
-
-def _copied_parts(value: Any) -> Any:
-    """Return text or a copied list of parts; None for a client's marker for *not given* or an iterator."""
-    if isinstance(value, list | tuple):
-        return [part.copy() if part.__class__ is dict else part for part in value]
-    return value if isinstance(value, str) else None
+def _text_or_list(value: Any) -> Any:
+    """Return text or a list of parts; None for a client's marker for *not given* or an iterator."""
+    return value if isinstance(value, str | list | tuple) else None
 
 
 def _parts(content: Any) -> Sequence[Any]:

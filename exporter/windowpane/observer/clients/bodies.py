@@ -38,6 +38,7 @@ def watch_body(response: Any, client: object, call: WatchedCall) -> None:
     if response.is_closed:
         call.record_reply(response.content, partial(read_body, decoder=decoder))
         return
+    call.before_return()
     body = _Body(response, call, decoder)
     for name in _REPLACED:
         setattr(response, name, getattr(body, name))

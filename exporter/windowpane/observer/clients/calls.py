@@ -1,6 +1,6 @@
 """The calls of a watched client, on the agent's thread: references are taken and queued, nothing more.
 
-A captured call is an `ApiCall` with a shallow copy of its messages (`observer.messages.capture_call`). The call,
+A captured call is a shallow copy of its arguments and message list (`observer.messages.capture_call`). The call,
 its reply and its failure are tasks of one queue, whose worker reads, compares, counts and
 hashes them in order (`recording.CallRecord`). The agent's calls pass through unchanged; an internal failure is
 logged and never reaches the agent.
@@ -19,7 +19,7 @@ from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.models.replies import Reply
 from windowpane.observer.clients.recording import CallRecord
 from windowpane.observer.conversations import Scope
-from windowpane.observer.messages import Shape, capture_call
+from windowpane.observer.messages import CapturedCall, Shape, capture_call
 from windowpane.observer.streams import read_whole
 from windowpane.runtime.current import running_outputs
 
@@ -50,9 +50,9 @@ class WatchedClient:
             if call is not None:
                 record = CallRecord(call, current_scope.get() or self._scope, outputs)
                 task = partial(record.start, time.time())
-                if outputs.observations.put("observing a call", task, weight=1 + len(call.messages)):
-                    watched = WatchedCall(record, outputs)
-            outputs.record_hook("observe_call", time.perf_counter() - started)
+                if outputs.observations.put("observing a call", task, weight=1 + call.message_count):
+                    watched = WatchedCall(call, record, outputs)
+                    record.call_seconds = watched.sent_at - started
         except Exception as error:  # noqa: BLE001  # written out: this is what the agent waits for
             boundary.log_failure("observing a call", error)
         return watched
@@ -61,11 +61,13 @@ class WatchedClient:
 class WatchedCall:
     """One call under way. Its methods take references on the agent's thread and never raise."""
 
-    def __init__(self, record: CallRecord, outputs: RunningOutputs) -> None:
+    def __init__(self, call: CapturedCall, record: CallRecord, outputs: RunningOutputs) -> None:
+        self._call = call
         self._record = record
         self._outputs = outputs
         self._ended = False
-        self._sent_at = time.perf_counter()
+        self.sent_at = time.perf_counter()
+        """When the agent's call went on, by the performance counter."""
 
     def record_reply(self, reply: R, read: Callable[[R, Shape], Reply] = read_whole) -> None:
         """Record a reply that came back; the worker converts it by *read*."""
@@ -79,16 +81,21 @@ class WatchedCall:
         """Record that the call raised *error*."""
         self._end(partial(self._record.add_failure, error))
 
+    def before_return(self) -> None:
+        """Copy what the agent could edit before it is read; called when the agent gets a reply to read."""
+        with boundary.contain("observing a call"):
+            self._call.before_return()
+
     def _end(self, record: Callable[[float, float], object]) -> None:
         """Queue the first end of the call, with its time and latency; later ones are ignored."""
         if self._ended:
             return
         self._ended = True
         came_back = time.perf_counter()
-        outputs = self._outputs
         try:
-            task = partial(record, time.time(), came_back - self._sent_at)
-            outputs.observations.put("observing a reply", task, required=True)
-            outputs.record_hook("observe_reply", time.perf_counter() - came_back)
+            self._call.before_return()
+            task = partial(record, time.time(), came_back - self.sent_at)
+            self._record.reply_seconds = time.perf_counter() - came_back
+            self._outputs.observations.put("observing a reply", task, required=True)
         except Exception as error:  # noqa: BLE001  # written out: this is what the agent waits for
             boundary.log_failure("observing a reply", error)

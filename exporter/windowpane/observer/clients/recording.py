@@ -21,7 +21,7 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.models.replies import Reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.diff import ModelProfile
-from windowpane.observer.messages import ApiCall, Shape
+from windowpane.observer.messages import ApiCall, CapturedCall, Shape
 from windowpane.observer.observer import WindowObserver
 from windowpane.observer.streams import FailedReplyError
 
@@ -38,21 +38,28 @@ _boundary: Final = ErrorBoundary(logging.getLogger("windowpane"))
 class CallRecord:
     """One captured call. Each method is one task of the queue; one that follows a failed `start` does nothing."""
 
-    def __init__(self, call: ApiCall, scope: Scope, outputs: RunningOutputs) -> None:
+    def __init__(self, call: CapturedCall, scope: Scope, outputs: RunningOutputs) -> None:
         self._call = call
         self._scope = scope
         self._outputs = outputs
         self._conversation: Conversation | None = None
+        self.call_seconds = 0.0
+        """Time that the agent waited for the call to be captured."""
+        self.reply_seconds = 0.0
+        """Time that the agent waited for its end to be captured."""
 
     def start(self, at: float) -> None:
         """Record the call in its conversation."""
         conversations = live_conversations.of(self._outputs)
-        conversation, common = conversations.find(self._call, self._scope, now=at)
+        call = self._call.read()
+        conversation, common = conversations.find(call, self._scope, now=at)
         try:
-            conversation.observer.record_call(self._call, at, common=common)
+            conversation.observer.record_call(call, at, common=common)
         except BaseException:
             conversations.release(conversation)
             raise
+        finally:
+            self._call.release()
         self._conversation = conversation
 
     def add_reply(self, reply: R, read: Callable[[R, Shape], Reply], at: float, latency_seconds: float) -> None:
@@ -74,6 +81,8 @@ class CallRecord:
         self._finish(lambda conversation: conversation.observer.record_failure(error, at))
 
     def _finish(self, record: Callable[[Conversation], object]) -> None:
+        self._outputs.record_hook("observe_call", self.call_seconds)
+        self._outputs.record_hook("observe_reply", self.reply_seconds)
         conversation = self._conversation
         if conversation is None:
             return
