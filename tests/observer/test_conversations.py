@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from windowpane.core.events import BlockAdded, BlocksEvicted, ContentCompressed, ReplyDiscarded
+from windowpane.core.window.blocks import Block
 from windowpane.models.replies import read_reply
 from windowpane.observer.conversations import Conversation, Conversations, Scope
 from windowpane.observer.messages import ApiCall, parse_call
@@ -21,6 +25,7 @@ class Desk:
 
     def __init__(self, agent_of: Callable[..., Any], **options: Any) -> None:
         self.opened: list[Conversation] = []
+        self.sinks: dict[str, Any] = {}
         self.agent_of = agent_of
         self.now = 0.0
         self.conversations = Conversations(self.open, **options)
@@ -28,6 +33,7 @@ class Desk:
     def open(self, call: ApiCall, scope: Scope, parent: Conversation | None) -> Conversation:
         name = f"s{len(self.opened)}" if parent is None else f"{parent.session_id}/{len(self.opened)}"
         agent = self.agent_of(shape=call.shape, session_id=name)
+        self.sinks[name] = agent.sink
         self.opened.append(Conversation(agent.observer, scope, call.shape))
         return self.opened[-1]
 
@@ -41,6 +47,15 @@ class Desk:
         read = read_reply(reply)
         conversation.observer.record_reply(read)
         self.conversations.index_reply(conversation, read)
+
+    def events(self, conversation: Conversation, *types: type) -> list[Any]:
+        """Return the payloads of these types that were recorded of a conversation."""
+        conversation.observer.tracker.flush()
+        return [payload for kind in types for payload in self.sinks[conversation.session_id].of(kind)]
+
+    def added(self, conversation: Conversation) -> list[Block]:
+        """Return the blocks that were ever added to a conversation's window."""
+        return [payload.block for payload in self.events(conversation, BlockAdded)]
 
     def send(self, messages: list[dict[str, Any]], reply: str, *, scope: Scope = ANYONE) -> str:
         conversation = self.start(messages, scope=scope)
@@ -133,12 +148,170 @@ def test_a_dropped_stream_does_not_split_the_conversation(desk: Desk) -> None:
     assert dropped is following
 
 
-def test_a_named_session_accepts_all_messages(desk: Desk) -> None:
-    """In a named session, a list that shares nothing but the system prompt is the same conversation."""
+def test_a_summary_of_everything_stays_in_its_named_session(desk: Desk) -> None:
+    """A list that shares only the system prompt is the same conversation if it holds what was generated in it."""
     scope = Scope("a", "s0")
-    desk.send([SYSTEM, user("Task")], "Step 1", scope=scope)
+    summary = "The timeout of 30 s in src/app/main.py was raised to 60 s, and all of the tests pass now. " * 2
+    desk.send([SYSTEM, user("Task")], summary, scope=scope)
 
-    assert desk.send([SYSTEM, user("Summary of everything")], "Step 2", scope=scope) == "s0"
+    assert desk.send([SYSTEM, user(f"So far: {summary}Go on.")], "Step 2", scope=scope) == "s0"
+
+
+def test_a_summary_of_unknown_origin_stays_in_its_named_session(desk: Desk) -> None:
+    """A summary that states the facts of the conversation replaces it, even if no model was seen to write it."""
+    scope = Scope("a", "s0")
+    messages = [SYSTEM, user("Find why src/net/client.py times out")]
+    for number in range(4):
+        text = (
+            f"src/net/part_{number}.py raises TimeoutError at line {number}17, retry_limit={number}5. "
+            + "x " * 200
+        )
+        desk.send(messages, text, scope=scope)
+        messages += [reply(text), user("go on")]
+    facts = "; ".join(f"src/net/part_{n}.py: TimeoutError at line {n}17, retry_limit={n}5" for n in range(4))
+
+    assert desk.send([SYSTEM, user(f"Summary: {facts}")], "Step 5", scope=scope) == "s0"
+
+
+def test_sub_agents_with_the_same_prompt_are_children(desk: Desk) -> None:
+    """Within a named session, other tasks under the same system prompt never replace the session's window."""
+    scope = Scope("a", "s0")
+    messages = [SYSTEM, user("Migrate user-service from axios to fetch")]
+    children: set[str] = set()
+    for number in range(5):
+        task = f"List the calls of axios in src/part_{number}.ts of user-service"
+        call = {"id": f"call_{number}", "type": "function",
+                "function": {"name": "delegate", "arguments": json.dumps({"task": task})}}  # fmt: skip
+        wanted = chat_reply(calls=[(call["id"], "delegate", call["function"]["arguments"])])  # type: ignore[index]
+        main = desk.start(messages, scope=scope)
+        desk.answer(main, wanted)
+        side = [SYSTEM, user(task)]
+        child = desk.send(side, f"Found {number}", scope=scope)
+        assert desk.send([*side, reply(f"Found {number}"), user("Sure?")], "Yes", scope=scope) == child
+        children.add(child)
+        messages += [{"role": "assistant", "content": None, "tool_calls": [call]},
+                     {"role": "tool", "tool_call_id": call["id"], "content": f"Found {number}"}]  # fmt: skip
+        assert main.session_id == "s0"
+
+    assert len(children) == 5
+    assert all(child.startswith("s0/") for child in children)
+    for conversation in desk.opened:
+        assert not desk.events(conversation, BlocksEvicted, ContentCompressed)
+
+
+def test_replies_that_never_come_back_do_not_split_a_conversation(desk: Desk) -> None:
+    """A list that starts with the list of the last call continues it, whatever was generated."""
+    messages = [SYSTEM, user("Task")]
+    ids = set()
+    for number in range(30):
+        ids.add(desk.send(messages, f"Thought {number}"))
+        messages += [reply(f"Rewritten {number}"), user("go on")]
+
+    assert ids == {"s0"}
+    assert not desk.events(desk.opened[0], BlocksEvicted)
+
+
+def test_interleaved_conversations_with_a_repeated_reply_stay_apart(desk: Desk) -> None:
+    """Two conversations of 80 turns in which the model repeats one reply are two sessions, without evictions."""
+    told = "I have looked at the file that you named and have found nothing that would have to be changed in it."
+    chats = {name: [SYSTEM, user(f"I am {name}")] for name in ("one", "two")}
+    ids: dict[str, set[str]] = {name: set() for name in chats}
+    for number in range(80):
+        for name, messages in chats.items():
+            ids[name].add(desk.send(messages, told))
+            messages += [reply(told), user(f"Look at file {number}")]
+
+    assert ids == {"one": {"s0"}, "two": {"s1"}}
+    for conversation in desk.opened:
+        assert not desk.events(conversation, BlocksEvicted)
+
+
+def test_a_text_alone_joins_no_conversations(desk: Desk) -> None:
+    """A history that started elsewhere is not continued where only the model's words are the same."""
+    told = (
+        "I am sorry, but I cannot help with that. Is there anything else that you would like me to look at today?"
+    )
+    first = desk.send([SYSTEM, user("One")], told)
+
+    assert desk.send([SYSTEM, user("Two"), reply(told), user("Three")], told) != first
+
+
+def test_a_sliding_window_keeps_its_conversation(desk: Desk) -> None:
+    """An agent that drops the oldest messages is known by generated text and by what it still sends."""
+    messages = [SYSTEM, user("Task")]
+    ids = set()
+    for number in range(20):
+        told = (
+            f"Step {number}: the file src/part_{number}.py was read to its end, and nothing in it is of any use."
+        )
+        ids.add(desk.send([SYSTEM, *messages[1:][-5:]], told))
+        messages += [reply(told), user(f"go on {number}")]
+
+    assert ids == {"s0"}
+
+
+def test_a_message_that_grows_keeps_its_conversation(desk: Desk) -> None:
+    """An agent that writes its whole history into one message continues when the text does."""
+    story = "Answer the question with one thought at a time. "
+    ids = set()
+    for number in range(10):
+        ids.add(desk.send([SYSTEM, user(story)], f"Thought {number}."))
+        story += f"Thought {number}. Observation: {number}. "
+
+    assert ids == {"s0"}
+
+
+@pytest.mark.parametrize("rendered", [
+    {"role": "assistant", "content": "On  it.\n"},
+    {"content": [{"type": "text", "text": "On it."}], "role": "assistant"},
+    {"role": "assistant", "content": "On it.\nObservation: 42"},
+    {"role": "assistant", "content": "Thought: On it, then."},
+])  # fmt: skip
+def test_a_reply_that_comes_back_changed_is_the_reply(desk: Desk, rendered: dict[str, Any]) -> None:
+    """With other blanks, parts or words, or an observation after it, it is not evicted and added again."""
+    first = desk.send([SYSTEM, user("Task")], "On it.")
+    second = desk.send([SYSTEM, user("Task"), rendered, user("go on")], "Done.")
+
+    assert first == second
+    assert not desk.events(desk.opened[0], BlocksEvicted)
+    texts = [block.text for block in desk.opened[0].observer.tracker.window]
+    assert sum("On it" in (text or "") or "On  it" in (text or "") for text in texts) == 1
+
+
+def test_a_tool_call_that_comes_back_under_another_id_is_the_call(desk: Desk) -> None:
+    """Frameworks write ids and arguments anew: the call is neither evicted nor added again."""
+    conversation = desk.start([SYSTEM, user("Task")])
+    desk.answer(conversation, chat_reply(calls=[("call_a", "read", '{"path": "a", "line": 1}')]))
+    call = {"id": "x1", "type": "function", "function": {"name": "read", "arguments": '{"line":1,"path":"a"}'}}
+    desk.send([SYSTEM, user("Task"), {"role": "assistant", "tool_calls": [call]},
+               {"role": "tool", "tool_call_id": "x1", "content": "text"}], "Done.")  # fmt: skip
+
+    assert len(desk.opened) == 1
+    assert not desk.events(conversation, BlocksEvicted, ReplyDiscarded)
+    assert [block.content_type for block in conversation.observer.tracker.window].count("tool_call") == 1
+
+
+def test_messages_written_anew_are_the_same(desk: Desk) -> None:
+    """Text as a string or as parts, in dictionaries or objects: this list still starts with the one before."""
+    first = desk.send([SYSTEM, user("Task")], "Step 1")
+    parts = [{"type": "text", "text": "Task"}]
+    again = [SYSTEM, {"role": "user", "content": parts}, SimpleNamespace(role="assistant", content="Other")]
+
+    assert desk.send([*again, user("go on")], "Step 2") == first  # type: ignore[list-item]
+    assert not desk.events(desk.opened[0], BlocksEvicted)
+
+
+def test_content_that_moved_or_was_merged_is_still_sent(desk: Desk) -> None:
+    """Messages in another order, or two written as one, are not evictions."""
+    scope = Scope("a", "s0")
+    one, two = user("The first remark is about the timeout"), user("The second remark is about the retries")
+    desk.send([SYSTEM, user("Task"), one, two], "Step 1", scope=scope)
+    desk.send([SYSTEM, user("Task"), two, one, reply("Step 1")], "Step 2", scope=scope)
+    merged = user(f"{one['content']}\n\n{two['content']}")
+    desk.send([SYSTEM, user("Task"), merged, reply("Step 1"), reply("Step 2")], "Step 3", scope=scope)
+
+    assert len(desk.opened) == 1
+    assert not desk.events(desk.opened[0], BlocksEvicted, ContentCompressed)
 
 
 def test_another_system_prompt_in_a_named_session_is_a_child(desk: Desk) -> None:

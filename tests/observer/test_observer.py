@@ -15,6 +15,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
     OverflowDetected,
     PressureMeasured,
+    ReplyDiscarded,
     TurnEnded,
     TurnStarted,
 )
@@ -195,10 +196,11 @@ def test_thinking_that_is_not_sent_back_is_removed(agent_of: Callable[..., Any])
     agent.send(
         [TASK, {"role": "assistant", "content": [use]}, answered], chat_reply("Done."), system="Be careful"
     )
-    [evicted] = agent.sink.of(BlocksEvicted)
 
-    assert [block.reason for block in evicted.blocks] == ["not sent back by the agent"]
+    assert [len(discarded.block_ids) for discarded in agent.sink.of(ReplyDiscarded)] == [1]
+    assert not agent.sink.of(BlocksEvicted), "what was never sent cannot have been evicted"
     assert [kind for kind, _ in agent.window()].count("tool_call") == 1
+    assert "thinking" not in dict(agent.window())
 
 
 def test_a_cache_marker_changes_nothing(agent_of: Callable[..., Any]) -> None:

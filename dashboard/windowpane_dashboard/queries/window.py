@@ -96,6 +96,7 @@ _CAUSES: Final = {
     "compression": "compressed",
     "roll": "window rollover",
     "replaced": "replaced",
+    "discarded": "not sent back",
 }
 
 

@@ -1,35 +1,43 @@
-"""Assigns each call to its conversation, by the content of the call.
+"""Assigns each call to its conversation.
 
-The content that a model wrote identifies its conversation: a call that sends back a tool call id or a text
-generated in a conversation continues it, however much of the rest the agent has cut or rewritten. A call without
-generated content opens a conversation, with two exceptions: it repeats a call that never came back, or it comes
-from an agent that worked for a while and then replaced everything after the same first message. Within a named
-session the name settles most of this.
+A conversation is recognized, in this order, by
+1. its messages: this list starts with the list of the last call, whatever became of the reply;
+2. ids that a model or provider generated in it: stored responses, tool calls;
+3. texts that a model generated in it, where the call also shares a message with the last one: agents that cut or
+   rewrite their history send some of it again.
+Texts alone never join conversations that share nothing else. A call without any of this opens a conversation,
+with two exceptions: it replaces everything after the same first message, after some turns; or it is the summary
+of the conversation of a named session (`compactions`).
+
+Not thread-safe: one thread, the worker that reads captured calls, owns the conversations of a process.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
 from windowpane.models.replies import Reply
+from windowpane.observer.compactions import summarizes
 from windowpane.observer.messages import (
     ApiCall,
     Key,
     Shape,
     copy_structure,
     field_of,
+    is_system,
     message_blocks,
     reply_blocks,
 )
 from windowpane.observer.observer import WindowObserver
 
-CAPACITY: Final = 256
+CAPACITY: Final = 1_024
 """Conversations followed at once; beyond it the one idle for longest is removed."""
+MAXIMUM_MESSAGES: Final = 100_000
+"""Messages held by all conversations together; beyond it the one idle for longest is removed."""
 CHECKED_PER_CALL: Final = 8
 """Conversations checked for idleness with each call."""
 IDLE_SECONDS: Final = 3_600.0
@@ -41,7 +49,9 @@ SEARCHED_MESSAGES: Final = 64
 UNIQUE_ID_CHARACTERS: Final = 20
 """A tool call id of at least this length is unique; shorter ones are counted up in every conversation."""
 UNIQUE_TEXT_CHARACTERS: Final = 80
-"""A reply of at least this length is unique enough."""
+"""A reply of at least this length is unique enough, beside a message in common."""
+START_CHARACTERS: Final = 32
+"""Characters of the first message by which conversations are indexed: it may grow at its end."""
 CONVERSATIONS_PER_KEY: Final = 8
 COMPACTION_TURNS: Final = 3
 """Turns after which a list without generated content can be the same conversation, compacted."""
@@ -60,21 +70,28 @@ class Scope:
     limit_tokens: int | None = None
     parent_session_id: str | None = None
 
+    def contains(self, other: Scope) -> bool:
+        """Return whether calls of *other* can belong to conversations of this scope."""
+        return self is other if self.session_id is not None else self == other
+
 
 @dataclass(slots=True, eq=False)
 class Conversation:
-    """One conversation, its observer, and the lock that serializes the observer."""
+    """One conversation and its observer."""
 
     observer: WindowObserver
     scope: Scope
     shape: Shape
-    first: object = None
-    """The first message after the system prompt."""
+    start: object = None
+    """The start of its messages, by which it is indexed."""
     system: object = None
     last_at: float = 0.0
     keys: OrderedDict[object, None] = field(default_factory=OrderedDict)
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    """Guards the observer."""
+    """Generated pieces by which it is indexed, the latest last."""
+    reply_keys: frozenset[object] = frozenset()
+    """Those of its last reply."""
+    messages: int = 0
+    """Messages of its last call, which it holds."""
     busy: bool = False
     """A call is under way."""
     streaming: bool = False
@@ -99,19 +116,45 @@ class ConversationMatch(NamedTuple):
     """Leading messages that the call shares with the one before; None for a new conversation."""
 
 
+ANSWERED: Final = 3
+"""The list starts with that of the last call, and its reply comes back or there was none."""
+GENERATED_ID: Final = 3
+"""An id that was generated in the conversation; a longer list in common decides between the two."""
+CONTINUED: Final = 2
+"""The list starts with that of the last call, and its reply was not recognized."""
+SHARED: Final = 1
+"""A text that was generated in the conversation, and a message in common."""
+REPLACED: Final = 0
+"""The first message in common with a conversation of some turns."""
+
+
+class _Evidence(NamedTuple):
+    """The reason to assign a call to a conversation; the greatest decides."""
+
+    rank: int
+    common: int
+    """Leading messages that the call shares with the conversation's last one."""
+    came_back: bool
+    """The conversation's last reply comes back."""
+    conversation: Conversation
+
+
 OpenConversation = Callable[[ApiCall, Scope, Conversation | None], Conversation]
 """Makes the conversation that a call opens; the last argument is the one it branched off, if any."""
 
 
 class Conversations:
-    """The conversations of a process. Thread-safe: one lock guards the index, and one each conversation."""
+    """The conversations of a process."""
 
     def __init__(self, open_conversation: OpenConversation, *, capacity: int = CAPACITY) -> None:
         self._open = open_conversation
         self._capacity = capacity
-        self._lock = threading.Lock()
+        self._messages = 0
+        """Messages held by all conversations."""
         self._by_session: OrderedDict[str, Conversation] = OrderedDict()
         """The one idle for longest first."""
+        self._by_start: dict[object, OrderedDict[str, Conversation]] = {}
+        """Conversations by `start`, the one idle for longest first."""
         self._by_key: dict[object, list[Conversation]] = {}
 
     def __len__(self) -> int:
@@ -119,122 +162,193 @@ class Conversations:
 
     def find(self, call: ApiCall, scope: Scope, *, now: float) -> ConversationMatch:
         """Return the conversation of *call*, a new one where none matches; it is busy until it is released."""
-        with self._lock:
-            self._end_idle(now)
-            match = self._match(call, scope) if scope.session_id is None else self._match_in_session(call, scope)
-            conversation = match.conversation
-            conversation.last_at = now
-            conversation.first = copy_structure(first_message(call))
-            conversation.system = copy_structure(system_prompt(call))
-            conversation.busy, conversation.streaming = True, call.streams
-            self._by_session[conversation.session_id] = conversation
-            self._by_session.move_to_end(conversation.session_id)
-            if call.continues is not None:
-                self._index(conversation, call.continues)
-            return match
+        self._end_idle(now)
+        match = self._match(call, scope) or ConversationMatch(self._open(call, scope, self._parent(scope)), None)
+        conversation = match.conversation
+        conversation.last_at = now
+        conversation.system = copy_structure(system_prompt(call))
+        conversation.busy, conversation.streaming = True, call.streams
+        self._hold(conversation, len(call.messages))
+        self._by_session[conversation.session_id] = conversation
+        self._by_session.move_to_end(conversation.session_id)
+        self._index_start(conversation, call)
+        if call.continues is not None:
+            self._index(conversation, call.continues)
+        return match
 
     def release(self, conversation: Conversation) -> None:
         """Mark the conversation's call as ended."""
-        with self._lock:
-            conversation.busy = False
+        conversation.busy = False
 
     def index_reply(self, conversation: Conversation, reply: Reply) -> None:
         """Index the generated content of *reply*, by which later calls match its conversation."""
-        with self._lock:
-            conversation.busy = False
-            for spec in reply_blocks(reply):
-                self._index(conversation, spec.key)
-            if reply.response_id:
-                self._index(conversation, reply.response_id)
-            while len(conversation.keys) > MAXIMUM_KEYS:
-                self._drop_key(conversation, conversation.keys.popitem(last=False)[0])
+        conversation.busy = False
+        keys = [spec.key for spec in reply_blocks(reply)]
+        conversation.reply_keys = frozenset(keys)
+        for key in (*keys, reply.response_id):
+            if key:
+                self._index(conversation, key)
+        while len(conversation.keys) > MAXIMUM_KEYS:
+            self._drop_key(conversation, conversation.keys.popitem(last=False)[0])
 
     def close(self, scope: Scope) -> list[Conversation]:
         """Remove the conversations of *scope* and return them, for the caller to end."""
-        with self._lock:
-            closed = [conversation for conversation in self._by_session.values() if conversation.scope is scope]
-            for conversation in closed:
-                self._remove(conversation)
-            return closed
+        closed = [conversation for conversation in self._by_session.values() if conversation.scope is scope]
+        for conversation in closed:
+            self._remove(conversation)
+        return closed
+
+    # -- matching ---------------------------------------------------------------------------------------------
+
+    def _match(self, call: ApiCall, scope: Scope) -> ConversationMatch | None:
+        if call.continues is not None:
+            return self._match_stored(call, scope)
+        evidence = self._evidence(call, scope)
+        if evidence is not None:
+            return self._claim(call, evidence)
+        if scope.session_id is not None:
+            return self._match_summary(call, scope)
+        return None
+
+    def _claim(self, call: ApiCall, evidence: _Evidence) -> ConversationMatch | None:
+        """Return the conversation that *evidence* names, or a branch of it while another call is under way."""
+        conversation, observer = evidence.conversation, evidence.conversation.observer
+        repeated = evidence.common == observer.sent_count == len(call.messages)
+        if not conversation.in_use and not (repeated and conversation.busy):
+            return ConversationMatch(conversation, evidence.common)
+        if repeated and observer.tracker.turn == 1:  # another run of the same task
+            return None
+        return ConversationMatch(self._open(call, conversation.scope, conversation), None)
+
+    def _match_summary(self, call: ApiCall, scope: Scope) -> ConversationMatch | None:
+        """Match a call of a named session that replaces everything that its conversation sent."""
+        own = [one for one in self._by_session.values() if one.scope is scope]
+        texts = [key.name for one in own for key in one.keys if isinstance(key, Key) and is_text(key)]
+        generated = [text for text in texts if len(text) >= UNIQUE_TEXT_CHARACTERS]
+        for conversation in own:
+            same = conversation.shape == call.shape and conversation.system == system_prompt(call)
+            if same and not conversation.in_use and summarizes(call, conversation.observer, generated):
+                return ConversationMatch(conversation, conversation.observer.common_messages(call))
+        return None
+
+    def _match_stored(self, call: ApiCall, scope: Scope) -> ConversationMatch | None:
+        """Match a call that continues messages which the provider stores."""
+        for conversation in reversed(self._by_key.get(call.continues, ())):
+            if not scope.contains(conversation.scope):
+                continue
+            if conversation.in_use:
+                return ConversationMatch(self._open(call, conversation.scope, conversation), None)
+            return ConversationMatch(conversation, 0)
+        return None
+
+    def _evidence(self, call: ApiCall, scope: Scope) -> _Evidence | None:
+        """Return the best reason to assign *call* to an existing conversation."""
+        generated = set(generated_keys(call))
+        best: _Evidence | None = None
+        for conversation in self._candidates(call, scope, generated):
+            evidence = self._weigh(call, conversation, generated)
+            if evidence is not None and (best is None or evidence[:3] > best[:3]):
+                best = evidence
+        return best
+
+    def _candidates(self, call: ApiCall, scope: Scope, generated: set[object]) -> Iterable[Conversation]:
+        """Return the conversations that share the start or generated content with *call*, latest first."""
+        candidates: dict[Conversation, None] = {}
+        for conversation in reversed(self._by_start.get(start_of(call), {}).values()):
+            candidates[conversation] = None
+        for key in generated:
+            for conversation in reversed(self._by_key.get(key, ())):
+                candidates[conversation] = None
+        return [
+            conversation
+            for conversation in candidates
+            if conversation.shape == call.shape and scope.contains(conversation.scope)
+        ]
+
+    def _weigh(self, call: ApiCall, conversation: Conversation, generated: set[object]) -> _Evidence | None:
+        """Return the reason to assign *call* to *conversation*, if there is one."""
+        common = conversation.observer.common_messages(call)
+        came_back = not conversation.observer.answered or bool(conversation.reply_keys & generated)
+        rank = self._rank(call, conversation, common, came_back=came_back, generated=generated)
+        return None if rank is None else _Evidence(rank, common, came_back, conversation)
+
+    def _rank(
+        self, call: ApiCall, conversation: Conversation, common: int, *, came_back: bool, generated: set[object]
+    ) -> int | None:
+        observer, in_session = conversation.observer, conversation.scope.session_id is not None
+        if common == observer.sent_count > 0:
+            repeated = len(call.messages) == common and observer.answered
+            if repeated and observer.tracker.turn == 1 and not in_session:  # another run of the same task
+                return None
+            return ANSWERED if came_back else CONTINUED
+        if observer.grew_into(call, common):
+            return ANSWERED if came_back else CONTINUED
+        unique = [key for key in conversation.keys.keys() & generated if is_unique(key)]
+        if not all(is_text(key) for key in unique):
+            return GENERATED_ID
+        if (unique or in_session) and (common >= opening(call) or observer.last_sent_in(call)):
+            return SHARED
+        replaced = opening(call) <= common < len(call.messages) and observer.tracker.turn >= COMPACTION_TURNS
+        return REPLACED if replaced and not conversation.in_use else None
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _match_in_session(self, call: ApiCall, scope: Scope) -> ConversationMatch:
-        """Match within a named session: its conversation, or a side conversation under another system prompt."""
-        own = [conversation for conversation in self._by_session.values() if conversation.scope is scope]
-        match = self._match_generated(call, own)
-        if match is not None:
-            return match
-        system = system_prompt(call)
-        for conversation in own:
-            if conversation.shape == call.shape and conversation.system == system and not conversation.in_use:
-                return ConversationMatch(conversation, conversation.observer.common_messages(call))
-        return ConversationMatch(self._open(call, scope, own[0] if own else None), None)
-
-    def _match(self, call: ApiCall, scope: Scope) -> ConversationMatch:
-        """Match by generated content, then by messages that were never answered or were replaced."""
-        candidates = [
-            conversation
-            for conversation in reversed(self._by_session.values())
-            if conversation.shape == call.shape and conversation.scope == scope
-        ]
-        match = self._match_generated(call, candidates)
-        if match is not None:
-            return match
-        first = first_message(call)
-        for conversation in candidates:
-            if conversation.in_use or conversation.first != first:
-                continue
-            observer = conversation.observer
-            common = observer.common_messages(call)
-            whole = common == observer.sent_count > 0
-            if whole and not observer.answered:
-                return ConversationMatch(conversation, common)
-            if not whole and 0 < common < len(call.messages) and observer.tracker.turn >= COMPACTION_TURNS:
-                return ConversationMatch(conversation, common)
-        return ConversationMatch(self._open(call, scope, None), None)
-
-    def _match_generated(self, call: ApiCall, candidates: list[Conversation]) -> ConversationMatch | None:
-        """Return the candidate whose generated content *call* sends back, with the longest common prefix."""
-        common: dict[Conversation, int] = {}
-        for key in generated_keys(call):
-            for conversation in self._by_key.get(key, ()):
-                if conversation in common or conversation not in candidates:
-                    continue
-                count = conversation.observer.common_messages(call)
-                if is_unique(key) or count == conversation.observer.sent_count:
-                    common[conversation] = count
-            if any(count == conversation.observer.sent_count for conversation, count in common.items()):
-                break
-        if not common:
+    def _parent(self, scope: Scope) -> Conversation | None:
+        """Return the conversation of a named session that further ones are children of."""
+        if scope.session_id is None:
             return None
-        best = max(common, key=common.__getitem__)
-        if best.in_use:  # two calls continue the same messages at once
-            return ConversationMatch(self._open(call, best.scope, best), None)
-        return ConversationMatch(best, common[best])
+        return self._by_session.get(scope.session_id) or next(
+            (one for one in self._by_session.values() if one.scope is scope), None
+        )
 
     def _end_idle(self, now: float) -> None:
         """End conversations that are idle or over capacity; never one with a call under way."""
         for oldest in list(islice(self._by_session.values(), CHECKED_PER_CALL)):
-            if len(self._by_session) < self._capacity and now - oldest.last_at < IDLE_SECONDS:
+            full = len(self._by_session) >= self._capacity or self._messages > MAXIMUM_MESSAGES
+            if not full and now - oldest.last_at < IDLE_SECONDS:
                 return
             if oldest.in_use:
                 continue
             self._remove(oldest)
-            with oldest.lock:
-                oldest.observer.end("idle")
+            oldest.observer.end("idle")
 
     def _remove(self, conversation: Conversation) -> None:
         self._by_session.pop(conversation.session_id, None)
+        self._hold(conversation, 0)
+        self._drop_start(conversation)
         for key in conversation.keys:
             self._drop_key(conversation, key)
 
+    def _hold(self, conversation: Conversation, messages: int) -> None:
+        self._messages += messages - conversation.messages
+        conversation.messages = messages
+
+    def _index_start(self, conversation: Conversation, call: ApiCall) -> None:
+        if call.continues is not None:
+            return
+        start = start_of(call)
+        if start != conversation.start:
+            self._drop_start(conversation)
+            conversation.start = start
+        indexed = self._by_start.setdefault(start, OrderedDict())
+        indexed[conversation.session_id] = conversation
+        indexed.move_to_end(conversation.session_id)
+
+    def _drop_start(self, conversation: Conversation) -> None:
+        indexed = self._by_start.get(conversation.start)
+        if indexed is not None:
+            indexed.pop(conversation.session_id, None)
+            if not indexed:
+                del self._by_start[conversation.start]
+
     def _index(self, conversation: Conversation, key: object) -> None:
         conversation.keys[key] = None
+        conversation.keys.move_to_end(key)
         indexed = self._by_key.setdefault(key, [])
-        if conversation not in indexed:
-            indexed.append(conversation)
-            del indexed[:-CONVERSATIONS_PER_KEY]
+        if conversation in indexed:
+            indexed.remove(conversation)
+        indexed.append(conversation)
+        del indexed[:-CONVERSATIONS_PER_KEY]
 
     def _drop_key(self, conversation: Conversation, key: object) -> None:
         indexed = self._by_key.get(key, [])
@@ -244,8 +358,13 @@ class Conversations:
                 del self._by_key[key]
 
 
+def is_text(key: object) -> bool:
+    """Return whether a generated piece is text; everything else is an id."""
+    return isinstance(key, Key) and key.content_type != "tool_call"
+
+
 def is_unique(key: object) -> bool:
-    """Return whether a generated piece is long enough to identify its conversation alone."""
+    """Return whether a generated piece is long enough to identify its conversation."""
     if not isinstance(key, Key):
         return True
     least = UNIQUE_ID_CHARACTERS if key.content_type == "tool_call" else UNIQUE_TEXT_CHARACTERS
@@ -254,8 +373,6 @@ def is_unique(key: object) -> bool:
 
 def generated_keys(call: ApiCall) -> Iterator[object]:
     """Yield the keys of content in *call* that its conversation may have generated, latest first."""
-    if call.continues is not None:
-        yield call.continues
     for message in islice(reversed(call.messages), SEARCHED_MESSAGES):
         kind = field_of(message, "type")
         if field_of(message, "role") == "assistant" or (kind is not None and str(kind).endswith("_call")):
@@ -266,9 +383,17 @@ def generated_keys(call: ApiCall) -> Iterator[object]:
             yield Key("tool_call", str(call_id))
 
 
-def first_message(call: ApiCall) -> object:
-    """Return the first message after the system prompt."""
-    return next((message for message in call.messages if not _is_system(message)), None)
+def start_of(call: ApiCall) -> object:
+    """Return the start of the first message after the system prompt, hashable."""
+    first = next((message for message in call.messages if not is_system(message)), None)
+    specs = [] if first is None else message_blocks(call.shape, first)
+    return (call.shape, specs[0].content_type, specs[0].key.name[:START_CHARACTERS]) if specs else call.shape
+
+
+def opening(call: ApiCall) -> int:
+    """Return the number of messages up to the first one after the system prompt."""
+    before = next((index for index, message in enumerate(call.messages) if not is_system(message)), 0)
+    return before + 1
 
 
 def system_prompt(call: ApiCall) -> object:
@@ -276,8 +401,4 @@ def system_prompt(call: ApiCall) -> object:
     if call.system is not None:
         return call.system
     first = call.messages[0] if call.messages else None
-    return field_of(first, "content") if _is_system(first) else None
-
-
-def _is_system(message: object) -> bool:
-    return field_of(message, "role") in ("system", "developer")
+    return field_of(first, "content") if is_system(first) else None

@@ -7,7 +7,7 @@ summarize and append without reporting it; its rules name what the new list look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, Protocol
@@ -20,12 +20,15 @@ from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block, tokens_by_component
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.fidelity.probe import evaluate
-from windowpane.observer.messages import BlockSpec, Key
+from windowpane.observer.messages import BlockSpec, Key, same_rendering
 
 SUMMARY_TYPES: Final = frozenset({"user_message", "assistant_response", "system_prompt", "memory_injection"})
 """Content types that agents write a summary as."""
 CUT_RATIO: Final = 0.5
 """A tool call whose arguments shrink below this share of their length has been cut."""
+MERGED_CHARACTERS: Final = 20
+"""A text of at least this length within another one is the same content."""
+MAXIMUM_COMPARISONS: Final = 40_000
 POLICY: Final = "agent"
 """The policy of every reduction that the agent did itself."""
 
@@ -71,6 +74,11 @@ class Alignment:
     extended: list[Extension] = field(default_factory=list)
     summaries: list[Summarization] = field(default_factory=list)
     dropped: list[TrackedBlock] = field(default_factory=list)
+    """Blocks that were sent and are not sent again."""
+    revised: list[Rewrite] = field(default_factory=list)
+    """Blocks of the reply that come back with another text."""
+    discarded: list[TrackedBlock] = field(default_factory=list)
+    """Blocks of the reply that do not come back, and so were never sent."""
     added: list[int] = field(default_factory=list)
 
 
@@ -88,11 +96,18 @@ def align(
         elif tag == "insert":
             changes.added += range(j1, j2)
         elif tag == "delete":
-            changes.dropped += old[i1:i2]
+            _drop(changes, old[i1:i2])
         else:
             _replace(changes, list(old[i1:i2]), list(range(j1, j2)), new, size)
+    _find_moved(changes, new)
+    _find_merged(changes, new)
     changes.added.sort()
     return changes
+
+
+def _drop(changes: Alignment, removed: Iterable[TrackedBlock]) -> None:
+    for tracked in removed:
+        (changes.discarded if tracked.replied else changes.dropped).append(tracked)
 
 
 def _match(changes: Alignment, tracked: TrackedBlock, spec: BlockSpec, index: int) -> None:
@@ -116,12 +131,13 @@ def _replace(
     extension = _extension(sent, inserted[0], new)
     if extension is not None:
         changes.extended.append(extension)
-        changes.dropped += removed[len(sent) :]
-        changes.added += inserted[1:]
+        removed, inserted, sent = removed[len(sent) :], inserted[1:], []
+    replied = _pair_replies(changes, [one for one in removed if one.replied], inserted, new)
+    if not inserted or not sent:
+        _drop(changes, [*sent, *replied])
+        changes.added += inserted
         return
-    if not sent:
-        _pair(changes, removed, inserted, new)
-        return
+    removed = [*sent, *replied]
     last = inserted[-1] == len(new) - 1
     summary = inserted[:1] if last else inserted
     before = sum(size(tracked.spec) for tracked in removed)
@@ -133,7 +149,79 @@ def _replace(
         changes.summaries.append(Summarization(tuple(removed), tuple(summary)))
         changes.added += inserted[len(summary) :]
         return
-    _pair(changes, removed, inserted, new)
+    _drop(changes, replied)
+    _pair(changes, sent, inserted, new)
+
+
+def _pair_replies(
+    changes: Alignment, replied: list[TrackedBlock], inserted: list[int], new: Sequence[BlockSpec]
+) -> list[TrackedBlock]:
+    """Find the blocks of a reply that come back changed; takes them from *inserted* and returns the others."""
+    unpaired: list[TrackedBlock] = []
+    for tracked in replied:
+        rendered = next((index for index in inserted if same_rendering(tracked.spec, new[index])), None)
+        if rendered is not None:
+            inserted.remove(rendered)
+            changes.retained[rendered] = tracked
+            continue
+        index = next((index for index in inserted if new[index].content_type == tracked.spec.content_type), None)
+        if index is None or tracked.spec.content_type != "assistant_response":
+            unpaired.append(tracked)
+            continue
+        inserted.remove(index)
+        extension = _extension([tracked], index, new)
+        if extension is not None:
+            changes.extended.append(extension)
+        else:
+            changes.revised.append(Rewrite(tracked, index))
+    return unpaired
+
+
+def _find_moved(changes: Alignment, new: Sequence[BlockSpec]) -> None:
+    """Retain content that stands elsewhere in the new list: it is still sent."""
+    positions: dict[Key, list[int]] = {}
+    for index in changes.added:
+        positions.setdefault(new[index].key, []).append(index)
+
+    def moved(tracked: TrackedBlock) -> bool:
+        indexes = positions.get(tracked.spec.key)
+        if not indexes:
+            return False
+        index = indexes.pop(0)
+        changes.added.remove(index)
+        changes.retained[index] = tracked
+        return True
+
+    if positions:
+        changes.dropped = [tracked for tracked in changes.dropped if not moved(tracked)]
+        changes.discarded = [tracked for tracked in changes.discarded if not moved(tracked)]
+        changes.summaries = [
+            summary._replace(removed=tuple(tracked for tracked in summary.removed if not moved(tracked)))
+            for summary in changes.summaries
+        ]
+        for rewrite in [rewrite for rewrite in changes.rewritten if moved(rewrite.tracked)]:
+            changes.rewritten.remove(rewrite)
+            changes.added.append(rewrite.position)
+
+
+def _find_merged(changes: Alignment, new: Sequence[BlockSpec]) -> None:
+    """Retain content that is now part of a longer message: it is still sent."""
+    if len(changes.added) * (len(changes.dropped) + len(changes.discarded)) > MAXIMUM_COMPARISONS:
+        return
+    for index in list(changes.added):
+        rest = new[index].text or ""
+        merged: list[TrackedBlock] = []
+        for tracked in (*changes.dropped, *changes.discarded):
+            text = (tracked.spec.text or "").strip()
+            if len(text) >= MERGED_CHARACTERS and text in rest:
+                rest = rest.replace(text, "", 1)
+                merged.append(tracked)
+        if not merged:
+            continue
+        changes.added.remove(index)
+        changes.extended.append(Extension(tuple(merged), index, rest))
+        changes.dropped = [tracked for tracked in changes.dropped if tracked not in merged]
+        changes.discarded = [tracked for tracked in changes.discarded if tracked not in merged]
 
 
 def _extension(removed: list[TrackedBlock], index: int, new: Sequence[BlockSpec]) -> Extension | None:
@@ -201,6 +289,7 @@ class ChangeRecorder:
         blocks: dict[int, tuple[TrackedBlock, ...]] = {
             index: (tracked._replace(replied=False),) for index, tracked in changes.retained.items()
         }
+        self._revise_reply(changes, new, blocks, at)
         self._evict(changes, new, blocks, at)
         for summary in changes.summaries:
             self._compress(summary, new, blocks, at)
@@ -240,16 +329,40 @@ class ChangeRecorder:
                 blocks[index] = (self.add(new[index], at),)
                 continue
             retained = tuple(tracked._replace(replied=False) for tracked in extension.tracked)
+            if not extension.rest.strip():
+                blocks[index] = retained
+                continue
             content_type = new[index].content_type
             rest = BlockSpec(content_type, extension.rest, Key(content_type, extension.rest.strip()))
             blocks[index] = (*retained, self.add(rest, at))
+
+    def _revise_reply(
+        self, changes: Alignment, new: Sequence[BlockSpec], blocks: dict[int, tuple[TrackedBlock, ...]],
+        at: float | None,
+    ) -> None:  # fmt: skip
+        """Replace what came back of the reply with another text, and remove what did not come back."""
+        for revision in changes.revised:
+            spec = new[revision.position]
+            tokens, source = self._count(spec)
+            block = self.tracker.make_replacement(
+                spec.content_type, spec.text, tokens, replaces=revision.tracked.block_id, count_source=source
+            )
+            self.tracker.revise(block, at)
+            self._references.discard(revision.tracked.block_id)
+            self._update_references(block, at)
+            blocks[revision.position] = (TrackedBlock(spec, block.id),)
+        discarded = [tracked.block_id for tracked in changes.discarded if self._block(tracked) is not None]
+        if discarded:
+            self.tracker.discard_reply(discarded, at)
+        for block_id in discarded:
+            self._references.discard(block_id)
 
     def _evict(
         self, changes: Alignment, new: Sequence[BlockSpec], blocks: dict[int, tuple[TrackedBlock, ...]],
         at: float | None,
     ) -> None:  # fmt: skip
         """Record one eviction of all blocks that were dropped or rewritten."""
-        evicted = [self._evicted(tracked) for tracked in changes.dropped]
+        evicted = [self._evicted(tracked) for tracked in changes.dropped if self._block(tracked) is not None]
         replacements: list[Block] = []
         for rewrite in changes.rewritten:
             replacement = self._replacement(rewrite, new[rewrite.position])
@@ -285,7 +398,7 @@ class ChangeRecorder:
     def _evicted(self, tracked: TrackedBlock, replacement: Block | None = None) -> EvictedBlock:
         block = self._block(tracked)
         if replacement is None:
-            reason = "not sent back by the agent" if tracked.replied else "left out by the agent"
+            reason = "left out by the agent"
         else:
             is_placeholder = replacement.content_type == "placeholder"
             reason = "cleared by the agent" if is_placeholder else "rewritten by the agent"

@@ -167,6 +167,35 @@ def reply_blocks(reply: Reply) -> list[BlockSpec]:
     return specs
 
 
+def same_content(one: Sequence[BlockSpec], other: Sequence[BlockSpec]) -> bool:
+    """Return whether the blocks of two messages hold the same, however their messages are written."""
+    return [_content(spec) for spec in one] == [_content(spec) for spec in other]
+
+
+def same_rendering(one: BlockSpec, other: BlockSpec) -> bool:
+    """Return whether two blocks differ in nothing but blanks, or for a tool call in its id and JSON format."""
+    if one.content_type != other.content_type or one.media or other.media:
+        return False
+    if one.content_type == "tool_call":
+        return _content(one) == _content(other)
+    return (one.text or "").split() == (other.text or "").split()
+
+
+def _content(spec: BlockSpec) -> tuple[Key, str | None, int]:
+    """Return what two writings of one block have in common."""
+    if spec.content_type == "tool_call":
+        return Key("tool_call", spec.tool_name or ""), canonical_json(spec.text), 0
+    return spec.key, None if spec.text is None else spec.text.strip(), spec.media
+
+
+def canonical_json(text: str | None) -> str | None:
+    """Return JSON with sorted keys and no spaces; other text unchanged."""
+    try:
+        return json.dumps(json.loads(text or "{}"), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return text
+
+
 def copy_structure(value: Any) -> Any:
     """Return a copy of a message that shares its texts, so that later edits in place are noticed."""
     if isinstance(value, dict):
@@ -181,6 +210,11 @@ def field_of(value: object, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
     return getattr(value, name, None)
+
+
+def is_system(message: object) -> bool:
+    """Return whether *message* is a system prompt."""
+    return field_of(message, "role") in ("system", "developer")
 
 
 _TYPE_OF_ROLE: Final[dict[str, ContentType]] = {

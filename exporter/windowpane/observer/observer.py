@@ -6,7 +6,7 @@ so comparing the common prefix compares references, and only new content is read
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from windowpane.core.events import OverflowDetected
 from windowpane.core.limits import WindowLimits
@@ -15,7 +15,19 @@ from windowpane.core.tracking import SessionTracker
 from windowpane.models.overflow_errors import classify_error
 from windowpane.models.replies import Reply
 from windowpane.observer.diff import ChangeRecorder, ModelProfiles, TrackedBlock
-from windowpane.observer.messages import ApiCall, copy_structure, head_blocks, message_blocks, reply_blocks
+from windowpane.observer.messages import (
+    ApiCall,
+    BlockSpec,
+    copy_structure,
+    head_blocks,
+    is_system,
+    message_blocks,
+    reply_blocks,
+    same_content,
+)
+
+UNMISTAKABLE_CHARACTERS: Final = 80
+"""A message of at least this length that starts another one has grown into it."""
 
 
 class WindowObserver:
@@ -31,6 +43,8 @@ class WindowObserver:
         self._head_blocks: list[TrackedBlock] = []
         self._sent: list[Any] = []
         """Copies of the messages of the last call."""
+        self._sent_specs: list[list[BlockSpec]] = []
+        """The content of each of them."""
         self._sent_blocks: list[list[TrackedBlock]] = []
         """The blocks of each of them."""
         self._reply_blocks: list[TrackedBlock] = []
@@ -45,17 +59,46 @@ class WindowObserver:
         """The number of messages of the last call."""
         return len(self._sent)
 
+    @property
+    def reply(self) -> list[BlockSpec]:
+        """The reply to the last call, as far as it was not sent back yet."""
+        return [tracked.spec for tracked in self._reply_blocks]
+
     def common_messages(self, call: ApiCall) -> int:
-        """Return the number of leading messages of *call* that are equal to those of the call before."""
+        """Return the number of leading messages of *call* that hold the same as those of the call before."""
         sent_count = len(self._sent)
         if list(call.messages[:sent_count]) == self._sent:  # the usual case, in one comparison
             return sent_count
         count = 0
         for sent, message in zip(self._sent, call.messages, strict=False):
             if sent != message:
-                break
+                if not same_content(self._sent_specs[count], message_blocks(call.shape, message)):
+                    break
+                self._sent[count] = copy_structure(message)
             count += 1
         return count
+
+    def grew_into(self, call: ApiCall, common: int) -> bool:
+        """Return whether *call* is the list before with more text at the end of its last message.
+
+        *common* is the result of `common_messages`. A short text starts many messages: it counts only if the
+        reply follows it.
+        """
+        if common != len(self._sent) - 1 or common >= len(call.messages):
+            return False
+        before, after = (
+            "".join(spec.text or "" for spec in specs)
+            for specs in (self._sent_specs[common], message_blocks(call.shape, call.messages[common]))
+        )
+        if not before or not after.startswith(before):
+            return False
+        return len(before) >= UNMISTAKABLE_CHARACTERS or any(
+            spec.text and spec.text in after[len(before) :] for spec in self.reply
+        )
+
+    def last_sent_in(self, call: ApiCall) -> bool:
+        """Return whether *call* still holds the last message of the call before."""
+        return bool(self._sent) and not is_system(self._sent[-1]) and self._sent[-1] in call.messages
 
     def record_call(self, call: ApiCall, at: float | None = None, *, common: int | None = None) -> None:
         """Record a call that is about to be sent.
@@ -123,10 +166,11 @@ class WindowObserver:
         specs = [message_blocks(call.shape, message) for message in messages]
         before = [block for message in self._sent_blocks[common:] for block in message] + self._reply_blocks
         blocks = iter(self._changes.apply(before, [spec for message in specs for spec in message], at))
-        del self._sent[common:], self._sent_blocks[common:]
+        del self._sent[common:], self._sent_specs[common:], self._sent_blocks[common:]
         self._reply_blocks = []
         for message, read in zip(messages, specs, strict=True):
             self._sent.append(copy_structure(message))
+            self._sent_specs.append(read)
             self._sent_blocks.append([block for _ in read for block in next(blocks)])
 
     def _add_all(self, call: ApiCall, at: float | None) -> None:
@@ -134,7 +178,7 @@ class WindowObserver:
         for message in call.messages:
             for spec in message_blocks(call.shape, message):
                 self._changes.add(spec, at)
-        self._sent, self._sent_blocks, self._reply_blocks = [], [], []
+        self._sent, self._sent_specs, self._sent_blocks, self._reply_blocks = [], [], [], []
 
     def _use_model(self, model: str, at: float | None) -> None:
         if model and model != self._model:

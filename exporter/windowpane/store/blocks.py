@@ -12,7 +12,14 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.core.events import BlockAdded, BlocksEvicted, BlocksReferenced, ContentCompressed, Event
+from windowpane.core.events import (
+    BlockAdded,
+    BlocksEvicted,
+    BlocksReferenced,
+    ContentCompressed,
+    Event,
+    ReplyDiscarded,
+)
 from windowpane.core.vocabulary import REPLY_TYPES, ContentType, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.store import captured_content
@@ -121,6 +128,14 @@ def evict(statements: StatementBatch, session: SessionDraft, event: Event, seq: 
             _REMOVE,
             (seq, turn, "eviction", block.reason, block.score, block.replacement, key, block.block_id, IN_WINDOW),
         )
+
+
+def discard_reply(statements: StatementBatch, session: SessionDraft, event: Event, seq: int) -> None:
+    """Remove the content of a reply that the agent did not send back."""
+    assert isinstance(event.data, ReplyDiscarded)
+    turn, reason = event.context.turn, "not sent back by the agent"
+    for block_id in event.data.block_ids:
+        statements.add(_REMOVE, (seq, turn, "discarded", reason, None, None, session.key, block_id, IN_WINDOW))
 
 
 def compress(statements: StatementBatch, session: SessionDraft, event: Event, seq: int) -> None:

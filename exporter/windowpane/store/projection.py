@@ -28,6 +28,7 @@ from windowpane.core.events import (
     NotificationFailed,
     OverflowDetected,
     PressureMeasured,
+    ReplyDiscarded,
     SessionEnded,
     SessionIncomplete,
     SessionStarted,
@@ -43,7 +44,7 @@ from windowpane.store.turns import TurnDrafts
 
 ROUTINE: Final = frozenset(
     {
-        "turn.started", "turn.ended", "block.added", "blocks.referenced", "pressure.measured",
+        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
         "notification.delivered", "notification.failed",
     }
 )  # fmt: skip
@@ -120,6 +121,9 @@ class Projection:
         session.evicted_blocks += len(data.blocks)
         session.evicted_tokens += data.tokens_removed
         blocks.evict(self._statements, session, event, seq)
+
+    def _discarded(self, session: SessionDraft, event: Event, seq: int, _data: ReplyDiscarded) -> None:
+        blocks.discard_reply(self._statements, session, event, seq)
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
         if data.outcome == "accepted":
@@ -221,6 +225,7 @@ Handler = Callable[[Projection, SessionDraft, Event, int, Any], None]
 _HANDLERS: Final[dict[type, Handler]] = {
     BlockAdded: Projection._block_added,
     BlocksEvicted: Projection._evicted,
+    ReplyDiscarded: Projection._discarded,
     ContentCompressed: Projection._compressed,
     WindowRolled: Projection._rolled,
     BlocksReferenced: Projection._referenced,

@@ -211,6 +211,9 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "block.added": _block_added,
     "blocks.referenced": lambda data: f"{data.by} used {count(len(data.block_ids), 'earlier block')}.",
     "blocks.evicted": _blocks_evicted,
+    "reply.discarded": lambda data: (
+        f"Not sent back: {count(len(data.block_ids), 'block')} of the reply ({tokens(data.tokens)} tokens)."
+    ),
     "content.compressed": _content_compressed,
     "fidelity.evaluated": _fidelity_evaluated,
     "budget.warned": lambda data: (

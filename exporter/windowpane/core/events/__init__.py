@@ -8,7 +8,14 @@ this one stream. `windowpane.core.codec` converts events to JSON.
 from __future__ import annotations
 
 from windowpane.core.events.compression import ContentCompressed, FactOutcome, FidelityEvaluated, Strategy
-from windowpane.core.events.content import BlockAdded, BlocksEvicted, BlocksReferenced, Candidate, EvictedBlock
+from windowpane.core.events.content import (
+    BlockAdded,
+    BlocksEvicted,
+    BlocksReferenced,
+    Candidate,
+    EvictedBlock,
+    ReplyDiscarded,
+)
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
@@ -90,6 +97,7 @@ __all__ = [
     "Payload",
     "Pressure",
     "PressureMeasured",
+    "ReplyDiscarded",
     "SessionEnded",
     "SessionIncomplete",
     "SessionStarted",

@@ -29,6 +29,15 @@ class BlocksReferenced:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyDiscarded:
+    """The agent did not send content of a reply back: it was in the window, but never in a call."""
+
+    type: ClassVar[str] = "reply.discarded"
+    block_ids: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class EvictedBlock:
     """One block that a policy evicted, and the reason."""
 

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from windowpane.core.events.compression import ContentCompressed, FidelityEvaluated
-from windowpane.core.events.content import BlockAdded, BlocksEvicted, BlocksReferenced
+from windowpane.core.events.content import BlockAdded, BlocksEvicted, BlocksReferenced, ReplyDiscarded
 from windowpane.core.events.derived import (
     AlertFired,
     AlertResolved,
@@ -59,6 +59,7 @@ Fact = (
     | BlockAdded
     | BlocksReferenced
     | BlocksEvicted
+    | ReplyDiscarded
     | ContentCompressed
     | FidelityEvaluated
     | BudgetWarned

@@ -16,6 +16,7 @@ from windowpane.core.events import (
     BlocksReferenced,
     ContentCompressed,
     Event,
+    ReplyDiscarded,
     WindowRolled,
     event_id,
 )
@@ -183,6 +184,24 @@ class SessionTracker(TurnTracker):
         marked = tuple(block_id for block_id in block_ids if self.window.mark_referenced(block_id, self.turn))
         if marked:
             self.record(BlocksReferenced(marked, by), at)
+
+    def revise(self, block: Block, at: float | None = None) -> None:
+        """Replace content of a reply by *block*, the form in which the agent sends it; only growth is added."""
+        before = sum(old.tokens for old in self.window.replace((block.replaces or "",), (block,)))
+        grown = max(0, block.tokens - before)
+        component, gauge = COMPONENT_OF[block.content_type], self.gauge
+        gauge.added_tokens += grown
+        gauge.added_by_component[component] = gauge.added_by_component.get(component, 0) + grown
+        self._record_added(block, at)
+
+    def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
+        """Remove content of a reply that the agent did not send back."""
+        removed = self.window.replace(block_ids, ())
+        self.record(ReplyDiscarded(tuple(block_ids), sum(block.tokens for block in removed)), at)
+        for block in removed:
+            if block.tool_call_id is not None:
+                self._call_blocks.pop(block.tool_call_id, None)
+        self.gauge.account.reduce()
 
     def evict(
         self, eviction: BlocksEvicted, placeholders: Iterable[Block] = (), at: float | None = None

@@ -67,7 +67,7 @@ class WatchedCall:
         self._outputs = outputs
         self._ended = False
         self.sent_at = time.perf_counter()
-        """When the agent's call went on, by the performance counter."""
+        """Reading of the performance counter at which the agent's call was sent."""
 
     def record_reply(self, reply: R, read: Callable[[R, Shape], Reply] = read_whole) -> None:
         """Record a reply that came back; the worker converts it by *read*."""
