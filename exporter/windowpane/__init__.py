@@ -8,9 +8,11 @@ importing the package takes almost no time.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False  # typing itself takes as long to load as the interpreter
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from windowpane.contrib.presets import Preset
     from windowpane.contrib.presets.ai_sdk_go import Custom, DropOldest, SlidingWindow, Summarize, ai_sdk_go
     from windowpane.contrib.presets.baseagent import baseagent

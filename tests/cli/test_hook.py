@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
-from windowpane.cli.hook import start_import
+from windowpane.cli.claude_settings import HookCommands
+from windowpane.hooks.transcript import start_import
 from windowpane.store.reads import SqliteReader
 
 Run = Callable[..., Result]
@@ -54,8 +57,64 @@ def test_install_prints_what_belongs_in_the_settings(home: Path) -> None:
     """By default nothing is written; what is printed is valid settings."""
     result = hook("install")
 
-    assert json.loads(result.stdout)["statusLine"]["command"] == "windowpane hook status"
+    assert " hook status" in json.loads(result.stdout)["statusLine"]["command"]
     assert not (home / ".claude").exists()
+
+
+def test_installed_commands_run_from_anywhere(home: Path) -> None:
+    """They name this installation and the store by their paths, as Claude Code may have another PATH."""
+    path = transcript(home / f"{SESSION}.jsonl", calls=6)
+    CliRunner().invoke(main, ["import", str(path), "--limit", "100000"])
+    command = json.loads(hook("install").stdout)["statusLine"]["command"]
+    printed = subprocess.run(
+        ["/bin/sh", "-c", command], input=json.dumps({"session_id": SESSION}), env={}, cwd="/",
+        capture_output=True, encoding="utf-8", check=True, timeout=60,
+    )  # fmt: skip
+
+    assert printed.stdout.startswith("○ 5% 5k/100k +")
+    assert printed.stderr == ""
+
+
+def test_commands_survive_blanks_in_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment in a folder with a blank and a store with a quote are quoted for the shell."""
+    folder = tmp_path / "my environment" / "bin"
+    folder.mkdir(parents=True)
+    script = folder / "windowpane"
+    script.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    command = HookCommands.of(tmp_path / "Ann's store.db").status
+    printed = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+
+    assert printed.stdout == f"hook|status|--store|{tmp_path}/Ann's store.db|"
+
+
+def test_without_a_script_the_interpreter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation whose scripts are elsewhere is run as a module."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+
+    assert HookCommands.of().import_ == f"{tmp_path / 'python'} -m windowpane hook import"
+
+
+@pytest.mark.parametrize(
+    "old", ["windowpane", "/gone/bin/windowpane", "'/gone my/bin/windowpane'", "/p/python -m windowpane"]
+)
+def test_install_replaces_the_commands_of_another_installation(home: Path, old: str) -> None:
+    """After a move or an upgrade nothing is there twice, and other entries stay."""
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    entry = {"hooks": [{"type": "command", "command": f"{old} hook import", "timeout": 20}], "matcher": "auto"}
+    line = {"type": "command", "command": f"{old} hook status", "padding": 2}
+    path.write_text(json.dumps({"statusLine": line, "hooks": {"PreCompact": [entry]}}), encoding="utf-8")
+    result = hook("install", "--write")
+    written = json.loads(path.read_text(encoding="utf-8"))
+    commands = HookCommands.of(home / "windowpane.db")
+
+    assert written["statusLine"] == {**line, "command": commands.status}
+    [imported] = written["hooks"]["PreCompact"]
+    assert imported["hooks"] == [{"type": "command", "command": commands.import_, "timeout": 20}]
+    assert imported["matcher"] == "auto"
+    assert "status line was kept" not in result.output
 
 
 def test_install_keeps_what_others_wrote(home: Path) -> None:
@@ -76,7 +135,7 @@ def test_install_keeps_what_others_wrote(home: Path) -> None:
         [],
     )
     commands = [entry["hooks"][0]["command"] for entry in written["hooks"]["PreCompact"]]
-    assert commands == ["theirs", "windowpane hook import"]
+    assert commands == ["theirs", HookCommands.of(home / "windowpane.db").import_]
     [backup] = path.parent.glob("settings.json.*.bak")
     assert json.loads(backup.read_text(encoding="utf-8")) == theirs
     assert "status line was kept" in result.output
@@ -150,7 +209,7 @@ def test_the_import_hook_is_silent(home: Path, given: str) -> None:
 def test_the_import_hook_imports_in_the_background(home: Path) -> None:
     """The transcript it starts on ends up in the store."""
     path = transcript(home / f"{SESSION}.jsonl", calls=3)
-    process = start_import(path, home / "windowpane.db")
+    process = start_import(str(path), str(home / "windowpane.db"))
 
     assert process.wait(timeout=60) == 0
     reader = SqliteReader(home / "windowpane.db")

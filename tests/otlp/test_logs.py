@@ -16,7 +16,7 @@ from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportRes
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from otlp_receiver import Receiver, record_attributes
 
-from windowpane.config.schema import OtlpConfig
+from windowpane.config.outputs import OtlpConfig
 from windowpane.core.events import (
     PAYLOADS,
     AlertFired,

@@ -26,7 +26,8 @@ from windowpane.text.formats import (
     turns_band,
     turns_until,
 )
-from windowpane.text.labels import MARK_OF, MARKS, NOTEWORTHY, ROUTINE, event_label, zone_label
+from windowpane.text.labels import MARK_OF, MARKS, NOTEWORTHY, ROUTINE, event_label
+from windowpane.text.zones import zone_label
 
 CONTEXT = EventContext("s", "a", "m", 3, 1, "live", "st")
 

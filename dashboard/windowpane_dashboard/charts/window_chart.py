@@ -17,7 +17,8 @@ import plotly.graph_objects as go
 
 from windowpane.core.vocabulary import Component
 from windowpane.text.formats import percent, tokens
-from windowpane.text.labels import COMPONENT_LABELS, zone_label
+from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.charts.downsample import downsampled_rows
 from windowpane_dashboard.charts.event_track import TRACK_PIXELS, add_event_track, event_kinds
 from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label

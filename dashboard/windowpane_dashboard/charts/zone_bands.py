@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import Zone
 from windowpane.text.formats import tokens_short
-from windowpane.text.labels import ZONE_SHAPES
+from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.queries.timeline import LimitSpan
 from windowpane_dashboard.style.theme import Palette, translucent
 

@@ -11,7 +11,7 @@ import pandas as pd
 from windowpane.core.vocabulary import ZONES
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, ratio, tokens
-from windowpane.text.labels import zone_label
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.timeline import Timeline
 
 

@@ -19,7 +19,8 @@ from windowpane.core.vocabulary import SEVERITIES, ZONES, Severity
 from windowpane.store.interface import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoreSize
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_until
-from windowpane.text.labels import MARK_OF, zone_label
+from windowpane.text.labels import MARK_OF
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
 
 FLEET_ROWS: Final = 500

@@ -10,7 +10,7 @@ from pandas.io.formats.style import Styler
 
 from windowpane.core.vocabulary import ZONES, Severity, Zone
 from windowpane.text.formats import tokens_short
-from windowpane.text.labels import zone_label
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.style.theme import Palette
 
 _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical": "red"}

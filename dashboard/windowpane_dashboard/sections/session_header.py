@@ -11,7 +11,8 @@ import streamlit as st
 from windowpane.core.liveness import is_live
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, tokens, tokens_short
-from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, zone_label
+from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import times
 from windowpane_dashboard.queries.timeline import Timeline, red_in
 from windowpane_dashboard.style.sanitize import escape_markdown

@@ -7,7 +7,7 @@ import streamlit as st
 from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
-from windowpane.text.labels import zone_label
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.window import children_frame

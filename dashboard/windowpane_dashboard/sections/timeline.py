@@ -11,7 +11,8 @@ import streamlit as st
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import percent, tokens
-from windowpane.text.labels import COMPONENT_LABELS, zone_label
+from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.charts.window_chart import natural_scale, window_chart
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot

@@ -8,7 +8,7 @@ import streamlit as st
 from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, percent, tokens
-from windowpane.text.labels import zone_label
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.window import REMOVED_ROWS, removed_blocks, window_at

@@ -13,7 +13,8 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import fleet_headline
 from windowpane.store.interface import EventReader, SessionFilter
 from windowpane.text.formats import count, dollars, percent
-from windowpane.text.labels import MARKS, zone_label
+from windowpane.text.labels import MARKS
+from windowpane.text.zones import zone_label
 from windowpane_dashboard.page import address, messages, store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import FleetFilters

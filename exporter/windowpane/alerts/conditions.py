@@ -33,8 +33,8 @@ from windowpane.core.events import (
     WindowRolled,
     ZoneChanged,
 )
-from windowpane.core.limits import MINIMUM_OUTPUT_TOKENS
 from windowpane.core.vocabulary import ZONES
+from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
 RELEVANT_PAYLOADS: Final[frozenset[type[Payload]]] = frozenset(
     {

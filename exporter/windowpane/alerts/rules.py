@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from windowpane.core.limits import MINIMUM_OUTPUT_TOKENS, TrackerSettings
+from windowpane.core.limits import TrackerSettings
 from windowpane.core.vocabulary import Severity, Zone
+from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 from windowpane.exceptions import ConfigurationError
 
 Kind = Literal["level", "sample", "occurrence", "outside"]

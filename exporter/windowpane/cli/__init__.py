@@ -1,4 +1,7 @@
-"""The command line, `windowpane`: one module per command, loaded when it is called."""
+"""The command line, `windowpane`: one module per command, imported when it is called.
+
+A module of the command's name holds the command in a variable named `command`.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,29 @@ from typing import Final
 
 import click
 
-import windowpane
+from windowpane.core.version import package_version
 
 COMMANDS: Final[dict[str, str]] = {
-    "alerts": "alerts",
-    "audit": "audit",
-    "check": "check",
-    "dashboard": "dashboard",
-    "demo": "demo",
-    "doctor": "doctor",
-    "fidelity": "fidelity",
-    "grafana": "grafana",
-    "hook": "hook",
-    "import": "import_",
-    "prune": "prune",
-    "replay": "replay",
-    "report": "report",
-    "rules": "rules",
-    "serve": "serve",
-    "sessions": "sessions",
-    "top": "top",
-    "watch": "watch",
+    "alerts": "List the alerts, and test that their messages arrive.",
+    "audit": "Prove that the stored events are complete and unaltered.",
+    "check": "Exit with 4 when an alert fired in a session.",
+    "dashboard": "Serve the dashboard for the store.",
+    "demo": "Import recorded agent sessions into a new store and show them.",
+    "doctor": "Check what is installed, reachable and configured.",
+    "fidelity": "Test how well summaries keep the facts of a suite of texts.",
+    "grafana": "Export the Grafana dashboards and the files around them.",
+    "hook": "Show the window in Claude Code's status line.",
+    "import": "Read recorded sessions into the store.",
+    "prune": "Delete whole sessions, oldest first.",
+    "replay": "Replay recorded sessions under other settings and compare.",
+    "report": "Print the history of a session's window.",
+    "rules": "Export recording and alerting rules for Prometheus.",
+    "serve": "Serve the metrics of all sessions in the store.",
+    "sessions": "List the sessions in the store.",
+    "top": "Show live sessions by pressure, refreshed every second.",
+    "watch": "Follow transcripts as they are written.",
 }
-"""The module of each command; it holds the command in a variable named `command`."""
+"""Each command with its line in the list of commands, which is printed without importing their modules."""
 
 
 class LazyGroup(click.Group):
@@ -43,16 +46,34 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command of that name; None for an unknown one."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        if cmd_name not in COMMANDS:
             return None
+        module = "import_" if cmd_name == "import" else cmd_name  # not a name that Python allows
         command = import_module(f"windowpane.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, requested: bool) -> None:  # noqa: FBT001
+    if requested:
+        click.echo(f"windowpane, version {package_version()}")
+        ctx.exit()
+
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(windowpane.__version__, prog_name="windowpane")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Observability for the context windows of LLM agents.
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,11 +20,40 @@ import click
 
 from windowpane.exceptions import ConfigurationError
 
-STATUS_COMMAND: Final = "windowpane hook status"
-IMPORT_COMMAND: Final = "windowpane hook import"
 EVENTS: Final = ("PreCompact", "SessionStart")
 """Events that import the transcript: before a compaction, and when a session starts or resumes."""
 NEW_FILE_MODE: Final = 0o600
+
+
+class HookCommands(NamedTuple):
+    """The commands that Claude Code runs."""
+
+    status: str
+    import_: str
+
+    @classmethod
+    def of(cls, store: Path | None = None) -> HookCommands:
+        """Return the commands of this installation, on *store* or the configured one."""
+        options = [] if store is None else ["--store", str(store)]
+        return cls(*(_quoted([*_program(), "hook", name, *options]) for name in ("status", "import")))
+
+
+def _program() -> list[str]:
+    """Return this program by its whole path: the script beside the interpreter, else the interpreter's module."""
+    interpreter = Path(sys.executable)
+    script = interpreter.with_name("windowpane" + interpreter.suffix)
+    return [str(script)] if script.exists() else [str(interpreter), "-m", "windowpane"]
+
+
+def _quoted(arguments: list[str]) -> str:
+    """Return a command for the shell of the platform."""
+    return subprocess.list2cmdline(arguments) if os.name == "nt" else shlex.join(arguments)
+
+
+def _is_ours(command: object, name: str) -> bool:
+    """Return whether a command is a hook of Windowpane, of this installation or another."""
+    pattern = rf"windowpane(\.exe)?['\"]? hook {name}\b"
+    return isinstance(command, str) and re.search(pattern, command) is not None
 
 
 class MergedSettings(NamedTuple):
@@ -31,15 +64,18 @@ class MergedSettings(NamedTuple):
     """The settings had another status line, which was kept unless it was to be replaced."""
 
 
-def settings_snippet() -> dict[str, Any]:
+def settings_snippet(commands: HookCommands) -> dict[str, Any]:
     """Return Windowpane's entries alone."""
-    return merge_settings({}, replace_status_line=False).settings
+    return merge_settings({}, commands, replace_status_line=False).settings
 
 
-def merge_settings(settings: dict[str, Any], *, replace_status_line: bool) -> MergedSettings:
+def merge_settings(
+    settings: dict[str, Any], commands: HookCommands, *, replace_status_line: bool
+) -> MergedSettings:
     """Add Windowpane's entries to a copy of *settings*, each once, and change nothing else.
 
-    Raises `ConfigurationError` where the settings do not have the structure that Claude Code reads.
+    Entries of an earlier installation get the new command. Raises `ConfigurationError` where the settings do not
+    have the structure that Claude Code reads.
     """
     result = dict(settings)
     hooks = result.get("hooks", {})
@@ -50,13 +86,31 @@ def merge_settings(settings: dict[str, Any], *, replace_status_line: bool) -> Me
         entries = hooks.get(event, [])
         if not isinstance(entries, list):
             raise ConfigurationError(f"hooks.{event}", f"a {type(entries).__name__}", expected="a list")
-        if not any(IMPORT_COMMAND in _commands(entry) for entry in entries):
-            hooks[event] = [*entries, {"hooks": [{"type": "command", "command": IMPORT_COMMAND, "timeout": 10}]}]
+        updated = [_with_command(entry, commands.import_) for entry in entries]
+        if not any(commands.import_ in _commands(entry) for entry in updated):
+            updated.append({"hooks": [{"type": "command", "command": commands.import_, "timeout": 10}]})
+        hooks[event] = updated
     line = result.get("statusLine")
-    foreign = line is not None and not (isinstance(line, dict) and line.get("command") == STATUS_COMMAND)
-    if line is None or (foreign and replace_status_line):
-        result["statusLine"] = {"type": "command", "command": STATUS_COMMAND, "padding": 0}
-    return MergedSettings(result, foreign)
+    ours = isinstance(line, dict) and _is_ours(line.get("command"), "status")
+    if isinstance(line, dict) and ours:
+        result["statusLine"] = {**line, "command": commands.status}
+    elif line is None or replace_status_line:
+        result["statusLine"] = {"type": "command", "command": commands.status, "padding": 0}
+    return MergedSettings(result, foreign_status_line=line is not None and not ours)
+
+
+def _with_command(entry: object, command: str) -> object:
+    """Return *entry* with *command* in place of an import by another installation."""
+    if not any(_is_ours(given, "import") for given in _commands(entry)):
+        return entry
+    assert isinstance(entry, dict)
+    hooks = [
+        {**hook, "command": command}
+        if isinstance(hook, dict) and _is_ours(hook.get("command"), "import")
+        else hook
+        for hook in entry["hooks"]
+    ]
+    return {**entry, "hooks": hooks}
 
 
 def _commands(entry: object) -> list[object]:

@@ -20,7 +20,8 @@ from windowpane.cli.installation import other_commands, other_distributions, oth
 from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, report_errors, store_option
 from windowpane.cli.output import print_json
 from windowpane.config.loading import load_config
-from windowpane.config.schema import Config, ServerConfig
+from windowpane.config.outputs import ServerConfig
+from windowpane.config.schema import Config
 from windowpane.core.version import DISTRIBUTION, install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
-import subprocess
-import sys
-from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final
 
 import click
 
 from windowpane.cli.claude_settings import (
+    HookCommands,
     back_up,
     merge_settings,
     read_settings,
     settings_snippet,
     write_settings,
 )
-from windowpane.cli.options import report_errors, store_option, store_path_or_default
-from windowpane.core.limits import WindowLimits
-from windowpane.exceptions import WindowpaneError
-from windowpane.text.status_line import status_line
-
-MAXIMUM_INPUT: Final = 1_000_000
-"""Characters read of standard input, at most."""
-USAGE_NAMES: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+from windowpane.cli.options import report_errors, store_option
+from windowpane.config.paths import data_folder
+from windowpane.hooks.configured_store import configured_store
+from windowpane.hooks.status import print_status
+from windowpane.hooks.transcript import import_named_transcript
 
 
 @click.group("hook")
@@ -48,21 +41,28 @@ def command() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Settings file; by default ~/.claude/settings.json.",
 )
+@store_option
 @report_errors
-def install(*, write: bool, replace_status_line: bool, settings_path: Path | None) -> None:
+def install(
+    *, write: bool, replace_status_line: bool, settings_path: Path | None, store_path: Path | None
+) -> None:
     """Print the settings for Claude Code, or write them, with a backup of the file.
+
+    The commands name this installation, and a store other than the default one, by their whole path, because
+    Claude Code may be started without this environment.
 
     \b
     Example:
       windowpane hook install --write
     """
     path = settings_path or Path.home() / ".claude" / "settings.json"
+    commands = HookCommands.of(_store_to_name(store_path))
     if not write:
-        click.echo(json.dumps(settings_snippet(), indent=2))
+        click.echo(json.dumps(settings_snippet(commands), indent=2))
         click.echo(f"add this to {path}, or run `windowpane hook install --write`", err=True)
         return
     before = read_settings(path)
-    result = merge_settings(before, replace_status_line=replace_status_line)
+    result = merge_settings(before, commands, replace_status_line=replace_status_line)
     if result.foreign_status_line and not replace_status_line:
         click.echo("the existing status line was kept; --replace-status-line replaces it", err=True)
     if result.settings == before:
@@ -71,6 +71,12 @@ def install(*, write: bool, replace_status_line: bool, settings_path: Path | Non
     backup = back_up(path)
     write_settings(path, result.settings)
     click.echo(f"wrote {path}" + (f"; the previous file is {backup.name}" if backup else ""))
+
+
+def _store_to_name(given: Path | None) -> Path | None:
+    """Return the store that the commands have to name; None for the default one."""
+    store = Path(configured_store()) if given is None else given
+    return None if store == data_folder() / "windowpane.db" else store.absolute()
 
 
 @command.command("status")
@@ -82,11 +88,7 @@ def status(store_path: Path | None) -> None:
     Example:
       windowpane hook status < statusline.json
     """
-    line = ""
-    with suppress(Exception):  # an error must not appear in the status line
-        session = json.loads(sys.stdin.read(MAXIMUM_INPUT))
-        line = session_line(session, store_path_or_default(store_path)) if isinstance(session, dict) else ""
-    click.echo(line)
+    print_status(None if store_path is None else str(store_path))
 
 
 @command.command("import")
@@ -100,69 +102,4 @@ def import_transcript(store_path: Path | None) -> None:
     Example:
       echo '{"transcript_path": "session.jsonl"}' | windowpane hook import
     """
-    with suppress(Exception):  # invalid input must not stop the agent
-        transcript = json.loads(sys.stdin.read(MAXIMUM_INPUT)).get("transcript_path")
-        if isinstance(transcript, str) and Path(transcript).is_file():
-            start_import(Path(transcript), store_path)
-
-
-def start_import(transcript: Path, store_path: Path | None) -> subprocess.Popen[bytes]:
-    """Start the import of one transcript without waiting for it."""
-    arguments = [sys.executable, "-m", "windowpane", "import"]
-    if store_path is not None:
-        arguments += ["--store", str(store_path)]
-    arguments += ["--", str(transcript)]
-    return subprocess.Popen(  # noqa: S603  # this program, and a file that exists
-        arguments,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
-def session_line(session: dict[str, Any], store_path: Path) -> str:
-    """Return the status line of a session, from the values of Claude Code and the pace in the store."""
-    window = _mapping(session.get("context_window"))
-    usage = _mapping(window.get("current_usage"))
-    used = sum(_count(usage.get(name)) for name in USAGE_NAMES)
-    limit = _count(window.get("context_window_size")) or None
-    velocity = red_in = None
-    stored = _stored(str(session.get("session_id") or ""), store_path)
-    if stored is not None:
-        velocity, red_in = stored.velocity, stored.turns_until_red
-        used, limit = used or stored.used_tokens, limit or stored.limit_tokens
-    if not used:
-        return ""
-    limits = None if limit is None else WindowLimits.of(limit, "provider")
-    return status_line(
-        zone=None if limits is None else limits.zone_of(used),
-        utilization=None if limit is None else used / limit,
-        used_tokens=used,
-        limit_tokens=limit,
-        velocity=velocity,
-        red_in=red_in,
-    )
-
-
-def _stored(session_id: str, store_path: Path) -> Any:
-    """Return the session's row; None where it is not in a readable store."""
-    if not session_id or not store_path.exists():
-        return None
-    from windowpane.store.reads import SqliteReader
-
-    try:
-        with closing(SqliteReader(store_path)) as reader:
-            return reader.session(session_id)
-    except WindowpaneError:
-        return None
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        return 0
-    return int(value)
+    import_named_transcript(None if store_path is None else str(store_path))

@@ -21,7 +21,7 @@ from windowpane.store.reads import SqliteReader
 from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from windowpane.config.schema import StoreConfig
+    from windowpane.config.outputs import StoreConfig
     from windowpane.store.interface import EventReader
     from windowpane.store.records import SessionRow
 

@@ -18,7 +18,7 @@ from windowpane.serve.http_server import DEFAULT_PORT, LOOPBACK, start_http_serv
 from windowpane.serve.store_exporter import StoreExporter
 
 if TYPE_CHECKING:
-    from windowpane.config.schema import ServerConfig
+    from windowpane.config.outputs import ServerConfig
     from windowpane.metrics.fold import AsOf
     from windowpane.serve.http_server import MetricsServer, Routes
 

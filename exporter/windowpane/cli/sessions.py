@@ -14,7 +14,7 @@ from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.text import formats
-from windowpane.text.labels import zone_label
+from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

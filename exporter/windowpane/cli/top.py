@@ -23,7 +23,7 @@ from windowpane.core.characters import plain
 from windowpane.core.liveness import live_since
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
-from windowpane.text.labels import gauge, zone_mark
+from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
     from windowpane.store.records import SessionRow

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+
+TYPE_CHECKING = False  # as in text.formats
+if TYPE_CHECKING:
+    from typing import Final
 
 EARLIEST: Final = -62_135_510_400.0
 """The second day of the year 1: every time zone can still show it."""

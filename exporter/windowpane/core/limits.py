@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windowpane.core.vocabulary import ZONES, Component, ContentType, LimitSource, Zone
-
-SMALL_WINDOW_TOKENS: Final = 32_768
-LARGE_WINDOW_TOKENS: Final = 200_000
-MINIMUM_OUTPUT_TOKENS: Final = 4_096
-RESERVE_RATIO: Final = 0.05
-MAXIMUM_RESERVE_RATIO: Final = 0.25
-MARGIN_RATIO: Final = 0.05
+from windowpane.core.zones import (
+    default_margin,
+    default_reserve,
+    default_thresholds,
+    level_tokens,
+    zone_of,
+)
 
 DEFAULT_LIFETIMES: Final[dict[ContentType, int]] = {
     "tool_result": 8,
@@ -56,11 +56,7 @@ class Thresholds:
     @classmethod
     def for_limit(cls, limit_tokens: int) -> Thresholds:
         """Return the default thresholds: lower ones for windows below 32K, higher ones from 200K."""
-        if limit_tokens < SMALL_WINDOW_TOKENS:
-            return cls(0.40, 0.65, 0.85)
-        if limit_tokens >= LARGE_WINDOW_TOKENS:
-            return cls(0.60, 0.80, 0.90)
-        return cls()
+        return cls(*default_thresholds(limit_tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +108,17 @@ class WindowLimits:
         thresholds: Thresholds | None = None,
     ) -> WindowLimits:
         """Make limits with the default reserve, `min(max(4096, requested, 5%), 25%)`, and a margin of 5%."""
-        reserved = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(limit_tokens * RESERVE_RATIO))
         return cls(
             limit_tokens=limit_tokens,
             source=source,
-            reserved_tokens=min(reserved, int(limit_tokens * MAXIMUM_RESERVE_RATIO)),
-            margin_tokens=int(limit_tokens * MARGIN_RATIO),
+            reserved_tokens=default_reserve(limit_tokens, requested_output_tokens=requested_output_tokens),
+            margin_tokens=default_margin(limit_tokens),
             thresholds=thresholds or Thresholds.for_limit(limit_tokens),
         )
 
     def at(self, ratio: float) -> int:
         """Return the used tokens of the threshold *ratio* z: min(z × limit, z / 0.90 × usable)."""
-        return int(min(ratio * self.limit_tokens, ratio / 0.90 * self.usable_tokens) + 1e-6)
+        return level_tokens(ratio, limit_tokens=self.limit_tokens, usable_tokens=self.usable_tokens)
 
     def zone_of(self, used_tokens: int, *, previous: Zone | None = None) -> Zone:
         """Return the zone of *used_tokens*.
@@ -138,13 +133,8 @@ class WindowLimits:
         return min(self._highest_zone(used_tokens + slack), previous, key=ZONES.index)
 
     def _highest_zone(self, used_tokens: int) -> Zone:
-        if used_tokens < self.yellow_tokens:
-            return "green"
-        if used_tokens < self.orange_tokens:
-            return "yellow"
-        if used_tokens < self.red_tokens:
-            return "orange"
-        return "red" if used_tokens <= self.overflow_tokens else "overflow"
+        levels = self.yellow_tokens, self.orange_tokens, self.red_tokens
+        return zone_of(used_tokens, levels, overflow_tokens=self.overflow_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from windowpane.models.catalog import packaged_catalog
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
-    from windowpane.config.schema import OtlpConfig
+    from windowpane.config.outputs import OtlpConfig
     from windowpane.core.events import Event
     from windowpane.metrics.families import FamilySource
     from windowpane.metrics.internal import CountDrops

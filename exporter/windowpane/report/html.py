@@ -11,7 +11,8 @@ from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.report.markup import escape
 from windowpane.report.svg import window_svg
 from windowpane.text import formats, palette
-from windowpane.text.labels import COMPONENT_LABELS, zone_label
+from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

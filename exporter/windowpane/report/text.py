@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from windowpane.core.characters import plain
 from windowpane.core.vocabulary import COMPONENTS, ZONES
 from windowpane.text import formats
-from windowpane.text.labels import gauge, zone_mark
+from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from windowpane.serve.service_discovery import running_targets
 
 if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import Notifier
-    from windowpane.config.schema import OtlpConfig
+    from windowpane.config.outputs import OtlpConfig
     from windowpane.core.events import Event
     from windowpane.metrics.fold import AsOf
     from windowpane.store.records import StoredEvent, Verification

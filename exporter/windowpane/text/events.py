@@ -12,7 +12,8 @@ from typing import Any, Final
 from windowpane.core import events as e
 from windowpane.core.vocabulary import ContentType
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, seconds, tokens
-from windowpane.text.labels import CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, zone_label
+from windowpane.text.labels import CONTENT_LABELS, COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
+from windowpane.text.zones import zone_label
 
 
 def describe_event(event: e.Event) -> str:

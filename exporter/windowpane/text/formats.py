@@ -6,10 +6,13 @@ Unknown is always `–`, never 0 and never blank; an estimate starts with `≈`.
 from __future__ import annotations
 
 import math
-from datetime import tzinfo
-from typing import Final
 
 from windowpane.core.calendar import moment
+
+TYPE_CHECKING = False  # the status line of a coding agent, which uses this, must not wait for typing
+if TYPE_CHECKING:
+    from datetime import tzinfo
+    from typing import Final
 
 UNKNOWN: Final = "–"
 ESTIMATED: Final = "≈"

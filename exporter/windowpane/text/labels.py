@@ -1,4 +1,4 @@
-"""Labels of the vocabulary: names, a shape for each zone and severity, a letter for each kind of event."""
+"""Labels of the vocabulary: names, a shape for each severity, a letter for each kind of event."""
 
 from __future__ import annotations
 
@@ -6,28 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windowpane.core.events import PAYLOADS
-from windowpane.core.vocabulary import Component, ContentType, Severity, Zone
-from windowpane.text.formats import UNKNOWN
-
-ZONE_SHAPES: Final[dict[Zone, str]] = {
-    "green": "○",
-    "yellow": "◐",
-    "orange": "◕",
-    "red": "●",
-    "overflow": "✕",
-}
-"""A shape for each zone, so that color is never the only symbol."""
-
-ASCII_ZONE_SHAPES: Final[dict[Zone, str]] = {
-    "green": "o",
-    "yellow": "-",
-    "orange": "=",
-    "red": "#",
-    "overflow": "X",
-}
-"""Shapes for terminals without Unicode."""
-
-GAUGE_CELLS: Final = 10
+from windowpane.core.vocabulary import Component, ContentType, Severity
 
 SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
 """A shape for each severity; the worse, the fuller."""
@@ -115,11 +94,6 @@ NOTEWORTHY: Final[tuple[str, ...]] = tuple(name for name in PAYLOADS if name not
 """Event names that get a line in a list of events."""
 
 
-def zone_label(zone: Zone | None) -> str:
-    """Return a zone with its shape: `◕ orange`; `–` when unknown."""
-    return UNKNOWN if zone is None else f"{ZONE_SHAPES[zone]} {zone}"
-
-
 def severity_label(severity: Severity) -> str:
     """Return a severity with its shape: `● critical`."""
     return f"{SEVERITY_SHAPES[severity]} {severity}"
@@ -129,16 +103,3 @@ def event_label(event_type: str) -> str:
     """Return an event's name with its letter and icon, if it has them: `E ▼ blocks.evicted`."""
     mark = MARK_OF.get(event_type)
     return event_type if mark is None else f"{mark.letter} {mark.icon} {event_type}"
-
-
-def zone_mark(zone: Zone | None, *, unicode: bool = True) -> str:
-    """Return a zone with its shape, in ASCII for a terminal without Unicode: `= orange`."""
-    return zone_label(zone) if unicode or zone is None else f"{ASCII_ZONE_SHAPES[zone]} {zone}"
-
-
-def gauge(ratio: float | None) -> str:
-    """Return a bar filled to *ratio*: `[#######...]`."""
-    if ratio is None:
-        return f"[{'?' * GAUGE_CELLS}]"
-    filled = min(GAUGE_CELLS, max(0, round(ratio * GAUGE_CELLS)))
-    return f"[{'#' * filled}{'.' * (GAUGE_CELLS - filled)}]"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
-from windowpane.core.events import Pressure
-from windowpane.core.vocabulary import Zone
 from windowpane.text.formats import in_ascii, percent, tokens_short, turns_band, turns_until
-from windowpane.text.labels import ZONE_SHAPES, gauge, zone_mark
+from windowpane.text.zones import ZONE_SHAPES, gauge, zone_mark
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from windowpane.core.events import Pressure
+    from windowpane.core.vocabulary import Zone
 
 
 def gauge_line(pressure: Pressure, *, unicode: bool = True) -> str:

@@ -1,0 +1,97 @@
+"""The sections of the outputs: the store, the metrics endpoint, the receivers of alerts, and OpenTelemetry."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr, field_validator
+
+from windowpane.alerts.delivery.quiet_hours import QuietHours
+from windowpane.config.paths import default_store
+from windowpane.config.section import NUMBER, Section
+from windowpane.core.store_names import store_file
+from windowpane.core.vocabulary import Severity
+
+
+class StoreConfig(Section):
+    """The event store: its file, its content and its retention."""
+
+    path: Path = Field(default_factory=default_store)
+    capture: bool = False
+    """Store texts too, with secrets redacted."""
+    retention_days: Annotated[float, NUMBER, Field(gt=0)] = 30
+    retention_bytes: Annotated[int, NUMBER, Field(gt=0)] = 2_000_000_000
+    audit_key_file: Path | None = None
+    audit_old_key_files: tuple[Path, ...] = ()
+    """Keys that signed before the current one; they only verify."""
+
+    @field_validator("audit_old_key_files", mode="before")
+    @classmethod
+    def _separated(cls, given: object) -> object:
+        """Accept a text that separates the files as `PATH` does, which the environment holds."""
+        return tuple(filter(None, given.split(os.pathsep))) if isinstance(given, str) else given
+
+    @field_validator("path", mode="before")
+    @classmethod
+    def _file(cls, given: object) -> object:
+        return Path(store_file(given, key="path")).expanduser() if isinstance(given, str) else given
+
+
+class Tls(Section):
+    """Certificate of the metrics endpoint."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+
+class ServerConfig(Section):
+    """The metrics endpoint."""
+
+    port: Annotated[int, NUMBER, Field(ge=0, le=65535)] = 9464
+    """0 takes a free port; so does a port that is in use."""
+    address: str = "127.0.0.1"
+    bearer_token: Annotated[SecretStr, Field(min_length=1)] | None = None
+    tls: Tls | None = None
+    insecure: bool = False
+    """Serve beyond loopback although neither a token nor a certificate is set."""
+
+
+class ChannelConfig(Section):
+    """One receiver of alert messages."""
+
+    url: SecretStr
+    """`log://`, `alertmanager://host:port`, or any Apprise URL."""
+    min_severity: Severity | None = None
+    """None sends everything to the log and Alertmanager, and warnings or worse to people."""
+    quiet_hours: str | None = None
+    """Local time such as `22:00-07:00`: only critical alerts are sent during it, the others afterwards."""
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _span(cls, given: str | None) -> str | None:
+        if given is not None:
+            QuietHours.parse(given)
+        return given
+
+
+class NotifyConfig(Section):
+    """The receivers of alert messages."""
+
+    channels: tuple[ChannelConfig, ...] = (ChannelConfig(url=SecretStr("log://"), min_severity="warning"),)
+    test_any_address: bool = False
+    """Let visitors of the dashboard send a test message to any address, and not only to a channel."""
+
+
+class OtlpConfig(Section):
+    """Push to an OpenTelemetry endpoint, where one is set."""
+
+    endpoint: str | None = None
+    """Base URL of the receiver, such as `http://127.0.0.1:4318`."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    events: bool = True
+    """Send events as log records, beside the metrics."""
+    interval_seconds: Annotated[float, NUMBER, Field(ge=1)] = 60
+    """Interval between two pushes of metrics."""

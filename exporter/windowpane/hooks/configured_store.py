@@ -1,0 +1,31 @@
+"""The store that a hook reads, found without loading the configuration where that is possible."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def configured_store(name: str | None = None) -> str:
+    """Return the path of the store *name*, else of the configured one.
+
+    On Linux the default is known without platformdirs, which takes as long to load as the interpreter.
+    """
+    name = name or os.environ.get("WINDOWPANE_STORE")
+    if name:
+        return os.path.expanduser(name if ":" not in name else _file_of(name))  # noqa: PTH111  # pathlib is slow
+    if any(variable.startswith(("WINDOWPANE_CONFIG", "WINDOWPANE_STORE__")) for variable in os.environ):
+        from windowpane.config.loading import load_config
+
+        return str(load_config().store.path)
+    if sys.platform == "linux" and not os.environ.get("XDG_DATA_HOME"):
+        return os.path.expanduser("~/.local/share/windowpane/windowpane.db")  # noqa: PTH111
+    from windowpane.config.paths import default_store
+
+    return str(default_store())
+
+
+def _file_of(url: str) -> str:
+    from windowpane.core.store_names import store_file
+
+    return store_file(url)

@@ -1,0 +1,41 @@
+"""The import of a transcript that a hook of Claude Code names, in a separate process."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from windowpane.hooks.input import read_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+
+
+def import_named_transcript(store_file: str | None = None) -> None:
+    """Import the transcript that standard input names; nothing is printed, and nothing fails.
+
+    The output of a hook is sent to the model, and a failure blocks the agent.
+    """
+    transcript = read_document().get("transcript_path")
+    try:
+        if isinstance(transcript, str) and os.path.isfile(transcript):  # noqa: PTH113
+            start_import(transcript, store_file)
+    except (OSError, ValueError):  # the process cannot be started, or the path cannot be one
+        return
+
+
+def start_import(transcript: str, store_file: str | None = None) -> subprocess.Popen[bytes]:
+    """Start the import of one transcript without waiting for it."""
+    import subprocess
+
+    arguments = [sys.executable, "-m", "windowpane", "import"]
+    if store_file is not None:
+        arguments += ["--store", store_file]
+    return subprocess.Popen(  # noqa: S603  # this program, and a file that exists
+        [*arguments, "--", transcript],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

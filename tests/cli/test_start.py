@@ -1,0 +1,150 @@
+"""The modules that the program loads before it does anything: each one makes every prompt wait."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from windowpane.cli import COMMANDS, main
+from windowpane.config.paths import default_store
+from windowpane.hooks.configured_store import configured_store
+
+HEAVY = {
+    "asyncio", "click", "dataclasses", "importlib.metadata", "inspect", "logging", "msgspec", "numpy", "pathlib",
+    "platformdirs", "prometheus_client", "pydantic", "rich", "tiktoken", "typing", "yaml",
+}  # fmt: skip
+RUN = """
+import runpy, sys
+before = set(sys.modules)
+try:
+    if sys.argv[1:]:
+        runpy.run_module("windowpane", run_name="__main__", alter_sys=True)
+    else:
+        import windowpane
+except SystemExit:
+    pass
+print(*sorted(set(sys.modules) - before), file=sys.stderr)
+"""
+
+
+def loaded(*arguments: str, given: object = None, **environ: str) -> set[str]:
+    """Return the modules that a command loads, in an interpreter that loads nothing else."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WINDOWPANE_")}
+    result = subprocess.run(
+        [sys.executable, "-c", RUN, *arguments], input=json.dumps(given), env={**environment, **environ},
+        capture_output=True, encoding="utf-8", check=True, timeout=60,
+    )  # fmt: skip
+    return set(result.stderr.split())
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return {name for name in HEAVY if name in modules}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from windowpane.store.sqlite import SqliteStore
+
+    path = tmp_path_factory.mktemp("store") / "windowpane.db"
+    SqliteStore(path).close()
+    return path
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """Names are loaded when they are used."""
+    assert heavy(loaded()) == set()
+
+
+def test_the_status_line_loads_nothing_heavy(store: Path) -> None:
+    """Neither for a session in the store nor where there is none: it is drawn at every prompt."""
+    given = {"session_id": "s", "context_window": {"context_window_size": 200_000}}
+
+    in_store = loaded("hook", "status", given=given, WINDOWPANE_STORE=str(store))
+    assert "windowpane.store.pace" in in_store
+    assert heavy(in_store - loaded_by_runpy()) == set()
+    assert heavy(loaded("hook", "status", "--store", str(store), given=given) - loaded_by_runpy()) == set()
+
+
+def test_the_import_hook_loads_nothing_heavy() -> None:
+    """It only starts another process."""
+    assert heavy(loaded("hook", "import", given={}) - loaded_by_runpy()) == set()
+
+
+def test_help_loads_only_the_command_line() -> None:
+    """The list of commands is printed without their modules, and without any library except click."""
+    modules = loaded("--help")
+    ours = {name for name in modules if name.startswith("windowpane")}
+
+    assert ours <= {
+        "windowpane", "windowpane.__main__", "windowpane.cli", "windowpane.core", "windowpane.core.version",
+    }  # fmt: skip
+    assert not modules & {
+        "msgspec",
+        "numpy",
+        "platformdirs",
+        "prometheus_client",
+        "pydantic",
+        "rich",
+        "tiktoken",
+        "yaml",
+    }
+
+
+def test_every_command_is_listed_in_full() -> None:
+    """Each has one line that is not cut off, in a terminal of 80 columns."""
+    context = click.Context(main, terminal_width=80)
+    lines = main.get_help(context).split("Commands:\n")[1].splitlines()
+
+    assert [line.split()[0] for line in lines] == sorted(COMMANDS)
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+    for name in COMMANDS:
+        assert main.get_command(context, name) is not None
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"HOME": "/home/ann"},
+        {"HOME": "/home/ann", "XDG_DATA_HOME": "/data/ann"},
+        {"HOME": "/home/ann", "XDG_DATA_HOME": ""},
+        {"HOME": "/home/ann", "XDG_DATA_HOME": "not/absolute"},
+        {"HOME": "/home/ann", "WINDOWPANE_STORE": "/data/other.db"},
+        {"HOME": "/home/ann", "WINDOWPANE_STORE": "~/other.db"},
+        {"HOME": "/home/ann", "WINDOWPANE_STORE": "sqlite:////data/other.db"},
+    ],
+    ids=str,
+)
+def test_the_quickly_found_store_is_the_default_one(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
+    """Hooks find the same file as every other command."""
+    for name in ("XDG_DATA_HOME", "WINDOWPANE_STORE", "WINDOWPANE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    assert configured_store() == str(default_store())
+
+
+def test_a_configured_store_is_found_by_the_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration file is read where there is one."""
+    file = tmp_path / "windowpane.yaml"
+    file.write_text(f"store: {{path: {tmp_path / 'mine.db'}}}")
+    monkeypatch.delenv("WINDOWPANE_STORE", raising=False)
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(file))
+
+    assert configured_store() == str(tmp_path / "mine.db")
+
+
+def loaded_by_runpy() -> set[str]:
+    """Return what this test's way to run a module loads."""
+    script = "import sys; before = set(sys.modules); import runpy; print(*(set(sys.modules) - before))"
+    return set(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    )
