@@ -1,0 +1,92 @@
+"""Secrets inside an encoding: Base64 of a text with secrets, and text interrupted by terminal colors."""
+
+from __future__ import annotations
+
+import base64
+import re
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from windowpane.core.redaction.shape import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{20,}+(?:\n[A-Za-z0-9+/]{4,}+)*+={0,2}")
+_SAMPLE_CHARACTERS: Final = 16
+_BASE64_START: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16}(?=[A-Za-z0-9+/_-]{4})")
+_TEXT: Final = re.compile(r"[\t\n\r -~]*")
+_ZERO_WIDTH: Final = re.compile(r"[\u00ad\u200b-\u200d\u2060\ufeff]")
+_INVISIBLE: Final = re.compile(
+    r"(?:\x1b|\\u001b|\\x1b|\\033|\\e)(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\]{0,200}(?:\x07|\x1b\\))"
+    r"|[\u00ad\u200b-\u200d\u2060\ufeff]"
+)
+_ESCAPES: Final = ("\\u001b", "\\x1b", "\\033", "\\e[")
+
+
+def encoded_spans(text: str, words: str, has_secret: Callable[[str], bool]) -> Iterator[Span]:
+    """Yield the runs of Base64 that decode to a text in which *has_secret* finds one.
+
+    *words* are the long words of *text*: runs are searched in the text only if one of these begins a text.
+    """
+    if all(_decoded(run[0]) is None for run in _BASE64_START.finditer(words)):
+        return
+    for run in _BASE64.finditer(text):
+        encoded = run[0].replace("\n", "")
+        start = _decoded(encoded[:_SAMPLE_CHARACTERS])
+        if start is None:
+            continue
+        decoded = _decoded(encoded)
+        if decoded is not None and has_secret(decoded):
+            yield Span(run.start(), 3, run.end(), "base64_secret")
+
+
+def _decoded(encoded: str) -> str | None:
+    """Return the text that *encoded* stands for, or None if it is not text."""
+    body = encoded.rstrip("=")
+    if len(body) % 4 == 1:
+        return None
+    try:
+        decoded = base64.urlsafe_b64decode(body.replace("+", "-").replace("/", "_") + "=" * (-len(body) % 4))
+        text = decoded.decode("ascii")
+    except ValueError:
+        return None
+    return text if _TEXT.fullmatch(text) else None
+
+
+class VisibleText(NamedTuple):
+    """A text without colors and invisible characters, and where its pieces come from."""
+
+    text: str
+    starts: Sequence[int]
+    """Position of each piece in the visible text."""
+    origins: Sequence[int]
+    """Position of each piece in the original text."""
+
+    def original(self, span: Span) -> Span:
+        """Return a span of the visible text as one of the original."""
+        return span._replace(start=self._origin(span.start), end=self._origin(span.end - 1) + 1)
+
+    def _origin(self, position: int) -> int:
+        piece = bisect_right(self.starts, position) - 1
+        return self.origins[piece] + position - self.starts[piece]
+
+
+def visible_text(text: str) -> VisibleText | None:
+    """Return *text* as a person sees it, or None if it is all visible."""
+    if not (
+        "\x1b" in text
+        or ("\\" in text and any(escape in text for escape in _ESCAPES))
+        or (not text.isascii() and _ZERO_WIDTH.search(text))
+    ):
+        return None
+    origins, pieces = [0], []
+    for invisible in _INVISIBLE.finditer(text):
+        pieces.append(text[origins[-1] : invisible.start()])
+        origins.append(invisible.end())
+    if not pieces:
+        return None
+    pieces.append(text[origins[-1] :])
+    starts = [0, *accumulate(map(len, pieces))][:-1]
+    return VisibleText("".join(pieces), starts, origins)

@@ -1,0 +1,195 @@
+"""Values assigned to a name that denotes a secret, in whatever syntax.
+
+`DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`, `name: API_KEY` above `value: …`, `<password>…</password>`. The name
+says how much the value must look like a secret: a password may be short, a value of `cache_key` must be random.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from windowpane.core.redaction.shape import Span
+from windowpane.core.redaction.values import is_password, is_strong_token, is_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Name(NamedTuple):
+    kind: str
+    is_secret: Callable[[str], bool]
+
+
+_PASSWORD: Final = _Name("password", is_password)
+_TOKEN: Final = _Name("secret", is_token)
+_WEAK: Final = _Name("secret", is_strong_token)
+
+_NAMES: Final = {
+    **dict.fromkeys(("password", "passwd", "passwort", "passphrase", "passcode", "pwd", "psk"), _PASSWORD),
+    **dict.fromkeys(("secret", "token", "credential", "apikey", "webhook"), _TOKEN),
+    **dict.fromkeys(("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac"), _WEAK),
+}
+"""Stem of a name in lower case to what its values are; a longer name overrides its beginning."""
+_WHOLE_WORDS: Final = frozenset(("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac", "psk", "pwd"))
+"""Stems that are part of other words: `path`, `author`, `keyword`."""
+_KEY_BEFORE: Final = re.compile(
+    r"(?:api|access|secret|private|auth|signing|sign|sig|encryption|encrypt|crypto|master|shared|account|storage|service"
+    r"|license|app|application|client|consumer|subscription|deploy|admin|webhook|hmac|aes|jwt|write|read|ingest"
+    r"|integration|routing|server|session|cookie|security|function|host|root|data|user|merchant|account|partner|vault"
+    r"|token|password|recovery|backup|totp|otp|seed|wallet|eth|rsa|ssl|tls|ssh|pgp|gpg|bot|sdk|project|team|org"
+    r"|sas|policy|primary|secondary|instrumentation|telemetry|connection)[ _.-]?\Z"
+)
+"""Words before `key` that make it a secret."""
+_NOT_SECRET_BEFORE: Final = re.compile(
+    r"(?:public|publishable|foreign|cache|sort|partition|idempotency|dedup|group|object|row|map|hash|primary"
+    r"|lock|next|page|continuation|cursor|max|min|num|total|input|output|prompt|completion|cached|per|of|stop|pad|eos|bos"
+    r"|unk|mask|id|by|the|new|reserved|used)[ _.-]?\Z"
+)
+_SUFFIX: Final = re.compile(r"(?:[_-]?[A-Za-z0-9]{1,24}){1,3}+")
+_NOT_SECRET_AFTER: Final = re.compile(
+    r"[_-]?(?:ids?|names?|files?|paths?|types?|urls?|uri|refs?|count|len|length|size|limits?|usage|expir\w*|ttl|hint"
+    r"|fields?|labels?|arn|versions?|manager|polic\w+|reset|prompt|form|inputs?|page|store|cost|price|budget|used"
+    r"|window|index|max|min|algorithm|alg|rotation|provider|scopes?|codes?|notes?|ring|chain|per|rate|ratio|at|to)"
+    r"(?![a-z])",
+    re.IGNORECASE,
+)
+"""Words after a name that make it the name of something else: `token_count`, `secretName`."""
+_FOLLOWS_NAME: Final = frozenset("\"'`=: \t\\>]{?,-\n")
+_OPERATOR: Final = re.compile(
+    r"\\{0,3}[\"'`]?\]?"
+    r"(?::\s{0,2}[A-Za-z][\w.\[\]|]{0,24}\??(?=\s{0,2}=\s))?"
+    r"[ \t]{0,20}(?::=|=>|->|={1,3}|:(?!:)|(?<=[\"'`]),)\s{0,8}"
+    r"(?:(?:[|>][+-]?|!!?[a-z]{1,12}|\?)\s{1,16})?"
+)
+"""What is between a name and its value: `=`, `":`, `=>`, `: str =`, `",` in a call, the `|` of a YAML block."""
+_PAIR: Final = re.compile(
+    r"\\{0,3}[\"'`]?\s{0,4},?\s{0,40}[\[{-]{0,2}\s{0,8}\\{0,3}[\"'`]?(?:[A-Za-z]{0,12}value|val|default|content|plain)\\{0,3}[\"'`]?"
+    r"\s{0,4}[:=]\s{0,4}",
+    re.IGNORECASE,
+)
+"""The name is itself a value: `name: X`, `value: …` on the next line, in JSON and in XML attributes."""
+_NESTED: Final = re.compile(
+    r"\\{0,3}[\"'`]?\s{0,2}[:=]?\s{0,2}\{\s{0,40}(?:[\"'\\a-z_]{1,16}\s{0,4}[:=]\s{0,4}[\"'\\a-z]{1,16},?\s{1,40}){0,4}"
+    r"\\{0,3}[\"'`]?(?:value|default|plaintext|secretstring)\\{0,3}[\"'`]?\s{0,4}[:=]\s{0,4}",
+    re.IGNORECASE,
+)
+"""The value is a field of an object: `"adminPassword": {"value": …}`, `variable "token" { default = … }`."""
+_TAG: Final = re.compile(r"(?:\s[^<>\n]{0,80})?>\s{0,8}(?:<!\[CDATA\[)?(?=[^<>\n]{4,512}<|[^<>\n]{4,512}\]\]>)")
+"""An element of XML or HTML."""
+_PROSE: Final = re.compile(
+    r"(?:\s(?:for|to|of|on|in|at)\s[\w@./' -]{1,40}?)??\s{1,2}(?:is|was|will be|to|as|now)\s?:?\s{1,2}(?=[^\s])", re.IGNORECASE
+)
+_BLANK: Final = re.compile(r"[\"'`]?[ \t]{1,4}(?=[^\s=:|>])")
+_SCHEME: Final = re.compile(
+    r"(?:(?:bearer|basic|token|api-?key|bot|key|splunk|ssws|negotiate|genie-?key)\s{1,2})?", re.IGNORECASE
+)
+_WRAPPER: Final = re.compile(r"(?:[A-Za-z_][\w.]{0,31}\((?=[\"'`\\bru]))?(?:[bBrRfFuU@](?=[\"']))?")
+_QUOTED: Final = re.compile(
+    r"\\{0,3}(?:\"(?P<double>[^\"\n\\]{3,512})|'(?P<single>[^'\n\\]{3,512})|`(?P<back>[^`\n\\]{3,512}))"
+)
+_UNQUOTED: Final = re.compile(r"(?P<bare>[^\s\"'`,;&<>(){}\[\]\\|]{4,512}+)(?![\[(])")
+_REST: Final = re.compile(r"[^\s\"'`,;&<>(){}\[\]\\|]*+")
+_TRAILING: Final = ".:,!?"
+_JUDGED_CHARACTERS: Final = 128
+_LOOKBACK: Final = 24
+_FLAG: Final = re.compile(r"(?:^|[\s\"'`\[(,])--?(?:[a-z0-9]+[-_.]){0,4}\Z", re.IGNORECASE)
+
+
+def _by_guard() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Stems by the shortest stem they contain, so that one search can rule out many."""
+    groups: dict[str, list[str]] = {}
+    for stem in _NAMES:
+        groups.setdefault(min((other for other in _NAMES if other in stem), key=len), []).append(stem)
+    return tuple((guard, tuple(stems)) for guard, stems in groups.items())
+
+
+_BY_GUARD: Final = _by_guard()
+
+
+def named_spans(text: str, folded: str) -> Iterator[Span]:
+    """Yield the values in *text* whose names denote a secret; *folded* is the text in lower case."""
+    for guard, stems in _BY_GUARD:
+        if guard in folded:
+            for stem in stems:
+                yield from _values(stem, text, folded)
+
+
+def _values(stem: str, text: str, folded: str) -> Iterator[Span]:
+    position = folded.find(stem)
+    while position >= 0:
+        end = position + len(stem)
+        span = _value_of(stem, _NAMES[stem], text, folded, position, end)
+        if span is not None:
+            yield span
+            end = max(end, span.end)
+        position = folded.find(stem, end)
+
+
+def _is_whole(stem: str, text: str, start: int) -> bool:
+    """Return True for `smtpPass` and `MAP_KEY`, but not for `bypass`."""
+    return stem in ("key", "_pat", "-pat") or start == 0 or not text[start - 1].isalnum() or text[start].isupper()
+
+
+def _value_of(stem: str, name: _Name, text: str, folded: str, start: int, end: int) -> Span | None:
+    following = text[end : end + 1]
+    if following.islower() or (stem in _WHOLE_WORDS and not _is_whole(stem, text, start)):
+        return None
+    has_suffix = following.isalnum() or following in ("_", "-")
+    if not has_suffix and following not in _FOLLOWS_NAME:
+        return None
+    before = folded[max(0, start - _LOOKBACK) : start]
+    if stem == "key" and _KEY_BEFORE.search(before):
+        name = _TOKEN
+    elif name is not _PASSWORD and _NOT_SECRET_BEFORE.search(before):
+        return None
+    elif stem == "pass" and (not before or not before[-1].isalnum()):
+        name = _PASSWORD
+    if has_suffix:
+        suffix = _SUFFIX.match(text, end)
+        if suffix is None or _NOT_SECRET_AFTER.match(text, end):
+            return None
+        end = suffix.end()
+        name = _TOKEN if name is _PASSWORD else name
+    flag = _FLAG.search(text, max(0, start - _LOOKBACK), start) is not None
+    for between, required in (
+        (_OPERATOR, name), (_PAIR, name), (_NESTED, name), (_TAG, name), (_BLANK, name if flag else _strict(name)),
+        (_PROSE, name if name is _PASSWORD else _strict(name)),
+    ):  # fmt: skip
+        match = between.match(text, end)
+        span = _judged(text, match.end(), required) if match is not None else None
+        if span is not None:
+            return span
+    return None
+
+
+def _strict(name: _Name) -> _Name:
+    return _Name(name.kind, is_strong_token) if name is _WEAK else _Name(name.kind, is_token)
+
+
+def _judged(text: str, position: int, name: _Name) -> Span | None:
+    """Return the value at *position* if it is a secret."""
+    scheme = _SCHEME.match(text, position)
+    position = scheme.end() if scheme else position
+    wrapper = _WRAPPER.match(text, position)
+    position = wrapper.end() if wrapper else position
+    quoted = _QUOTED.match(text, position)
+    if quoted is not None:
+        group = quoted.lastgroup or "double"
+        start, end = quoted.span(group)
+        inner = _SCHEME.match(text, start)
+        start = inner.end() if inner and inner.end() < end else start
+        value = text[start:end]
+        if " " in value.strip() or not name.is_secret(value[:_JUDGED_CHARACTERS]):
+            return None
+        return Span(start, 1, end, name.kind)
+    bare = _UNQUOTED.match(text, position)
+    if bare is None:
+        return None
+    value = bare["bare"].rstrip(_TRAILING)
+    if not name.is_secret(value[:_JUDGED_CHARACTERS]):
+        return None
+    end = position + len(value)
+    rest = _REST.match(text, end)
+    whole = rest.end() if rest else end
+    return Span(position, 1, end if text[end:whole].strip(_TRAILING) == "" else whole, name.kind)

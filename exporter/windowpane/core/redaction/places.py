@@ -1,0 +1,306 @@
+"""Places where only a secret can be: credentials in URLs, headers, cookies, command lines and credential files.
+
+Every run in a pattern is bounded or possessive and followed by nothing that could fail, so the time is linear.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from windowpane.core.redaction.shape import Span
+from windowpane.core.redaction.values import is_explicit, is_password, is_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Place(NamedTuple):
+    kind: str
+    guard: str
+    """In lower case, and part of every literal: a text without it is not searched for them."""
+    literals: tuple[str, ...]
+    """In lower case; the pattern is tried at each."""
+    pattern: re.Pattern[str]
+    """Its group `secret` is judged and replaced."""
+    is_secret: Callable[[str], bool]
+
+    def spans(self, text: str, folded: str) -> Iterator[Span]:
+        """Yield the secrets in *text* at this place."""
+        for literal in self.literals:
+            position = folded.find(literal)
+            while position >= 0:
+                match, after = self.pattern.match(text, position), position + len(literal)
+                if match is not None and self.is_secret(match["secret"]):
+                    yield Span(match.start("secret"), 2, match.end("secret"), self.kind)
+                    after = max(after, match.end("secret"))
+                position = folded.find(literal, after)
+
+
+def _has_digit(value: str) -> bool:
+    return any(character.isdigit() for character in value)
+
+
+def _is_random(value: str) -> bool:
+    return _has_digit(value) and is_explicit(value)
+
+
+def is_login(value: str) -> bool:
+    """Return True for Base64 of `user:password`."""
+    try:
+        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+    except ValueError:
+        return False
+    return 0 < decoded.find(":") < len(decoded) - 1 and decoded.isprintable()
+
+
+def _is_credential(value: str) -> bool:
+    return (_is_random(value) and len(value) >= 16) or is_login(value)
+
+
+_QUOTE: Final = r"\\{0,3}[\"'`]?"
+_LOGIN: Final = r"(?i:\w{0,8}(?: login)?)\s[^\n|;]{0,160}?(?<=\s)"
+"""A command that takes a password, up to its option."""
+_FLAG_VALUE: Final = rf"[ =]?{_QUOTE}(?P<secret>(?![$<{{(-])[^\s\"'`<>\\,;|]{{5,128}}+)"
+
+_PLACES: Final = (
+    _Place(
+        "url_password",
+        "://",
+        ("://",),
+        re.compile(r"://[^\s/?#@:'\"`<>\[\]\\]{0,128}+:(?P<secret>(?![$%{<*])[^\s/@'\"`<>\[\]\\]{1,256}+)@"),
+        lambda _: True,
+    ),
+    _Place("url_token", "://", ("://",), re.compile(r"://(?P<secret>[A-Za-z0-9_.~-]{20,256}+)@"), is_token),
+    _Place(
+        "url_password",
+        "jdbc",
+        ("jdbc:oracle",),
+        re.compile(r"(?i:jdbc:oracle):\w{1,10}:[^\s/@\"']{1,64}+/(?P<secret>[^\s@\"'<>]{3,128}+)@"),
+        is_explicit,
+    ),
+    _Place(
+        "url_password",
+        "pass",
+        ("?password=", "&password=", ";password=", "?passwd=", "&passwd=", "?pass=", "&pass=", "_password=", "user_pass="),
+        re.compile(r".(?i:user_)?(?i:password|passwd|pass)=(?P<secret>(?![$%{<])[^\s&;\"'`<>#\\]{3,256}+)"),
+        is_explicit,
+    ),
+    _Place(
+        "url_password",
+        "pwd=",
+        (";pwd=", "?pwd=", "&pwd=", "; pwd="),
+        re.compile(r". ?(?i:pwd)=\{?(?P<secret>(?![$%<])[^\s&;\"'`<>#\\{}]{3,256}+)"),
+        is_explicit,
+    ),
+    _Place(
+        "authorization",
+        "auth",
+        ("authorization",),
+        re.compile(
+            rf"(?i:authorization){_QUOTE}\s{{0,4}}[:=,]\s{{0,4}}{_QUOTE}(?:[A-Za-z][A-Za-z-]{{2,24}}\s{{1,4}})?"
+            r"(?:token=)?\"?(?P<secret>[A-Za-z0-9._~+/%=:|-]{8,4000}+)"
+        ),
+        lambda value: is_token(value[:512]) or is_login(value),
+    ),
+    _Place(
+        "authorization",
+        "bearer ",
+        ("bearer ",),
+        re.compile(rf"(?i:bearer)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
+        _is_credential,
+    ),
+    _Place(
+        "authorization",
+        "basic ",
+        ("basic ",),
+        re.compile(rf"(?i:basic)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
+        _is_credential,
+    ),
+    _Place(
+        "signature",
+        "sig",
+        ("signature=", "&sig=", "?sig=", "&sign=", ";sig="),
+        re.compile(r".{0,2}?(?i:signature|sign|sig)=\\{0,3}\"?(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
+        _is_random,
+    ),
+    _Place(
+        "signature",
+        "digest",
+        ("response=",),
+        re.compile(r"(?i:response)=\\{0,3}\"(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
+        _is_random,
+    ),
+    _Place(
+        "login",
+        "login",
+        ("login ", "login\n", "login\t"),
+        re.compile(
+            r"(?i:login)\s{1,8}\S{1,128}\s{1,40}(?:account\s{1,8}\S{1,128}\s{1,40})?password\s{1,8}(?P<secret>\S{3,256}+)"
+        ),
+        is_explicit,
+    ),
+    _Place(
+        "login",
+        "@option",
+        (" -u", " --user", " --proxy-user", " -a ", " --auth", " --cred"),
+        re.compile(
+            rf" (?:-[uUa]|--(?:proxy-)?user|--auth|--creds?)(?:=|\s{{1,3}}|(?=[\"'])|(?=\w)){_QUOTE}"
+            r"[\w.@+\\-]{1,64}[:%](?P<secret>(?![$<{(\\/])[^\s\"'`<>|;&]{3,200}+)"
+        ),
+        lambda value: is_explicit(value) and not value.isdigit() and "/" not in value,
+    ),
+    _Place(
+        "password",
+        "@option",
+        ("sshpass", "mysql", "mariadb", "docker login", "podman login", "nerdctl login", "registry login", "oc login",
+         "az login", "mongo", "7z", "bcp ", "cqlsh", "influx", "psexec", "sqlcmd", "unzip", "zip "),
+        re.compile(rf"(?i:\w{{1,10}}){_LOGIN}-[pP]{_FLAG_VALUE}"),
+        is_password,
+    ),
+    _Place("password", "@option", ("ldap",), re.compile(rf"(?i:ldap){_LOGIN}-w{_FLAG_VALUE}"), is_password),
+    _Place("password", "@option", ("redis-cli",), re.compile(rf"(?i:redis-cli){_LOGIN}-a{_FLAG_VALUE}"), is_password),
+    _Place(
+        "password",
+        "/p:",
+        ("xfreerdp", "rdesktop", "mstsc"),
+        re.compile(rf"\w{{5,8}}{_LOGIN}/p:{_FLAG_VALUE}"),
+        is_password,
+    ),
+    _Place(
+        "password",
+        "pass",
+        (" pass:",),
+        re.compile(r"(?<=pass|ssin|sout|word) pass:(?P<secret>[^\s\"'`]{3,128}+)"),
+        is_explicit,
+    ),
+    _Place(
+        "password",
+        "auth",
+        ("auth=(", "auth = (", "basicauth(", "basic_auth(", "authenticate("),
+        re.compile(
+            r"(?i:[a-z_]{4,12})(?: ?= ?)?\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}[\"'](?P<secret>[^\"'\n]{3,128}+)"
+        ),
+        is_explicit,
+    ),
+    _Place(
+        "password",
+        "login",
+        ("login(",),
+        re.compile(r"(?i:login)\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}[\"'](?P<secret>[^\"'\n]{3,128}+)"),
+        is_password,
+    ),
+    _Place(
+        "login",
+        "auth",
+        ("auth\"", "auth'", "auth\\\"", "auth=", "auth:", "auth ="),
+        re.compile(rf"(?i:auth){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}(?P<secret>[A-Za-z0-9+/=_-]{{8,4000}}+)"),
+        is_login,
+    ),
+    _Place(
+        "one_time_password",
+        "otpauth",
+        ("otpauth://",),
+        re.compile(r"(?i:otpauth)://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7]{8,128}+)"),
+        lambda _: True,
+    ),
+    _Place(
+        "recovery_phrase",
+        "mnemonic",
+        ("mnemonic",),
+        re.compile(rf"(?i:mnemonic){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}(?P<secret>[a-z]{{3,8}}(?: [a-z]{{3,8}}){{11,23}})"),
+        lambda _: True,
+    ),
+    _Place(
+        "recovery_phrase",
+        "phrase",
+        ("seed phrase", "recovery phrase", "seed_phrase", "seedphrase", "secret phrase"),
+        re.compile(
+            rf"(?i:(?:seed|recovery|secret)[ _]?phrase){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}"
+            r"(?P<secret>[a-z]{3,8}(?: [a-z]{3,8}){11,23})"
+        ),
+        lambda _: True,
+    ),
+)
+
+_PGPASS: Final = re.compile(
+    r"(?P<line>[\w.*-]{1,128}+):(?:\d{4,5}|\*):[\w*-]{1,64}+:[\w.*@-]{1,64}+:(?P<secret>[^\s:\\]{3,128}+)"
+)
+_PGPASS_PORTS: Final = (":5432:", ":5433:", ":6432:", ":6543:", ":5439:", ":26257:", ":*:")
+_COOKIES: Final = re.compile(r"(?i:cookies?)[\"'\\]{0,4}\s{0,4}[:=,]\s{0,4}[\"'\\{]{0,5}(?P<pairs>[^\n\"'\\]{8,8192}+)")
+_COOKIE_PAIR: Final = re.compile(r"(?P<name>[^\s=;,]{1,64})=(?P<value>[^\s;,=]{8,4096}=*)")
+_COOKIE_ATTRIBUTES: Final = frozenset("path domain expires max-age samesite version priority".split())
+_COOKIE_FILE: Final = re.compile(r"\t(?:TRUE|FALSE)\t\d{1,12}\t[^\t\n]{1,64}\t(?P<secret>[^\s]{8,4096}+)")
+_MANIFEST: Final = re.compile(r"kind[\"'\\]{0,4}\s{0,2}:\s{0,2}[\"'\\]{0,4}Secret(?![A-Za-z])")
+_MANIFEST_DATA: Final = re.compile(r"(?:stringData|data)[\"'\\]{0,4}\s{0,2}:")
+_MANIFEST_VALUE: Final = re.compile(
+    r"[\w.\"'\\-]{1,80}:\s{0,3}(?:[|>][+-]?\s{1,12})?[\"'\\]{0,4}(?P<secret>[A-Za-z0-9+/_-]{4,16384}+={0,2})"
+)
+_MANIFEST_END: Final = re.compile(r"\n(?:---|[a-zA-Z])|\}|\\n(?:---|[a-zA-Z])")
+_MANIFEST_CHARACTERS: Final = 20_000
+
+
+def _by_guard() -> tuple[tuple[str, tuple[_Place, ...]], ...]:
+    """The places by their guard, so that each guard is searched once."""
+    groups: dict[str, list[_Place]] = {}
+    for place in _PLACES:
+        groups.setdefault(place.guard, []).append(place)
+    return tuple((guard, tuple(places)) for guard, places in groups.items())
+
+
+_OPTION: Final = re.compile(r" -(?:[uapw](?![a-z]{3})|-(?:user|proxy-user|auth|cred))")
+_BY_GUARD: Final = _by_guard()
+
+
+def placed_spans(text: str, folded: str) -> Iterator[Span]:
+    """Yield the secrets that their place gives away; *folded* is the text in lower case."""
+    for guard, places in _BY_GUARD:
+        if _OPTION.search(folded) if guard == "@option" else guard in folded:
+            for place in places:
+                yield from place.spans(text, folded)
+    if ":*:" in text or ":5" in text or ":6" in text:
+        yield from _password_files(text)
+    if "cookie" in folded:
+        yield from _cookies(text)
+    if "\tTRUE\t" in text or "\tFALSE\t" in text:
+        for match in _COOKIE_FILE.finditer(text):
+            if _is_random(match["secret"]):
+                yield Span(match.start("secret"), 2, match.end("secret"), "cookie")
+    if "Secret" in text and "kind" in text:
+        yield from _manifests(text)
+
+
+def _password_files(text: str) -> Iterator[Span]:
+    """Yield the last fields of lines in the form of `.pgpass`: `host:port:database:user:password`."""
+    for port in _PGPASS_PORTS:
+        position = text.find(port)
+        while position >= 0:
+            start = max(text.rfind("\n", max(0, position - 130), position) + 1, position - 128)
+            line = _PGPASS.match(text, start)
+            if line is not None and is_explicit(line["secret"]) and not line["secret"].isdigit():
+                yield Span(line.start("secret"), 2, line.end("secret"), "password")
+            position = text.find(port, position + 1)
+
+
+def _cookies(text: str) -> Iterator[Span]:
+    """Yield the random values of `Cookie` and `Set-Cookie` headers."""
+    for header in _COOKIES.finditer(text):
+        for pair in _COOKIE_PAIR.finditer(text, *header.span("pairs")):
+            value = pair["value"]
+            if pair["name"].lower() not in _COOKIE_ATTRIBUTES and len(value) >= 12 and is_password(value):
+                yield Span(pair.start("value"), 2, pair.end("value"), "cookie")
+
+
+def _manifests(text: str) -> Iterator[Span]:
+    """Yield the data of Kubernetes secrets, in YAML and JSON."""
+    position = 0
+    for manifest in _MANIFEST.finditer(text):
+        start = max(position, manifest.start() - 2_000)
+        for data in _MANIFEST_DATA.finditer(text, start, manifest.end() + 2_000):
+            limit = min(len(text), data.end() + _MANIFEST_CHARACTERS)
+            end = _MANIFEST_END.search(text, data.end(), limit)
+            for value in _MANIFEST_VALUE.finditer(text, data.end(), end.start() if end else limit):
+                if is_explicit(value["secret"]):
+                    yield Span(value.start("secret"), 2, value.end("secret"), "kubernetes_secret")
+            position = end.start() if end else limit

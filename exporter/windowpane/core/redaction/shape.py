@@ -1,0 +1,83 @@
+"""The shape of one provider's tokens, and the search for it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DIGIT = re.compile(r"[0-9]")
+
+
+class Span(NamedTuple):
+    """One secret in a text."""
+
+    start: int
+    rank: int
+    """Of spans with the same start the lower rank names the kind: a known shape before an assignment."""
+    end: int
+    kind: str
+
+
+class Shape(NamedTuple):
+    """A token that is recognized wherever it occurs."""
+
+    kind: str
+    literals: tuple[str, ...]
+    """Each match contains one, *offset* characters after its start."""
+    pattern: str
+    """Only its group `secret` is replaced, if it has one."""
+    entropy: float = 0.0
+    """The least number of bits in a character of a token."""
+    offset: int = 0
+    at_edge: bool = False
+    """True if the token must not be inside a longer word (`task-`, `xeyJ`)."""
+    needs_digit: bool = False
+    """True if a match without any digit is a word (`sk-spinner-double-bounce`), not a secret."""
+
+    def spans(self, literal: str, text: str) -> Iterator[Span]:
+        """Yield the tokens of this shape in *text* that contain *literal*."""
+        match_at = compiled(self.pattern).match
+        position = text.find(literal)
+        while position >= 0:
+            after, begin = position + 1, position - self.offset
+            if begin >= 0 and (not self.at_edge or at_edge(text, begin)):
+                match = match_at(text, begin)
+                if match is not None and self._is_token(match):
+                    start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
+                    yield Span(start, 0, end, self.kind)
+                    after = max(after, end)
+            position = text.find(literal, after)
+
+    def _is_token(self, match: re.Match[str]) -> bool:
+        if self.needs_digit and not _DIGIT.search(match[0]):
+            return False
+        return not self.entropy or bits_per_character(match[0]) >= self.entropy
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return *pattern*, compiled at the first text that contains its literal."""
+    return re.compile(pattern)
+
+
+def at_edge(text: str, position: int) -> bool:
+    """Return True if no word continues into *position*.
+
+    An escaped line break (`\\n` in JSON) and the last line of a private key end a word too.
+    """
+    before = text[max(0, position - 5) : position]
+    if not before or not (before[-1].isalnum() or before[-1] in "_-"):
+        return True
+    return before == "-----" or before.endswith(("\\n", "\\r", "\\t"))
+
+
+def bits_per_character(text: str) -> float:
+    """Return the Shannon entropy of *text*."""
+    size = len(text)
+    return sum(-count / size * math.log2(count / size) for count in Counter(text).values())
