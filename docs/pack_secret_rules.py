@@ -2,9 +2,9 @@
 
 Usage: python docs/pack_secret_rules.py GITLEAKS_TOML VERSION
 
-GITLEAKS_TOML is config/gitleaks.toml of the release VERSION. Taken are the rules for tokens of a shape of their own.
-Go's syntax becomes Python's, and what must follow a token (a quote, a blank, the end) is replaced by the rest of its
-word: agents print tokens before commas, brackets and other tokens too. Source and licence are listed in NOTICE.
+GITLEAKS_TOML is config/gitleaks.toml of the release VERSION. The rules for tokens with a prefix are converted.
+Go's syntax becomes Python's, and what must follow a token (a quote, a blank, the end) is replaced by the rest of
+its word: agents print tokens before commas, brackets and other tokens too. NOTICE lists source and licence.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ OMITTED = {
         (
             "age-secret-key", "anthropic-admin-api-key", "anthropic-api-key", "aws-access-token",
             "aws-amazon-bedrock-api-key-short-lived", "databricks-api-token", "digitalocean-access-token",
-            "digitalocean-pat", "digitalocean-refresh-token", "doppler-api-token", "gcp-api-key", "github-app-token",
-            "github-fine-grained-pat", "github-oauth", "github-pat", "github-refresh-token", "gitlab-pat",
-            "gitlab-pat-routable", "gitlab-runner-authentication-token-routable", "gitlab-session-cookie",
-            "grafana-api-key", "grafana-service-account-token", "huggingface-access-token", "jwt", "linear-api-key",
-            "mapbox-api-token", "microsoft-teams-webhook", "npm-access-token", "openai-api-key", "perplexity-api-key",
-            "private-key", "pypi-upload-token", "sendgrid-api-token", "shopify-access-token",
-            "shopify-custom-access-token", "shopify-private-app-access-token", "shopify-shared-secret",
-            "slack-app-token", "slack-bot-token", "slack-config-access-token", "slack-config-refresh-token",
-            "slack-legacy-bot-token", "slack-legacy-token", "slack-legacy-workspace-token", "slack-user-token",
-            "slack-webhook-url", "stripe-access-token", "twilio-api-key", "vault-batch-token", "yandex-access-token",
+            "digitalocean-pat", "digitalocean-refresh-token", "doppler-api-token", "gcp-api-key",
+            "github-app-token", "github-fine-grained-pat", "github-oauth", "github-pat",
+            "github-refresh-token", "gitlab-pat", "gitlab-pat-routable",
+            "gitlab-runner-authentication-token-routable", "gitlab-session-cookie", "grafana-api-key",
+            "grafana-service-account-token", "huggingface-access-token", "jwt", "linear-api-key",
+            "mapbox-api-token", "microsoft-teams-webhook", "npm-access-token", "openai-api-key",
+            "perplexity-api-key", "private-key", "pypi-upload-token", "sendgrid-api-token",
+            "shopify-access-token", "shopify-custom-access-token", "shopify-private-app-access-token",
+            "shopify-shared-secret", "slack-app-token", "slack-bot-token", "slack-config-access-token",
+            "slack-config-refresh-token", "slack-legacy-bot-token", "slack-legacy-token",
+            "slack-legacy-workspace-token", "slack-user-token", "slack-webhook-url", "stripe-access-token",
+            "twilio-api-key", "vault-batch-token", "yandex-access-token",
         ),
         "our own shape matches more: any length, cut off, in other surroundings",
     ),
@@ -62,7 +64,7 @@ NAMED_SHAPES = {
     "typeform-api-token": "tfp_",
     "yandex-api-key": "aqvn",
 }
-"""Rules that gitleaks ties to the name of a vendor, although the value has a prefix of its own."""
+"""Rules that gitleaks ties to the name of a vendor, although the value has its own prefix."""
 
 ASSIGNMENT = r"""(?:[ \t\w.-]{0,20})[\s'"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}"""
 END = re.compile(
@@ -85,8 +87,8 @@ PUBLISHED_SHAPES: Final = (
 
 def scoped(pattern: str) -> str:
     """Return *pattern* with each `(?i)` limited to the rest of its group, as Python requires."""
-    while (found := re.search(r"(?<!\\)\(\?i\)", pattern)) is not None:
-        depth, position, in_class = 0, found.end(), False
+    while (flag := re.search(r"(?<!\\)\(\?i\)", pattern)) is not None:
+        depth, position, in_class = 0, flag.end(), False
         while position < len(pattern) and depth >= 0:
             character = pattern[position]
             if character == "\\":
@@ -99,7 +101,7 @@ def scoped(pattern: str) -> str:
                 depth += (character == "(") - (character == ")")
             position += 1
         end = position - 1 if depth < 0 else position
-        pattern = pattern[: found.start()] + "(?i:" + pattern[found.end() : end] + ")" + pattern[end:]
+        pattern = pattern[: flag.start()] + "(?i:" + pattern[flag.end() : end] + ")" + pattern[end:]
     return pattern
 
 

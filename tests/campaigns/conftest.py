@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # importlib mode does not add the folder of a test
 
 LONG_VARIABLE = "WINDOWPANE_CAMPAIGN"
 RECORD_VARIABLE = "WINDOWPANE_CAMPAIGN_RECORD"

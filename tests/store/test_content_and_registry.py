@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from windowpane.core.events import BlockAdded, FidelityEvaluated
 from windowpane.core.events.compression import FactOutcome
+from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.sqlite import SqliteReader, SqliteStore
 
@@ -40,6 +43,24 @@ def test_captured_content_is_redacted_and_can_be_deleted(tmp_path, make_session)
     assert store.delete_content() > 0
     assert store.size().contents == 0
     assert store.verify().intact
+    store.close()
+
+
+def test_a_secret_over_two_blocks_is_not_stored(tmp_path, make_session):
+    """A secret that continues in the next block of a message is redacted in both."""
+    events = make_session(turns=4)
+    number, event = next((n, e) for n, e in enumerate(events) if isinstance(e.data, BlockAdded))
+    halves = ("the token is ghp_aB3dE6gH9jK2", "mN5pQ8sT1vW4yZ7bC0fG6hJ6kL9x and more")
+    parts = [
+        BlockAdded(replace(event.data.block, id=f"b{n}", text=half, digest=f"half {n}"))
+        for n, half in enumerate(halves)
+    ]
+    store = SqliteStore(tmp_path / "w.db", capture=True, redact=lambda text: redact(text).text)
+    store.append([*events[:number], *(event._replace(n=number + n, data=part) for n, part in enumerate(parts))])
+    store.flush()
+
+    assert store.content("half 0") == "the token is [redacted:github_token]"
+    assert store.content("half 1") == " and more"
     store.close()
 
 

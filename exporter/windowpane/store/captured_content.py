@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from windowpane.core.events import BlockAdded, Event, FidelityEvaluated
+from windowpane.core.redaction import join_split_secrets
 
 Redactor = Callable[[str], str]
 """Text to the same text without its secrets."""
@@ -31,6 +32,8 @@ class ContentCapture:
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
         self._texts: dict[str, str] = {}
+        self._runs: list[list[str]] = []
+        self._run_of: tuple[str, str] | None = None
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -41,20 +44,37 @@ class ContentCapture:
 
     def collect(self, event: Event) -> None:
         """Add the texts that an event carries in memory only."""
-        self.add(texts_of(event))
+        data = event.data
+        run_of = (event.context.session_id, data.block.content_type) if isinstance(data, BlockAdded) else None
+        self._add(texts_of(event), run_of)
 
     def add(self, texts: Iterable[CapturedText]) -> None:
         """Add texts that did not come with an event."""
+        self._add(texts, None)
+
+    def _add(self, texts: Iterable[CapturedText], run_of: tuple[str, str] | None) -> None:
+        """Add texts; consecutive blocks of one type are a run, where a secret can continue in the next text."""
         for captured in texts:
-            self._texts.setdefault(captured.digest, captured.text)
+            if captured.digest in self._texts:
+                continue
+            self._texts[captured.digest] = captured.text
+            if run_of is None or run_of != self._run_of:
+                self._runs.append([])
+            self._runs[-1].append(captured.digest)
+        self._run_of = run_of
 
     def discard(self) -> None:
         """Drop what was collected: its batch was not stored."""
         self._texts.clear()
+        self._runs.clear()
+        self._run_of = None
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Store the new texts, inside the caller's transaction."""
-        texts, self._texts = self._texts, {}
+        texts: dict[str, str] = {}
+        for run in self._runs:
+            texts.update(zip(run, join_split_secrets([self._texts[digest] for digest in run]), strict=True))
+        self.discard()
         rows = []
         for digest, text in texts.items():
             if connection.execute("SELECT 1 FROM contents WHERE digest = ?", (digest,)).fetchone() is None:

@@ -1,9 +1,10 @@
 """Redaction of secrets in text before it is stored: each becomes `[redacted:kind]`.
 
-A secret is recognized by the shape its provider gives it (`shapes`, `published_shapes`), by the name it is assigned
-to (`names`), by the place where only a secret can be (`places`), or inside an encoding (`encodings`).
+A secret is recognized by the shape its provider gives it (`shapes`, `published_shapes`, `keys`, `cards`), by the
+name it is assigned to (`names`), or by its location, where only a secret can be (`locations`); also inside Base64
+and between terminal colors (`encodings`).
 """
 
-from windowpane.core.redaction.redactor import Redaction, redact, redact_parts
+from windowpane.core.redaction.redactor import Redaction, join_split_secrets, redact
 
-__all__ = ["Redaction", "redact", "redact_parts"]
+__all__ = ["Redaction", "join_split_secrets", "redact"]

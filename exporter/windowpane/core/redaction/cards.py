@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NUMBER: Final = re.compile(
-    r"(?:4\d{3}|5[1-5]\d\d|2[2-7]\d\d|6011|65\d\d|35\d\d)(?P<gap>[ -]?)\d{4}(?P=gap)\d{4}(?P=gap)\d{4}(?![\w-]|[.,]\d)"
+    r"(?:4\d{3}|5[1-5]\d\d|2[2-7]\d\d|6011|65\d\d|35\d\d)"
+    r"(?P<gap>[ -]?)\d{4}(?P=gap)\d{4}(?P=gap)\d{4}(?![\w-]|[.,]\d)"
     r"|3[47]\d\d(?P<three>[ -]?)\d{6}(?P=three)\d{5}(?![\w-]|[.,]\d)"
     r"|3[068]\d\d(?P<diners>[ -]?)\d{6}(?P=diners)\d{4}(?![\w-]|[.,]\d)"
 )
@@ -23,7 +24,10 @@ _NEARBY: Final = re.compile(
     re.IGNORECASE,
 )
 _NEARBY_CHARACTERS: Final = 120
-_CODE: Final = re.compile(r"(?<![a-z])(?:cvv2?|cvc2?|security.code)[\"'\\]{0,4}\s{0,2}[:=]?\s{0,2}[\"'\\]{0,4}(?P<secret>\d{3,4})(?!\d)", re.IGNORECASE)
+_CODE: Final = re.compile(
+    r"(?<![a-z])(?:cvv2?|cvc2?|security.code)[\"'\\]{0,4}\s{0,2}[:=]?\s{0,2}[\"'\\]{0,4}(?P<secret>\d{3,4})(?!\d)",
+    re.IGNORECASE,
+)
 
 
 def card_spans(text: str, folded: str) -> Iterator[Span]:
@@ -41,9 +45,9 @@ def card_spans(text: str, folded: str) -> Iterator[Span]:
             yield Span(match.start("secret"), 1, match.end("secret"), "card_code")
 
 
-def has_long_number(words: str) -> bool:
-    """Return True if one of the long *words* of a text contains the digits of a card."""
-    return _LONG_NUMBER.search(words) is not None
+def has_long_number(text: str) -> bool:
+    """Return True if *text* contains the digits of a card."""
+    return _LONG_NUMBER.search(text) is not None
 
 
 def _has_check_digit(number: str) -> bool:

@@ -25,12 +25,12 @@ _INVISIBLE: Final = re.compile(
 _ESCAPES: Final = ("\\u001b", "\\x1b", "\\033", "\\e[")
 
 
-def encoded_spans(text: str, words: str, has_secret: Callable[[str], bool]) -> Iterator[Span]:
+def encoded_spans(text: str, candidates: str, has_secret: Callable[[str], bool]) -> Iterator[Span]:
     """Yield the runs of Base64 that decode to a text in which *has_secret* finds one.
 
-    *words* are the long words of *text*: runs are searched in the text only if one of these begins a text.
+    *candidates* are the long parts of *text*: runs are searched in it only if the start of one decodes to text.
     """
-    if all(_decoded(run[0]) is None for run in _BASE64_START.finditer(words)):
+    if all(_decoded(run[0]) is None for run in _BASE64_START.finditer(candidates)):
         return
     for run in _BASE64.finditer(text):
         encoded = run[0].replace("\n", "")
@@ -43,7 +43,7 @@ def encoded_spans(text: str, words: str, has_secret: Callable[[str], bool]) -> I
 
 
 def _decoded(encoded: str) -> str | None:
-    """Return the text that *encoded* stands for, or None if it is not text."""
+    """Return the text encoded in *encoded*, or None if it is not text."""
     body = encoded.rstrip("=")
     if len(body) % 4 == 1:
         return None

@@ -55,11 +55,13 @@ def key_spans(text: str) -> Iterator[Span]:
 
 
 def _end(form: _Format, text: str, start: int, body_end: int) -> int:
-    """Return where the key ends: behind its last line, which quotes and comments may precede, or with its text."""
+    """Return where the key ends: behind its last line, or with its text if it is cut off."""
     following = text.find(form.literal, start)
     limit = start + _MAX_KEY_CHARACTERS if following < 0 else min(following, start + _MAX_KEY_CHARACTERS)
     last_line = form.end.search(text, start, max(limit, body_end))
     if last_line is not None:
         return last_line.end()
+    if form.literal.startswith("PuTTY"):
+        return min(limit, len(text))
     closing = form.end.match(text, body_end)
     return closing.end() if closing else body_end

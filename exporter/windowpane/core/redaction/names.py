@@ -1,7 +1,7 @@
 """Values assigned to a name that denotes a secret, in whatever syntax.
 
-`DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`, `name: API_KEY` above `value: …`, `<password>…</password>`. The name
-says how much the value must look like a secret: a password may be short, a value of `cache_key` must be random.
+`DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`, `name: API_KEY` above `value: …`, `<password>…</password>`. The
+name sets how much the value must look like a secret: a password may be short, a value of `cache_key` is random.
 """
 
 from __future__ import annotations
@@ -27,23 +27,25 @@ _WEAK: Final = _Name("secret", is_strong_token)
 
 _NAMES: Final = {
     **dict.fromkeys(("password", "passwd", "passwort", "passphrase", "passcode", "pwd", "psk"), _PASSWORD),
-    **dict.fromkeys(("secret", "token", "credential", "apikey", "webhook"), _TOKEN),
-    **dict.fromkeys(("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac"), _WEAK),
+    **dict.fromkeys(("secret", "token", "credential", "apikey", "webhook", "_pat", "-pat"), _TOKEN),
+    **dict.fromkeys(("pass", "cred", "auth", "key", "dsn", "jwt", "hmac"), _WEAK),
 }
 """Stem of a name in lower case to what its values are; a longer name overrides its beginning."""
-_WHOLE_WORDS: Final = frozenset(("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac", "psk", "pwd"))
+_WHOLE_STEMS: Final = frozenset(
+    ("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac", "psk", "pwd")
+)
 """Stems that are part of other words: `path`, `author`, `keyword`."""
 _KEY_BEFORE: Final = re.compile(
     r"(?:api|access|secret|private|auth|signing|sign|sig|encryption|encrypt|crypto|master|shared|account|storage|service"
-    r"|license|app|application|client|consumer|subscription|deploy|admin|webhook|hmac|aes|jwt|write|read|ingest"
+    r"|license|app|application|client|consumer|subscription|deploy|admin|webhook|hmac|aes|jwt|write|read|ingest(?:ion)?"
     r"|integration|routing|server|session|cookie|security|function|host|root|data|user|merchant|account|partner|vault"
     r"|token|password|recovery|backup|totp|otp|seed|wallet|eth|rsa|ssl|tls|ssh|pgp|gpg|bot|sdk|project|team|org"
     r"|sas|policy|primary|secondary|instrumentation|telemetry|connection)[ _.-]?\Z"
 )
 """Words before `key` that make it a secret."""
 _NOT_SECRET_BEFORE: Final = re.compile(
-    r"(?:public|publishable|foreign|cache|sort|partition|idempotency|dedup|group|object|row|map|hash|primary"
-    r"|lock|next|page|continuation|cursor|max|min|num|total|input|output|prompt|completion|cached|per|of|stop|pad|eos|bos"
+    r"(?<![a-z])(?:public|publishable|foreign|cache|sort|partition|idempotency|dedup|group|object|row|map|hash|primary"
+    r"|lock|next|page|nextpage|nextcursor|continuation|cursor|max|min|num|total|input|output|prompt|completion|cached|per|of|stop|pad|eos|bos"
     r"|unk|mask|id|by|the|new|reserved|used)[ _.-]?\Z"
 )
 _SUFFIX: Final = re.compile(r"(?:[_-]?[A-Za-z0-9]{1,24}){1,3}+")
@@ -62,7 +64,7 @@ _OPERATOR: Final = re.compile(
     r"[ \t]{0,20}(?::=|=>|->|={1,3}|:(?!:)|(?<=[\"'`]),)\s{0,8}"
     r"(?:(?:[|>][+-]?|!!?[a-z]{1,12}|\?)\s{1,16})?"
 )
-"""What is between a name and its value: `=`, `":`, `=>`, `: str =`, `",` in a call, the `|` of a YAML block."""
+"""Operator between a name and its value: `=`, `":`, `=>`, `: str =`, `",` in a call, the `|` of a YAML block."""
 _PAIR: Final = re.compile(
     r"\\{0,3}[\"'`]?\s{0,4},?\s{0,40}[\[{-]{0,2}\s{0,8}\\{0,3}[\"'`]?(?:[A-Za-z]{0,12}value|val|default|content|plain)\\{0,3}[\"'`]?"
     r"\s{0,4}[:=]\s{0,4}",
@@ -75,10 +77,16 @@ _NESTED: Final = re.compile(
     re.IGNORECASE,
 )
 """The value is a field of an object: `"adminPassword": {"value": …}`, `variable "token" { default = … }`."""
+_OPTION: Final = re.compile(
+    r"[\"'`]?(?:\s{1,3}--[a-z-]{1,24}(?:[ =][\w.-]{1,40})?)??"
+    r"\s{1,3}(?:-b|--(?:body|value|data|secret-string|plaintext))[ =]{1,2}"
+)
+"""A command line with name and value: `gh secret set NAME --body …`."""
 _TAG: Final = re.compile(r"(?:\s[^<>\n]{0,80})?>\s{0,8}(?:<!\[CDATA\[)?(?=[^<>\n]{4,512}<|[^<>\n]{4,512}\]\]>)")
 """An element of XML or HTML."""
 _PROSE: Final = re.compile(
-    r"(?:\s(?:for|to|of|on|in|at)\s[\w@./' -]{1,40}?)??\s{1,2}(?:is|was|will be|to|as|now)\s?:?\s{1,2}(?=[^\s])", re.IGNORECASE
+    r"(?:\s(?:for|to|of|on|in|at)\s[\w@./' -]{1,40}?)??\s{1,2}(?:is|was|will be|to|as|now)\s?:?\s{1,2}(?=[^\s])",
+    re.IGNORECASE,
 )
 _BLANK: Final = re.compile(r"[\"'`]?[ \t]{1,4}(?=[^\s=:|>])")
 _SCHEME: Final = re.compile(
@@ -119,7 +127,7 @@ def _values(stem: str, text: str, folded: str) -> Iterator[Span]:
     position = folded.find(stem)
     while position >= 0:
         end = position + len(stem)
-        span = _value_of(stem, _NAMES[stem], text, folded, position, end)
+        span = _value_of(stem, _NAMES[stem], text, folded, start=position, end=end)
         if span is not None:
             yield span
             end = max(end, span.end)
@@ -131,9 +139,9 @@ def _is_whole(stem: str, text: str, start: int) -> bool:
     return stem in ("key", "_pat", "-pat") or start == 0 or not text[start - 1].isalnum() or text[start].isupper()
 
 
-def _value_of(stem: str, name: _Name, text: str, folded: str, start: int, end: int) -> Span | None:
+def _value_of(stem: str, name: _Name, text: str, folded: str, *, start: int, end: int) -> Span | None:
     following = text[end : end + 1]
-    if following.islower() or (stem in _WHOLE_WORDS and not _is_whole(stem, text, start)):
+    if following.islower() or (stem in _WHOLE_STEMS and not _is_whole(stem, text, start)):
         return None
     has_suffix = following.isalnum() or following in ("_", "-")
     if not has_suffix and following not in _FOLLOWS_NAME:
@@ -143,7 +151,7 @@ def _value_of(stem: str, name: _Name, text: str, folded: str, start: int, end: i
         name = _TOKEN
     elif name is not _PASSWORD and _NOT_SECRET_BEFORE.search(before):
         return None
-    elif stem == "pass" and (not before or not before[-1].isalnum()):
+    elif stem == "pass":
         name = _PASSWORD
     if has_suffix:
         suffix = _SUFFIX.match(text, end)
@@ -153,7 +161,8 @@ def _value_of(stem: str, name: _Name, text: str, folded: str, start: int, end: i
         name = _TOKEN if name is _PASSWORD else name
     flag = _FLAG.search(text, max(0, start - _LOOKBACK), start) is not None
     for between, required in (
-        (_OPERATOR, name), (_PAIR, name), (_NESTED, name), (_TAG, name), (_BLANK, name if flag else _strict(name)),
+        (_OPERATOR, name), (_PAIR, name), (_NESTED, name), (_TAG, name), (_OPTION, name),
+        (_BLANK, name if flag else _strict(name)),
         (_PROSE, name if name is _PASSWORD else _strict(name)),
     ):  # fmt: skip
         match = between.match(text, end)

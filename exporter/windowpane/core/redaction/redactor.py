@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.redaction.cards import card_spans, has_long_number
 from windowpane.core.redaction.encodings import encoded_spans, visible_text
 from windowpane.core.redaction.keys import key_spans
+from windowpane.core.redaction.locations import located_spans
 from windowpane.core.redaction.names import named_spans
-from windowpane.core.redaction.places import placed_spans
 from windowpane.core.redaction.shape import Span
-from windowpane.core.redaction.shapes import shaped_spans, token_words
+from windowpane.core.redaction.shapes import shaped_spans, token_candidates
+from windowpane.core.redaction.values import is_plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MAXIMUM_PASSES: Final = 8
 """A secret that ends where another one starts is found once that one is replaced."""
+_JOINT_CHARACTERS: Final = 4_096
+"""Searched on both sides of a boundary for a secret that crosses it."""
 _MINIMUM_CHARACTERS: Final = 8
 _MAXIMUM_DEPTH: Final = 2
 """Base64 within Base64 is decoded so often."""
@@ -38,8 +39,8 @@ class Redaction:
 def redact(text: str) -> Redaction:
     """Replace every secret in *text*; a text without secrets is returned as the same string.
 
-    Redacting twice changes nothing more, and the time is linear in the length of any text. A replacement is at most
-    64 characters longer than its secret.
+    Redacting twice changes nothing more, and the time is linear in the length of any text. A replacement is at
+    most 64 characters longer than its secret.
     """
     counts: Counter[str] = Counter()
     for _ in range(_MAXIMUM_PASSES):
@@ -53,30 +54,29 @@ def redact(text: str) -> Redaction:
     return Redaction(text, counts)
 
 
-def redact_parts(texts: Sequence[str]) -> list[str]:
-    """Replace the secrets in texts that follow each other directly, also one that continues in the next text.
+def join_split_secrets(texts: Sequence[str]) -> list[str]:
+    """Return *texts*, which follow each other directly, without the secrets that continue from one to the next.
 
-    The replacement of such a secret is in the text where it starts.
+    The replacement of such a secret is in the text where it starts. Secrets within one text remain: `redact` is
+    for those.
     """
-    joined = "".join(texts)
-    clean = [redact(text).text for text in texts]
-    spans = [span for span in _spans(joined) if _crosses(span, texts)]
-    if not spans:
-        return clean
-    starts = [0, *accumulate(map(len, texts))]
     parts = list(texts)
-    for span in reversed(spans):
-        first, last = bisect_right(starts, span.start) - 1, bisect_right(starts, span.end - 1) - 1
-        parts[last] = parts[last][span.end - starts[last] :]
-        for between in range(first + 1, last):
-            parts[between] = ""
-        parts[first] = f"{parts[first][: span.start - starts[first]]}[redacted:{span.kind}]"
-    return [redact(part).text for part in parts]
+    for number in range(len(parts) - 1):
+        first, second = parts[number], parts[number + 1]
+        start = max(0, len(first) - _JOINT_CHARACTERS)
+        boundary = len(first) - start
+        for span in _spans(first[start:] + second[:_JOINT_CHARACTERS]):
+            if span.start <= boundary < span.end and not _ends_with_secret(first[start:], second, span):
+                parts[number] = f"{first[: start + span.start]}[redacted:{span.kind}]"
+                parts[number + 1] = second[span.end - boundary :]
+    return parts
 
 
-def _crosses(span: Span, texts: Sequence[str]) -> bool:
-    starts = [0, *accumulate(map(len, texts))]
-    return bisect_right(starts, span.start) != bisect_right(starts, span.end - 1)
+def _ends_with_secret(first: str, second: str, joint: Span) -> bool:
+    """Return True if *joint* is a secret at the end of *first* and an ordinary word of *second*."""
+    if not is_plain_text(second[: joint.end - len(first)]):
+        return False
+    return any(span.start == joint.start and span.end == len(first) for span in _spans(first))
 
 
 def _replaced(text: str, spans: Sequence[Span]) -> str:
@@ -97,14 +97,14 @@ def _spans(text: str, depth: int = 0) -> list[Span]:
         return _merged([visible.original(span) for span in _spans(visible.text, depth)])
     folded = _fold(text)
     parts = text.split()
-    words = token_words(parts)
-    spans = [*key_spans(text), *placed_spans(text, folded), *named_spans(text, folded)]
-    if any(map(str.isdigit, parts)) or has_long_number(words):
+    candidates = token_candidates(parts)
+    spans = [*key_spans(text), *located_spans(text, folded), *named_spans(text, folded)]
+    if any(map(str.isdigit, parts)) or has_long_number(candidates):
         spans += card_spans(text, folded)
-    if words:
-        spans += shaped_spans(text, words)
-    if words and depth < _MAXIMUM_DEPTH:
-        spans += encoded_spans(text, words, lambda decoded: bool(_spans(decoded, depth + 1)))
+    if candidates:
+        spans += shaped_spans(text, candidates)
+    if candidates and depth < _MAXIMUM_DEPTH:
+        spans += encoded_spans(text, candidates, lambda decoded: bool(_spans(decoded, depth + 1)))
     return _merged(sorted(spans))
 
 

@@ -45,9 +45,9 @@ class Shape(NamedTuple):
         match_at = compiled(self.pattern).match
         position = text.find(literal)
         while position >= 0:
-            after, begin = position + 1, position - self.offset
-            if begin >= 0 and (not self.at_edge or at_edge(text, begin)):
-                match = match_at(text, begin)
+            after, first = position + 1, position - self.offset
+            if first >= 0 and (not self.at_edge or at_edge(text, first)):
+                match = match_at(text, first)
                 if match is not None and self._is_token(match):
                     start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
                     yield Span(start, 0, end, self.kind)

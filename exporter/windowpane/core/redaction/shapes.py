@@ -74,7 +74,12 @@ OWN_SHAPES: Final = (
     Shape("firebase_key", (":APA91b",), r":(?P<secret>APA91b[A-Za-z0-9_-]{60,}+)"),
     Shape("azure_devops_token", ("AZDO",), rf"[A-Za-z0-9]{{76}}AZDO[A-Za-z0-9]{{4}}{_REST}", offset=76),
     Shape("tencent_key", ("AKID",), r"AKID[A-Za-z0-9]{32,}+", at_edge=True),
-    Shape("digitalocean_token", ("dop_v1_", "doo_v1_", "dor_v1_"), rf"do[opr]_v1_[0-9a-f]{{64}}{_REST}", at_edge=True),
+    Shape(
+        "digitalocean_token",
+        ("dop_v1_", "doo_v1_", "dor_v1_"),
+        rf"do[opr]_v1_[0-9a-f]{{64}}{_REST}",
+        at_edge=True,
+    ),
     Shape("fly_token", ("FlyV1",), r"FlyV1 [A-Za-z0-9_+/=,-]{40,}+", at_edge=True),
     Shape("render_key", ("rnd_",), r"rnd_[A-Za-z0-9]{28,}+", at_edge=True, needs_digit=True),
     Shape("netlify_token", ("nfp_", "nfc_", "nfo_"), r"nf[pco]_[A-Za-z0-9]{36,}+", at_edge=True),
@@ -122,20 +127,33 @@ OWN_SHAPES: Final = (
     Shape("brevo_key", ("xsmtpsib-",), r"xsmtpsib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
     Shape("mailchimp_key", ("-us",), r"[0-9a-f]{32}-us[0-9]{1,2}(?![0-9A-Za-z])", offset=32, at_edge=True),
     Shape("resend_key", ("re_",), r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}+", at_edge=True, needs_digit=True),
-    Shape("google_chat_webhook", ("chat.googleapis.com/",), r"chat\.googleapis\.com/v1/spaces/[^\s\"'<>]{1,200}+"),
+    Shape(
+        "google_chat_webhook", ("chat.googleapis.com/",), r"chat\.googleapis\.com/v1/spaces/[^\s\"'<>]{1,200}+"
+    ),
     # Work and design
     Shape("airtable_token", ("pat",), r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", at_edge=True),
-    Shape("notion_token", ("secret_", "ntn_"), r"(?:secret|ntn)_[A-Za-z0-9]{40,}+", at_edge=True, needs_digit=True),
+    Shape(
+        "notion_token", ("secret_", "ntn_"), r"(?:secret|ntn)_[A-Za-z0-9]{40,}+", at_edge=True, needs_digit=True
+    ),
     Shape("figma_token", ("figd_", "figu_", "figoh_"), r"fig(?:d|u|oh)_[A-Za-z0-9_-]{36,}+", at_edge=True),
     Shape("postman_key", ("PMAT-",), r"PMAT-[A-Z0-9]{26}", at_edge=True),
     Shape("asana_token", ("1/", "2/"), r"[12]/\d{13,}(?:/\d{13,})?:[0-9a-f]{32}", at_edge=True),
     Shape("linear_key", ("lin_api_", "lin_oauth_"), r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}+", at_edge=True),
     Shape("contentful_token", ("CFPAT-",), r"CFPAT-[A-Za-z0-9_-]{40,}+"),
     Shape("hubspot_token", ("pat-",), rf"pat-(?:na|eu|ap)\d-{_UUID}", at_edge=True),
-    Shape("salesforce_token", ("00D",), r"00D[A-Za-z0-9]{12}(?:[A-Za-z0-9]{3})?![A-Za-z0-9_.]{60,}+", at_edge=True),
+    Shape(
+        "salesforce_token", ("00D",), r"00D[A-Za-z0-9]{12}(?:[A-Za-z0-9]{3})?![A-Za-z0-9_.]{60,}+", at_edge=True
+    ),
     Shape("zapier_webhook", ("hooks.zapier.com/hooks/",), r"hooks\.zapier\.com/hooks/catch/(?P<secret>\d+/\w+)"),
-    Shape("mapbox_token", ("sk.eyJ", "pk.eyJ"), r"[sp]k\.eyJ[A-Za-z0-9_-]{20,}+\.[A-Za-z0-9_-]{16,}+", at_edge=True),
-    Shape("yandex_token", ("t1.", "y0_"), r"(?:t1\.[A-Za-z0-9_-]{30,}+={0,2}\.|y0_)[A-Za-z0-9_-]{50,}+={0,2}", at_edge=True),
+    Shape(
+        "mapbox_token", ("sk.eyJ", "pk.eyJ"), r"[sp]k\.eyJ[A-Za-z0-9_-]{20,}+\.[A-Za-z0-9_-]{16,}+", at_edge=True
+    ),
+    Shape(
+        "yandex_token",
+        ("t1.", "y0_"),
+        r"(?:t1\.[A-Za-z0-9_-]{30,}+={0,2}\.|y0_)[A-Za-z0-9_-]{50,}+={0,2}",
+        at_edge=True,
+    ),
     # Payment and shops
     Shape(
         "stripe_key",
@@ -145,7 +163,9 @@ OWN_SHAPES: Final = (
     Shape("stripe_key", ("whsec_",), r"whsec_[A-Za-z0-9+/=]{24,}+"),
     Shape("square_token", ("sq0csp-", "sq0idp-"), r"sq0(?:cs|id)p-[A-Za-z0-9_-]{22,}+"),
     Shape("razorpay_key", ("rzp_live_", "rzp_test_"), r"rzp_(?:live|test)_[A-Za-z0-9]{14,}+"),
-    Shape("paypal_token", ("access_token$",), r"access_token\$(?:production|sandbox)\$[a-z0-9]{13,}\$[0-9a-f]{32}"),
+    Shape(
+        "paypal_token", ("access_token$",), r"access_token\$(?:production|sandbox)\$[a-z0-9]{13,}\$[0-9a-f]{32}"
+    ),
     Shape("adyen_key", ("AQE",), r"AQE[a-z0-9][A-Za-z0-9+/=%._-]{60,}+", at_edge=True),
     Shape(
         "shopify_token",
@@ -175,8 +195,10 @@ _RUN: Final = re.compile(r"[A-Za-z0-9_.~+$=:!%-]{15}")
 _LETTERS: Final = re.compile(r"[A-Za-z0-9_-]{30}")
 """A run without a digit is a token only from this length."""
 _DIGIT: Final = re.compile(r"[0-9]")
-_IDENTIFIER: Final = re.compile(r"[0-9a-fA-FTZ:.+-]*\Z|(?:toolu|call|msg|req|resp|chatcmpl)[_-][A-Za-z0-9-]*\Z")
-"""A number, a date, a digest, a UUID or an id of a provider: the most frequent long words, and not tokens."""
+_IDENTIFIER: Final = re.compile(
+    r"(?=[0-9-]*[a-fA-FTZ:.+])[0-9a-fA-FTZ:.+-]*\Z|(?:toolu|call|msg|req|resp|chatcmpl)[_-][A-Za-z0-9-]*\Z"
+)
+"""A date, a digest, a UUID or an id of a provider: the most frequent long parts of texts, and not tokens."""
 _MIN_WORD_CHARACTERS: Final = 15
 _GUARDS = ("_", "-", ".")
 _DISCORD_TAIL = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+")
@@ -199,13 +221,13 @@ def _guarded() -> tuple[tuple[str, tuple[tuple[str, Shape], ...]], ...]:
 _GUARDED: Final = _guarded()
 
 
-def token_words(words: list[str]) -> str:
-    """Return those of *words* that are long enough for a token, have a digit or many letters, and are not ids."""
+def token_candidates(parts: list[str]) -> str:
+    """Return those of *parts* that are long enough for a token, have a digit or many letters, and are not ids."""
     has_digit = _DIGIT.search
     return " ".join(
         [
             word
-            for word in words
+            for word in parts
             if len(word) >= _MIN_WORD_CHARACTERS
             and (_RUN if has_digit(word) else _LETTERS).search(word)
             and not _IDENTIFIER.match(word)
@@ -213,14 +235,14 @@ def token_words(words: list[str]) -> str:
     )
 
 
-def shaped_spans(text: str, words: str) -> Iterator[Span]:
-    """Yield the secrets that their shape gives away; *words* are the `token_words` of *text*."""
+def shaped_spans(text: str, candidates: str) -> Iterator[Span]:
+    """Yield the secrets that their shape gives away; *candidates* are the `token_candidates` of *text*."""
     for guard, pairs in _GUARDED:
-        if guard in words:
+        if guard in candidates:
             for literal, shape in pairs:
-                if literal in words:
+                if literal in candidates:
                     yield from shape.spans(literal, text)
-    if _DISCORD_TAIL.search(words):
+    if _DISCORD_TAIL.search(candidates):
         yield from _discord_tokens(text)
 
 

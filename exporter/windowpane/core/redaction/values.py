@@ -8,6 +8,9 @@ _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
 _SYMBOL = re.compile(r"[!@#$%^&*?~+]")
 _PLAIN_WORD = re.compile(r"[A-Za-z]*\d{0,2}")
+_LETTERS = re.compile(r"[A-Za-z_-]+")
+_TOKEN_CHARACTERS = re.compile(r"[A-Za-z0-9+/=_.~%-]+")
+_HEXADECIMAL = re.compile(r"[0-9a-f]{32,}")
 _WORD_EDGES = re.compile(r"[\s._/:@#=+,&-]+")
 _REFERENCE = re.compile(
     r"\$[A-Za-z_{(]|%[A-Za-z_(]|\{|<|\*{3}|\.{3}|@[A-Z{]|/(?:run|etc|var|home|tmp|usr|opt|root|mnt|proc|app)/|~/|\./"
@@ -15,42 +18,43 @@ _REFERENCE = re.compile(
 )
 """The start of a variable, a template, a mask, a path or an expression."""
 _PLACEHOLDER_MARKS = ("xxxx", "...", "…", "***", "<", "[redacted:", "00000000", "1234567890123456", "{{")
-_PLACEHOLDER_WORDS = (
+_PLACEHOLDER_TERMS = (
     "your", "example", "sample", "placeholder", "redacted", "dummy", "fake", "insert", "replace", "todo", "fixme",
     "undefined", "changeme", "change_me", "change-me", "here",
 )  # fmt: skip
-_WORD_OF_PLACEHOLDER = re.compile(rf"(?<![a-z])(?:{'|'.join(_PLACEHOLDER_WORDS)})(?![a-z])")
-_COMMON_PAIRS = frozenset(
-    "th he in er an re nd at on nt ha es st en ed to it ou ea hi is or ti as te et ng of al de se le sa si ar ve ra ld"
-    " ur ce ri ro ll ic io li co me el ta la no ne ma ec di om be us ch tr ca pe so ac un ho tt ss lo ut il ee ot we ow"
-    " ns ge pr id wh po na ct em ai ol ad ie ci am mo pl sh su ts up op fi fo ke ly rs ue ul vi ab cl ag pa po per xt"
-    " os ye ty ui ev if im ir da ap bl mp ep sp do qu cu oo ck ry gr ay ob sc yp pt pi bu mi wo bo ni ey ef ex ok"
-    .split()
-)  # fmt: skip
-"""Pairs of letters that make up most of English words and of identifiers."""
+_WORD_OF_PLACEHOLDER = re.compile(rf"(?<![a-z])(?:{'|'.join(_PLACEHOLDER_TERMS)})(?![a-z])")
+_COMMON_LETTERS = (
+    "thheineranrendatonnthaesstenedtoitoueahiisortiasteetngofaldeselesasiarveraldurcerirolliciolicome"
+    "eltalanonemaecdiombeuschtrcapesoacunhottssloutileeotweownsgepridwhponactemaioladieciammoplshsuts"
+    "upopfifokelyrsueulviabclagpaxtosyetyuievifimirdaapblmpepspdoqucuoockrygrayobscypptpibumiwoboniey"
+    "efexok"
+)
+_COMMON_PAIRS = frozenset(_COMMON_LETTERS[at : at + 2] for at in range(0, len(_COMMON_LETTERS), 2))
+"""Pairs of letters that make up most of English text and of identifiers."""
 
 _MIN_PASSWORD_CHARACTERS = 6
 _MIN_TOKEN_CHARACTERS = 16
 _MIN_MIXED_CHARACTERS = 10
+_MIN_STRONG_CHARACTERS = 20
 _MIN_DISTINCT_CHARACTERS = 8
 _MAX_COMMON_PAIRS = 0.45
 """Share of common pairs in letters that are a word; random letters have a third of it."""
 
 
 def is_explicit(value: str) -> bool:
-    """Return True for any *value* that is not a reference or a placeholder: nothing else can be in its place."""
+    """Return True for any *value* that is not a reference or a placeholder: nothing else can be there."""
     return (
-        len(value) >= 3
-        and not _is_no_value(value)
-        and value.lower() not in _NO_SECRETS
-        and len(set(value)) > 2
+        len(value) >= 3 and not _is_no_value(value) and value.lower() not in _NO_SECRETS and len(set(value)) > 2
     )
 
 
 _NO_SECRETS = frozenset(
-    "password passwd pass pwd secret token user username none null true false string str text any test key value"
-    " pw mypassword yourpassword host localhost apikey api_key port".split()
-)
+    (
+        "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "none", "null", "true",
+        "false", "string", "str", "text", "any", "test", "key", "value", "pw", "mypassword",
+        "yourpassword", "host", "localhost", "apikey", "api_key", "port",
+    )
+)  # fmt: skip
 
 
 def is_password(value: str) -> bool:
@@ -61,8 +65,8 @@ def is_password(value: str) -> bool:
     if len(value) < _MIN_PASSWORD_CHARACTERS or not _LETTER.search(value) or _is_no_value(value):
         return False
     if not _DIGIT.search(value):
-        return _SYMBOL.search(value) is not None or is_gibberish(value)
-    if _is_words(value):
+        return _SYMBOL.search(value) is not None or (value.isalpha() and is_gibberish(value))
+    if is_plain_text(value):
         return value.isalnum()
     return True
 
@@ -72,15 +76,19 @@ def is_token(value: str) -> bool:
     if len(value) < _MIN_MIXED_CHARACTERS or len(set(value)) < _MIN_DISTINCT_CHARACTERS or _is_no_value(value):
         return False
     if not _DIGIT.search(value):
-        return len(value) >= _MIN_TOKEN_CHARACTERS and is_gibberish(value)
-    if not _LETTER.search(value) or _is_words(value):
+        return (
+            len(value) >= _MIN_TOKEN_CHARACTERS and _LETTERS.fullmatch(value) is not None and is_gibberish(value)
+        )
+    if not _LETTER.search(value) or is_plain_text(value):
         return False
     return len(value) >= _MIN_TOKEN_CHARACTERS or _is_mixed(value)
 
 
 def is_strong_token(value: str) -> bool:
     """Return True if *value* is a token even where its name promises little (`cache_key`, `key`)."""
-    return len(value) >= 20 and is_token(value) and _is_mixed(value) and " " not in value
+    if len(value) < _MIN_STRONG_CHARACTERS or _TOKEN_CHARACTERS.fullmatch(value) is None:
+        return False
+    return is_token(value) and (_is_mixed(value) or _HEXADECIMAL.fullmatch(value) is not None)
 
 
 def is_gibberish(letters: str) -> bool:
@@ -97,10 +105,11 @@ def _is_no_value(value: str) -> bool:
     folded = value.lower()
     if _REFERENCE.match(value) is not None or any(mark in folded for mark in _PLACEHOLDER_MARKS):
         return True
-    return any(word in folded for word in _PLACEHOLDER_WORDS) and _WORD_OF_PLACEHOLDER.search(folded) is not None
+    return any(word in folded for word in _PLACEHOLDER_TERMS) and _WORD_OF_PLACEHOLDER.search(folded) is not None
 
 
-def _is_words(value: str) -> bool:
+def is_plain_text(value: str) -> bool:
+    """Return True for words and the names of things, joined by dots, underscores or slashes."""
     return all(_PLAIN_WORD.fullmatch(part) for part in _WORD_EDGES.split(value.replace("_", ".")))
 
 

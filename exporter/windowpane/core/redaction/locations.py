@@ -1,4 +1,4 @@
-"""Places where only a secret can be: credentials in URLs, headers, cookies, command lines and credential files.
+"""Locations where only a secret can be: URLs, headers, cookies, command lines and credential files.
 
 Every run in a pattern is bounded or possessive and followed by nothing that could fail, so the time is linear.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class _Place(NamedTuple):
+class _Location(NamedTuple):
     kind: str
     guard: str
     """In lower case, and part of every literal: a text without it is not searched for them."""
@@ -27,7 +27,7 @@ class _Place(NamedTuple):
     is_secret: Callable[[str], bool]
 
     def spans(self, text: str, folded: str) -> Iterator[Span]:
-        """Yield the secrets in *text* at this place."""
+        """Yield the secrets in *text* at this location."""
         for literal in self.literals:
             position = folded.find(literal)
             while position >= 0:
@@ -64,37 +64,47 @@ _LOGIN: Final = r"(?i:\w{0,8}(?: login)?)\s[^\n|;]{0,160}?(?<=\s)"
 """A command that takes a password, up to its option."""
 _FLAG_VALUE: Final = rf"[ =]?{_QUOTE}(?P<secret>(?![$<{{(-])[^\s\"'`<>\\,;|]{{5,128}}+)"
 
-_PLACES: Final = (
-    _Place(
+_LOCATIONS: Final = (
+    _Location(
         "url_password",
         "://",
         ("://",),
         re.compile(r"://[^\s/?#@:'\"`<>\[\]\\]{0,128}+:(?P<secret>(?![$%{<*])[^\s/@'\"`<>\[\]\\]{1,256}+)@"),
         lambda _: True,
     ),
-    _Place("url_token", "://", ("://",), re.compile(r"://(?P<secret>[A-Za-z0-9_.~-]{20,256}+)@"), is_token),
-    _Place(
+    _Location("url_token", "://", ("://",), re.compile(r"://(?P<secret>[A-Za-z0-9_.~-]{20,256}+)@"), is_token),
+    _Location(
         "url_password",
         "jdbc",
         ("jdbc:oracle",),
         re.compile(r"(?i:jdbc:oracle):\w{1,10}:[^\s/@\"']{1,64}+/(?P<secret>[^\s@\"'<>]{3,128}+)@"),
         is_explicit,
     ),
-    _Place(
+    _Location(
         "url_password",
         "pass",
-        ("?password=", "&password=", ";password=", "?passwd=", "&passwd=", "?pass=", "&pass=", "_password=", "user_pass="),
+        (
+            "?password=",
+            "&password=",
+            ";password=",
+            "?passwd=",
+            "&passwd=",
+            "?pass=",
+            "&pass=",
+            "_password=",
+            "user_pass=",
+        ),
         re.compile(r".(?i:user_)?(?i:password|passwd|pass)=(?P<secret>(?![$%{<])[^\s&;\"'`<>#\\]{3,256}+)"),
         is_explicit,
     ),
-    _Place(
+    _Location(
         "url_password",
         "pwd=",
         (";pwd=", "?pwd=", "&pwd=", "; pwd="),
         re.compile(r". ?(?i:pwd)=\{?(?P<secret>(?![$%<])[^\s&;\"'`<>#\\{}]{3,256}+)"),
         is_explicit,
     ),
-    _Place(
+    _Location(
         "authorization",
         "auth",
         ("authorization",),
@@ -104,35 +114,35 @@ _PLACES: Final = (
         ),
         lambda value: is_token(value[:512]) or is_login(value),
     ),
-    _Place(
+    _Location(
         "authorization",
         "bearer ",
         ("bearer ",),
         re.compile(rf"(?i:bearer)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
         _is_credential,
     ),
-    _Place(
+    _Location(
         "authorization",
         "basic ",
         ("basic ",),
         re.compile(rf"(?i:basic)\s{{1,4}}{_QUOTE}(?P<secret>[A-Za-z0-9._~+/=-]{{12,4000}}+)"),
         _is_credential,
     ),
-    _Place(
+    _Location(
         "signature",
         "sig",
         ("signature=", "&sig=", "?sig=", "&sign=", ";sig="),
         re.compile(r".{0,2}?(?i:signature|sign|sig)=\\{0,3}\"?(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
         _is_random,
     ),
-    _Place(
+    _Location(
         "signature",
         "digest",
         ("response=",),
         re.compile(r"(?i:response)=\\{0,3}\"(?P<secret>[A-Za-z0-9+/%=_~-]{16,2000}+)"),
         _is_random,
     ),
-    _Place(
+    _Location(
         "login",
         "login",
         ("login ", "login\n", "login\t"),
@@ -141,7 +151,7 @@ _PLACES: Final = (
         ),
         is_explicit,
     ),
-    _Place(
+    _Location(
         "login",
         "@option",
         (" -u", " --user", " --proxy-user", " -a ", " --auth", " --cred"),
@@ -151,68 +161,92 @@ _PLACES: Final = (
         ),
         lambda value: is_explicit(value) and not value.isdigit() and "/" not in value,
     ),
-    _Place(
+    _Location(
         "password",
         "@option",
-        ("sshpass", "mysql", "mariadb", "docker login", "podman login", "nerdctl login", "registry login", "oc login",
-         "az login", "mongo", "7z", "bcp ", "cqlsh", "influx", "psexec", "sqlcmd", "unzip", "zip "),
+        (
+            "sshpass",
+            "mysql",
+            "mariadb",
+            "docker login",
+            "podman login",
+            "nerdctl login",
+            "registry login",
+            "oc login",
+            "az login",
+            "mongo",
+            "7z",
+            "bcp ",
+            "cqlsh",
+            "influx",
+            "psexec",
+            "sqlcmd",
+            "unzip",
+            "zip ",
+        ),
         re.compile(rf"(?i:\w{{1,10}}){_LOGIN}-[pP]{_FLAG_VALUE}"),
         is_password,
     ),
-    _Place("password", "@option", ("ldap",), re.compile(rf"(?i:ldap){_LOGIN}-w{_FLAG_VALUE}"), is_password),
-    _Place("password", "@option", ("redis-cli",), re.compile(rf"(?i:redis-cli){_LOGIN}-a{_FLAG_VALUE}"), is_password),
-    _Place(
+    _Location("password", "@option", ("ldap",), re.compile(rf"(?i:ldap){_LOGIN}-w{_FLAG_VALUE}"), is_password),
+    _Location(
+        "password", "@option", ("redis-cli",), re.compile(rf"(?i:redis-cli){_LOGIN}-a{_FLAG_VALUE}"), is_password
+    ),
+    _Location(
         "password",
         "/p:",
         ("xfreerdp", "rdesktop", "mstsc"),
         re.compile(rf"\w{{5,8}}{_LOGIN}/p:{_FLAG_VALUE}"),
         is_password,
     ),
-    _Place(
+    _Location(
         "password",
         "pass",
         (" pass:",),
         re.compile(r"(?<=pass|ssin|sout|word) pass:(?P<secret>[^\s\"'`]{3,128}+)"),
         is_explicit,
     ),
-    _Place(
+    _Location(
         "password",
         "auth",
         ("auth=(", "auth = (", "basicauth(", "basic_auth(", "authenticate("),
         re.compile(
-            r"(?i:[a-z_]{4,12})(?: ?= ?)?\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}[\"'](?P<secret>[^\"'\n]{3,128}+)"
+            r"(?i:[a-z_]{4,12})(?: ?= ?)?\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}"
+            r"[\"'](?P<secret>[^\"'\n]{3,128}+)"
         ),
         is_explicit,
     ),
-    _Place(
+    _Location(
         "password",
         "login",
         ("login(",),
         re.compile(r"(?i:login)\(\s{0,4}[\"'][^\"'\n]{1,64}[\"'],\s{0,4}[\"'](?P<secret>[^\"'\n]{3,128}+)"),
         is_password,
     ),
-    _Place(
+    _Location(
         "login",
         "auth",
-        ("auth\"", "auth'", "auth\\\"", "auth=", "auth:", "auth ="),
+        ('auth"', "auth'", 'auth\\"', "auth=", "auth:", "auth ="),
         re.compile(rf"(?i:auth){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}(?P<secret>[A-Za-z0-9+/=_-]{{8,4000}}+)"),
         is_login,
     ),
-    _Place(
+    _Location(
         "one_time_password",
         "otpauth",
         ("otpauth://",),
         re.compile(r"(?i:otpauth)://[^\s\"'<>]{1,200}?[?&]secret=(?P<secret>[A-Za-z2-7]{8,128}+)"),
         lambda _: True,
     ),
-    _Place(
+    _Location(
         "recovery_phrase",
         "mnemonic",
         ("mnemonic",),
-        re.compile(rf"(?i:mnemonic){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}(?P<secret>[a-z]{{3,8}}(?: [a-z]{{3,8}}){{11,23}})"),
+        re.compile(
+            rf"(?i:mnemonic){_QUOTE}\s{{0,4}}(?:[:=]|is)\s{{0,4}}{_QUOTE}"
+            r"(?P<secret>[a-z]{3,8}(?: [a-z]{3,8}){11,23})"
+        ),
         lambda _: True,
     ),
-    _Place(
+    _Location(
         "recovery_phrase",
         "phrase",
         ("seed phrase", "recovery phrase", "seed_phrase", "seedphrase", "secret phrase"),
@@ -228,9 +262,12 @@ _PGPASS: Final = re.compile(
     r"(?P<line>[\w.*-]{1,128}+):(?:\d{4,5}|\*):[\w*-]{1,64}+:[\w.*@-]{1,64}+:(?P<secret>[^\s:\\]{3,128}+)"
 )
 _PGPASS_PORTS: Final = (":5432:", ":5433:", ":6432:", ":6543:", ":5439:", ":26257:", ":*:")
-_COOKIES: Final = re.compile(r"(?i:cookies?)[\"'\\]{0,4}\s{0,4}[:=,]\s{0,4}[\"'\\{]{0,5}(?P<pairs>[^\n\"'\\]{8,8192}+)")
+_COOKIES: Final = re.compile(
+    r"(?:(?i:cookies?)[\"'\\]{0,4}\s{0,4}[:=, ]|curl [^\n|;]{0,160}?-b)\s{0,4}[\"'\\{]{0,5}"
+    r"(?P<pairs>[^\n\"'\\]{8,8192}+)"
+)
 _COOKIE_PAIR: Final = re.compile(r"(?P<name>[^\s=;,]{1,64})=(?P<value>[^\s;,=]{8,4096}=*)")
-_COOKIE_ATTRIBUTES: Final = frozenset("path domain expires max-age samesite version priority".split())
+_COOKIE_ATTRIBUTES: Final = frozenset(["path", "domain", "expires", "max-age", "samesite", "version", "priority"])
 _COOKIE_FILE: Final = re.compile(r"\t(?:TRUE|FALSE)\t\d{1,12}\t[^\t\n]{1,64}\t(?P<secret>[^\s]{8,4096}+)")
 _MANIFEST: Final = re.compile(r"kind[\"'\\]{0,4}\s{0,2}:\s{0,2}[\"'\\]{0,4}Secret(?![A-Za-z])")
 _MANIFEST_DATA: Final = re.compile(r"(?:stringData|data)[\"'\\]{0,4}\s{0,2}:")
@@ -241,27 +278,27 @@ _MANIFEST_END: Final = re.compile(r"\n(?:---|[a-zA-Z])|\}|\\n(?:---|[a-zA-Z])")
 _MANIFEST_CHARACTERS: Final = 20_000
 
 
-def _by_guard() -> tuple[tuple[str, tuple[_Place, ...]], ...]:
-    """The places by their guard, so that each guard is searched once."""
-    groups: dict[str, list[_Place]] = {}
-    for place in _PLACES:
-        groups.setdefault(place.guard, []).append(place)
-    return tuple((guard, tuple(places)) for guard, places in groups.items())
+def _by_guard() -> tuple[tuple[str, tuple[_Location, ...]], ...]:
+    """Return the locations by their guard, so that each guard is searched once."""
+    groups: dict[str, list[_Location]] = {}
+    for location in _LOCATIONS:
+        groups.setdefault(location.guard, []).append(location)
+    return tuple((guard, tuple(locations)) for guard, locations in groups.items())
 
 
-_OPTION: Final = re.compile(r" -(?:[uapw](?![a-z]{3})|-(?:user|proxy-user|auth|cred))")
+_OPTION: Final = re.compile(r" -(?:[uapw]|-(?:user|proxy-user|auth|cred))")
 _BY_GUARD: Final = _by_guard()
 
 
-def placed_spans(text: str, folded: str) -> Iterator[Span]:
-    """Yield the secrets that their place gives away; *folded* is the text in lower case."""
-    for guard, places in _BY_GUARD:
+def located_spans(text: str, folded: str) -> Iterator[Span]:
+    """Yield the secrets that their location gives away; *folded* is the text in lower case."""
+    for guard, locations in _BY_GUARD:
         if _OPTION.search(folded) if guard == "@option" else guard in folded:
-            for place in places:
-                yield from place.spans(text, folded)
+            for location in locations:
+                yield from location.spans(text, folded)
     if ":*:" in text or ":5" in text or ":6" in text:
         yield from _password_files(text)
-    if "cookie" in folded:
+    if "cookie" in folded or "curl " in folded:
         yield from _cookies(text)
     if "\tTRUE\t" in text or "\tFALSE\t" in text:
         for match in _COOKIE_FILE.finditer(text):
