@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import math
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
 from windowpane.config.loading import load_config
 from windowpane.config.schema import Budget, Config, JudgeConfig, Pressure
@@ -394,3 +399,86 @@ def test_an_unknown_preset_is_refused_with_the_choices(tmp_path: Path) -> None:
         load_config(file, environ={})
 
     assert load_config(environ={"WINDOWPANE_PRESET": "picoclaw"}).preset == "picoclaw"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("presure: {velocity_window: 3}", "pressure"),
+        ("pressure: {velocity_windw: 3}", "pressure.velocity_window"),
+        ("notify: {channels: [{url: 'log://', min_severty: info}]}", "notify.channels.0.min_severity"),
+        ("server: {tls: {certificat: a, key: b}}", "server.tls.certificate"),
+        ("velocity_window: 3", "pressure.velocity_window"),
+        ("pressure: {xyz: 3}", "a key of this section"),
+    ],
+)
+def test_a_misspelled_key_is_answered_with_the_nearest_one(write: Write, text: str, expected: str) -> None:
+    """The nearest key of its section, or the section that has a key of that name."""
+    with pytest.raises(ConfigurationError, match=rf"unknown key.*; expected {re.escape(expected)}$"):
+        load_config(write(text), environ={})
+
+
+def test_a_misspelled_variable_is_answered_with_the_nearest_key() -> None:
+    """Variables are keys too."""
+    with pytest.raises(ConfigurationError, match=r"VELOCTY_WINDOW .*expected pressure\.velocity_window"):
+        load_config(environ={"WINDOWPANE_PRESSURE__VELOCTY_WINDOW": "3"})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[" * 5_000, "is nested too deeply"),
+        ("{a: " * 5_000, "is nested too deeply"),
+        ("[" * 5_000 + "]" * 5_000, "is nested too deeply"),
+        ("\npreset: 2020-13-45", r"\.yaml:2: not YAML: month must be in 1..12"),
+        ("\nmax_context_tokens: " + "9" * 5_000, r"\.yaml:2: not YAML: Exceeds the limit"),
+        ("1: 2", "expected a name as key"),
+    ],
+    ids=["sequences", "mappings", "closed", "date", "number", "key"],
+)
+def test_yaml_that_python_cannot_hold_is_a_configuration_error(write: Write, text: str, problem: str) -> None:
+    """Whatever is in the file, the error names it."""
+    with pytest.raises(ConfigurationError, match=problem):
+        load_config(write(text), environ={})
+
+
+@pytest.mark.parametrize("value", ["[" * 5_000, "2020-13-45", "9" * 5_000], ids=["deep", "date", "number"])
+def test_a_variable_that_python_cannot_hold_is_a_configuration_error(value: str) -> None:
+    """The error names the variable, not the value."""
+    with pytest.raises(ConfigurationError, match=r"^WINDOWPANE_SESSION_LABEL: cannot be parsed"):
+        load_config(environ={"WINDOWPANE_SESSION_LABEL": value})
+
+
+def keys_of(settings: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, field in settings.model_fields.items():
+        yield (*path, name)
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from keys_of(kind, (*path, name))
+
+
+ODD_VALUES = (
+    None, True, 1, -1, 1.5, math.nan, "x", "", "\0", b"x", [], [1], [None], {}, {"a": 1}, {1: 2}, {None: None},
+    object(), set(), 10**400, Path("x"), date(2026, 1, 1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", sorted(set(keys_of(Config))), ids=".".join)
+def test_a_value_of_any_type_is_valid_or_a_configuration_error(key: tuple[str, ...]) -> None:
+    """Nothing else is ever raised, whatever a program passes."""
+    for value in ODD_VALUES:
+        settings: Any = value
+        for part in reversed(key):
+            settings = {part: settings}
+        with contextlib.suppress(ConfigurationError):
+            load_config(environ={}, arguments=settings)
+
+
+@pytest.mark.parametrize("value", [1, True, [1], "x", b"x", object()], ids=repr)
+def test_settings_that_are_no_mapping_are_a_configuration_error(value: Any) -> None:
+    """Likewise a file that is not a path."""
+    with pytest.raises(ConfigurationError, match="expected a mapping"):
+        load_config(environ={}, arguments=value)
+    if not isinstance(value, str):
+        with pytest.raises(ConfigurationError, match="expected the path"):
+            load_config(value, environ={})

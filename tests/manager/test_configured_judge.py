@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from builders import filler, talk
 from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
+from windowpane.fidelity.suite.judges import load_callable
 from windowpane.runtime import managers as managing
 from windowpane.runtime.managers import ContextWindowManager
 from windowpane.testing import RecordingSink, in_memory_dependencies
@@ -96,6 +99,19 @@ def test_an_argument_wins_over_the_judge_of_the_file(folder: Path) -> None:
         agent="a", model="m", limit_tokens=8_192, dependencies=in_memory_dependencies(RecordingSink()), judge=mine
     ) as window:
         assert window._session.dependencies.judge is mine
+
+
+@pytest.mark.parametrize("model", ["no_such_module_here:judge", "judges:judge"])
+def test_the_current_folder_does_not_stay_on_the_path(
+    model: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module is searched there once; later imports of the agent are its own."""
+    monkeypatch.chdir(folder)
+    before = list(sys.path)
+    with contextlib.suppress(ConfigurationError):
+        load_callable(model, option="judge")
+
+    assert sys.path == before
 
 
 @pytest.mark.parametrize("model", ["no_such_module_here:judge", "judges.py:nobody"])

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from windowpane.config.conflicts import contradictions, preset_conflicts
+from windowpane.config.nearest_key import nearest_key
 from windowpane.config.schema import Config
-from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains
+from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains, parse_value
 from windowpane.contrib.presets import preset_named
 from windowpane.exceptions import ConfigurationError
 
@@ -108,6 +108,10 @@ class Layers:
         """Gather all layers. Raises `ConfigurationError` for a missing or unreadable file."""
         environ = os.environ if environ is None else environ
         path = file if file is not None else environ.get("WINDOWPANE_CONFIG")
+        if path is not None and (not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path)):
+            raise ConfigurationError("config", f"{path!r} is not a path", expected="the path of a YAML file")
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise ConfigurationError("settings", f"is a {type(arguments).__name__}", expected="a mapping")
         from_environ, variables = _read_environ(environ)
         return cls(
             file=YamlFile.read(Path(path).expanduser()) if path else None,
@@ -129,7 +133,7 @@ class Layers:
         try:
             return model.model_validate(merge(merge(from_file, self.environ), self.arguments))
         except ValidationError as error:
-            raise self._explained(error) from None
+            raise self._explained(error, model) from None
 
     def location(self, key: KeyPath) -> str:
         """Return the dotted key, with its file and line or its variable where it has one."""
@@ -142,17 +146,18 @@ class Layers:
         in_file = "" if self.file is None else self.file.location(key)
         return f"{in_file}: {dotted}" if in_file else dotted
 
-    def _explained(self, error: ValidationError) -> ConfigurationError:
+    def _explained(self, error: ValidationError, model: type[BaseModel]) -> ConfigurationError:
         """Describe the first problem; text that was given is not repeated, it may be a secret."""
         problems = error.errors(include_url=False)
-        first = problems[0]
+        # A misspelled key is the cause where its right name is missing.
+        first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
         key = tuple(part for part in first["loc"] if part != "[key]")
         kind, message = first["type"], _message(first, key)
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         if kind == "value_error":
             return ConfigurationError(self.location(key), message + more)
         if kind == "extra_forbidden":
-            problem, expected = "unknown key", "a key of this section"
+            problem, expected = "unknown key", nearest_key(model, key) or "a key of this section"
         elif kind == "missing":
             problem, expected = "missing", "a value"
         elif kind in _OUT_OF_RANGE:
@@ -232,13 +237,18 @@ def _parsed(name: str, path: Sequence[str], value: str) -> object:
     if path[-1] in TEXT_KEYS:
         return value
     try:
-        return yaml.safe_load(value)
-    except yaml.YAMLError:
+        return parse_value(value)
+    except ValueError:
         raise ConfigurationError(name, "cannot be parsed", expected="a YAML value") from None
 
 
 _OUT_OF_RANGE: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
-_EXPECTED: Final = {"model_type": "a mapping", "tuple_type": "a list", "too_short": "at least one"}
+_EXPECTED: Final = {
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+    "too_short": "at least one",
+    "invalid_key": "a name as key",
+}
 """Expectations by kind of error, where Pydantic's message names its own types."""
 
 

@@ -164,7 +164,7 @@ class Budget(Section):
         """Fill in the shares of the profile; those of `default` are the field defaults, or a preset's."""
         if not isinstance(given, dict) or given.get("profile", "default") == "default":
             return given
-        if given["profile"] not in PROFILES:
+        if not isinstance(given["profile"], str) or given["profile"] not in PROFILES:
             return given
         shares = given.get("allocations") or {}
         if not isinstance(shares, dict):

@@ -15,6 +15,16 @@ Document = dict[str, Any]
 KeyPath = tuple[str | int, ...]
 
 
+class _Loader(yaml.SafeLoader):
+    """Reports a value that Python cannot hold, such as a date in month 13, with its line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002  # inherited
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:
+            raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from None
+
+
 @dataclass(frozen=True, slots=True)
 class YamlFile:
     """The content of a YAML file."""
@@ -56,11 +66,25 @@ def _compose(path: Path) -> yaml.Node | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(str(path), f"cannot be read ({error})", expected="a YAML file") from None
     try:
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        tree = yaml.compose(text, Loader=_Loader)
+        _check_keys(path, tree, (), set())
     except yaml.YAMLError as error:
         raise _syntax_error(path, error) from None
-    _check_keys(path, tree, (), set())
+    except RecursionError:
+        raise _too_deep(path) from None
     return tree
+
+
+def parse_value(text: str) -> object:
+    """Return a single YAML value. Raises `ValueError` for text that is not one."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader
+    except (yaml.YAMLError, RecursionError):
+        raise ValueError("not a YAML value") from None
+
+
+def _too_deep(path: Path) -> ConfigurationError:
+    return ConfigurationError(str(path), "is nested too deeply", expected="sections with keys")
 
 
 def _syntax_error(path: Path, error: yaml.YAMLError) -> ConfigurationError:
@@ -93,11 +117,13 @@ def _check_keys(path: Path, node: yaml.Node | None, above: KeyPath, visited: set
 
 
 def _construct(path: Path, tree: yaml.Node) -> Document:
-    loader = yaml.SafeLoader("")
+    loader = _Loader("")
     try:
         document = loader.construct_document(tree)
     except yaml.YAMLError as error:
         raise _syntax_error(path, error) from None
+    except RecursionError:
+        raise _too_deep(path) from None
     finally:
         loader.dispose()
     if not isinstance(document, dict):

@@ -6,7 +6,8 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -47,13 +48,26 @@ def load_callable(reference: str, *, option: str) -> Callable[..., Any]:
 
 
 def _from_name(name: str, option: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
     try:
-        return importlib.import_module(name)
+        with _current_folder_on_path():
+            return importlib.import_module(name)
     except Exception as error:
         raise _failed(name, option, error) from error
+
+
+@contextmanager
+def _current_folder_on_path() -> Iterator[None]:
+    """Search modules in the current folder too, while the block runs: afterwards it could replace a library's."""
+    here = str(Path.cwd())
+    if here in sys.path:
+        yield
+        return
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the module has removed it
+            sys.path.remove(here)
 
 
 def _from_file(path: Path, option: str) -> ModuleType:
