@@ -134,3 +134,22 @@ def test_impossible_usage_counts_nothing(usage: Any) -> None:
     found = read_usage(usage)
 
     assert found is None or found.input_total == 0
+
+
+def test_a_cache_beside_the_prompt_is_added_to_it() -> None:
+    """LiteLLM has reported prompts without their cache; a cache larger than the prompt shows it."""
+    usage = {
+        "prompt_tokens": 400,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 6_000},
+        "cache_creation_input_tokens": 50,
+    }
+
+    assert read_usage(usage) == Usage(400, 5, 6_000, 50)
+    assert read_usage(usage | {"prompt_tokens": 6_450}) == Usage(400, 5, 6_000, 50)
+
+
+def test_an_impossible_count_is_unknown() -> None:
+    """A number that no window can hold neither reaches the store nor stops it."""
+    assert read_usage({"prompt_tokens": 10**30, "completion_tokens": 5}) == Usage(0, 5)
+    assert read_usage({"input_tokens": 7, "output_tokens": 2**63}) == Usage(7)

@@ -141,18 +141,29 @@ class TestOpenAIChat:
         )
         assert call.usage.reasoning_tokens == 3
 
-    def test_a_cache_larger_than_the_prompt_never_gives_negative_input(self, tmp_path: Path) -> None:
-        """Contradicting counts stay within the prompt."""
+    @pytest.mark.parametrize(
+        ("prompt", "cached", "written", "parts"),
+        [
+            (5, 9, 9, (5, 9, 9)),  # neither is in the prompt
+            (12, 9, 900, (3, 9, 900)),  # what was read is, what was written is not
+            (5, 0, 900, (5, 0, 900)),
+            (18, 9, 9, (0, 9, 9)),
+        ],
+    )
+    def test_a_cache_larger_than_the_prompt_is_beside_it(
+        self, tmp_path: Path, prompt: int, cached: int, written: int, parts: tuple[int, int, int]
+    ) -> None:
+        """No count is negative, and nothing that was sent is lost from the window."""
         usage = {
-            "prompt_tokens": 5,
-            "prompt_tokens_details": {"cached_tokens": 9},
-            "cache_creation_input_tokens": 9,
+            "prompt_tokens": prompt,
+            "prompt_tokens_details": {"cached_tokens": cached},
+            "cache_creation_input_tokens": written,
         }
         messages = [*OPENING, {"role": "assistant", "content": "Yes.", "usage": usage}]
-        call = read(OpenAIChatReader(), tmp_path / "chat.json", messages).calls[0]
+        used = read(OpenAIChatReader(), tmp_path / "chat.json", messages).calls[0].usage
 
-        assert call.usage is not None
-        assert (call.usage.input_tokens, call.usage.input_total) == (0, 5)
+        assert used is not None
+        assert (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens) == parts
 
     def test_a_conversation_that_grows_keeps_its_key(self, tmp_path: Path) -> None:
         """Further messages are more of the same session."""
@@ -237,6 +248,42 @@ class TestTau2:
 
         assert [content.text for content in reading.contents] == ["Done.", "Good."]
         assert reading.stats.tool_calls == 1
+
+    def test_the_whole_reply_names_model_and_cache(self, tmp_path: Path) -> None:
+        """A prompt counted without the cache is recognized by one call, and holds for all of the simulation."""
+
+        def reply(prompt: int, cached: int) -> dict[str, Any]:
+            usage = {"prompt_tokens": prompt, "completion_tokens": 4}
+            whole = {
+                **usage,
+                "prompt_tokens_details": {"cached_tokens": cached},
+                "cache_creation_input_tokens": 50,
+            }
+            choices = [{"finish_reason": "tool_calls", "message": {"content": "Yes."}}]
+            raw = {"model": "claude-3-7-sonnet-20250219", "usage": whole, "choices": choices}
+            return {"role": "assistant", "content": "Yes.", "usage": usage, "raw_data": raw}
+
+        run = {
+            "info": {"agent_info": {"llm": "litellm_proxy/best"}},
+            "simulations": [simulation(OPENING[1], reply(900, 800), OPENING[1], reply(400, 6_000))],
+        }
+        reading = read(Tau2Reader(), tmp_path / "tau2.json", run)
+
+        assert [call.usage and call.usage.input_total for call in reading.calls] == [1_750, 6_450]
+        assert [call.model for call in reading.calls] == ["claude-3-7-sonnet-20250219"] * 2
+        assert [call.stop_reason for call in reading.calls] == ["tool_calls"] * 2
+        assert reading.stats.peak_context == 6_450
+        assert reading.problems == []
+
+    @pytest.mark.parametrize("served", ["gpt-4o", None, 3.5])
+    def test_the_model_of_the_run_is_not_repeated(self, tmp_path: Path, served: object) -> None:
+        """The same model under its short name, or none, is not a change of the model."""
+        message = {"role": "assistant", "content": "Yes.", "raw_data": {"model": served, "finish_reason": "stop"}}
+        run = {"info": {"agent_info": {"llm": "openai/gpt-4o"}}, "simulations": [simulation(OPENING[1], message)]}
+
+        (call,) = read(Tau2Reader(), tmp_path / "tau2.json", run).calls
+
+        assert (call.model, call.stop_reason) == ("", "stop")
 
     def test_a_time_without_a_zone_is_utc(self, tmp_path: Path) -> None:
         """The benchmark writes local times without a zone; they are taken as UTC, with one they are exact."""
@@ -384,6 +431,18 @@ class TestMiniSweAgent:
         reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", {"info": {}, "messages": MESSAGES})
 
         assert reading.endings == []
+
+    def test_a_prompt_without_its_cache_is_recognized(self, tmp_path: Path) -> None:
+        """One call that read more than its prompt shows how all calls of the run are counted."""
+
+        def reply(prompt: int, cached: int) -> dict[str, Any]:
+            usage = {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": cached}}
+            return {"role": "assistant", "content": "Hi.", "extra": {"response": {"usage": usage}}}
+
+        messages = [reply(900, 800), reply(400, 6_000)]
+        reading = read(MiniSweAgentReader(), tmp_path / "run.traj.json", {"info": {}, "messages": messages})
+
+        assert [call.usage and call.usage.input_total for call in reading.calls] == [1_700, 6_400]
 
     @pytest.mark.parametrize(
         ("served", "told"), [("deepseek-chat", ""), ("deepseek-v4", "deepseek-v4"), (None, "")]

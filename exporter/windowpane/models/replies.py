@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from windowpane.core.events import Usage
+
+MAXIMUM_TOKENS: Final = 2**40
+"""A larger count is a broken reply, not a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,9 @@ def read_usage(usage: object) -> Usage | None:
     reasoning = _count(output_details, "reasoning_tokens") or _count(output_details, "thinking_tokens")
     if prompt is not None or _get(usage, "input_tokens_details") is not None:
         total = _count(usage, "prompt_tokens") or _count(usage, "input_tokens")
-        cached = min(_count(details, "cached_tokens"), total)
         output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
-        return Usage(total - cached, output, cached, 0, reasoning)
+        cached, written = _count(details, "cached_tokens"), _count(usage, "cache_creation_input_tokens")
+        return Usage.of_prompt(total, output, cached=cached, written=written, reasoning=reasoning)
     if _get(usage, "input_tokens") is None and _get(usage, "output_tokens") is None:
         return None
     return Usage(
@@ -126,7 +129,7 @@ def _get(value: object, name: str) -> Any:
 
 def _count(value: object, name: str) -> int:
     count = _get(value, name)
-    return count if isinstance(count, int) and count > 0 else 0
+    return count if isinstance(count, int) and 0 < count <= MAXIMUM_TOKENS else 0
 
 
 def _reply(

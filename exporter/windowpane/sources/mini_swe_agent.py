@@ -23,7 +23,8 @@ from windowpane.sources.json_document import (
     record_digest,
     shape_of,
 )
-from windowpane.sources.openai_chat import Chat, opening, stop_reason_of, text_of, usage_of
+from windowpane.sources.json_lines import mapping, sequence
+from windowpane.sources.openai_chat import Chat, excludes_cache, opening, stop_reason_of, text_of, usage_of
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
 
@@ -77,10 +78,12 @@ class _MiniSweAgentRun:
     def __init__(self, stats: FileStats, model: str) -> None:
         self._stats = stats
         self._model = model
+        self._exclusive = False
         self._chat = Chat(stats)
 
     def read(self, run: JsonObject) -> Iterator[Record]:
         """Yield the records of all messages."""
+        self._exclusive = any(excludes_cache(usage) for usage in _stated_usage(run))
         for message in run.items("messages"):
             if message.value.get("role") == "exit":
                 self._chat.count(message)
@@ -119,7 +122,7 @@ class _MiniSweAgentRun:
         stats.user_turns += 1
         stats.api_calls += 1
         response = extra.item("response")
-        usage = usage_of(response)
+        usage = usage_of(response, exclusive=self._exclusive)
         if usage is not None:
             stats.peak_context = max(stats.peak_context, usage.input_total)
             stats.add_usage(
@@ -134,3 +137,9 @@ class _MiniSweAgentRun:
             stop_reason=None if choice is None else stop_reason_of(choice),
             at=at,
         )
+
+
+def _stated_usage(run: JsonObject) -> Iterator[object]:
+    """Yield the usage of the calls as the responses state it, in any form."""
+    for message in sequence(run.value.get("messages")):
+        yield mapping(mapping(mapping(message).get("extra")).get("response")).get("usage")

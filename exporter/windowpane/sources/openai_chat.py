@@ -21,6 +21,7 @@ from windowpane.sources.json_document import (
     record_digest,
     shape_of,
 )
+from windowpane.sources.json_lines import count, mapping
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionOpened
 
@@ -158,10 +159,10 @@ def _is_media(part: object) -> bool:
     return isinstance(part, dict) and str(part.get("type")) in _MEDIA_PARTS
 
 
-def usage_of(holder: JsonObject, key: str = "usage") -> Usage | None:
+def usage_of(holder: JsonObject, key: str = "usage", *, exclusive: bool = False) -> Usage | None:
     """Return the usage of one call, given in OpenAI's names; None where it is absent.
 
-    `prompt_tokens` includes cache reads and writes, which are subtracted from the input.
+    *exclusive* is whether `prompt_tokens` excludes the cache, as `excludes_cache` has shown for another call.
     """
     if not holder.has(key):
         return None
@@ -169,16 +170,21 @@ def usage_of(holder: JsonObject, key: str = "usage") -> Usage | None:
     prompt, completion = usage.count("prompt_tokens"), usage.count("completion_tokens")
     if prompt is None and completion is None:
         return None
-    prompt = prompt or 0
-    read = min(usage.item("prompt_tokens_details").count("cached_tokens") or 0, prompt)
-    written = min(usage.count("cache_creation_input_tokens") or 0, prompt - read)
-    return Usage(
-        input_tokens=prompt - read - written,
-        output_tokens=completion or 0,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        reasoning_tokens=usage.item("completion_tokens_details").count("reasoning_tokens") or 0,
+    return Usage.of_prompt(
+        prompt or 0,
+        completion or 0,
+        cached=usage.item("prompt_tokens_details").count("cached_tokens") or 0,
+        written=usage.count("cache_creation_input_tokens") or 0,
+        reasoning=usage.item("completion_tokens_details").count("reasoning_tokens") or 0,
+        exclusive=exclusive,
     )
+
+
+def excludes_cache(usage: object) -> bool:
+    """Return whether a call read more from the cache than its whole prompt, which then excludes the cache."""
+    stated = mapping(usage)
+    cached = count(mapping(stated.get("prompt_tokens_details")).get("cached_tokens"))
+    return cached > count(stated.get("prompt_tokens"))
 
 
 def stop_reason_of(choice: JsonObject) -> str | None:

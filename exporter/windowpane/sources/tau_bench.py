@@ -7,6 +7,9 @@ never enter. The orchestrator sends a user's message either to the agent or, whe
 environment, so the text of a message with tool calls does not reach the agent either. The agent's opening line is
 fixed text, not a model call; it is in the window from the start and its turn has no usage. The policy is part of
 the agent's system prompt.
+
+`raw_data` is the model's whole reply, or its first choice in older recordings. It names the model that answered
+and the part of the prompt that came from the cache; `usage` beside it has neither.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from windowpane.sources.json_document import (
     record_digest,
     shape_of,
 )
-from windowpane.sources.openai_chat import Chat, conversation, stop_reason_of, usage_of
+from windowpane.sources.json_lines import mapping, sequence
+from windowpane.sources.openai_chat import Chat, conversation, excludes_cache, stop_reason_of, usage_of
 from windowpane.sources.reader import FileStats, Problem
 from windowpane.sources.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened, ending
 
@@ -116,7 +120,7 @@ class Tau2Reader(DocumentReader):
             at = simulation.time("start_time")
             yield SessionOpened(key, setting.agent, setting.model, at=at)
             yield from setting.contents(at)
-            yield from _Simulation(stats).read(simulation)
+            yield from _Simulation(stats, setting.model).read(simulation)
             reason = simulation.text("termination_reason")
             if reason:
                 yield SessionClosed(ending(reason, finished=FINISHED), simulation.time("end_time"))
@@ -144,12 +148,15 @@ class _Setting:
 class _Simulation:
     """Reads the messages of one simulation from the agent's side."""
 
-    def __init__(self, stats: FileStats) -> None:
+    def __init__(self, stats: FileStats, model: str) -> None:
         self._stats = stats
+        self._model = model
+        self._exclusive = False
         self._chat = Chat(stats, calls_are_content=True)
 
     def read(self, simulation: JsonObject) -> Iterator[Record]:
         """Yield the records of all messages."""
+        self._exclusive = any(excludes_cache(usage) for usage in _stated_usage(simulation))
         for index, message in enumerate(simulation.items("messages")):
             role = self._chat.role(message)
             if role is None:
@@ -182,15 +189,20 @@ class _Simulation:
         if not (opens and usage is None):
             self._stats.api_calls += 1
         raw = message.item("raw_data")
+        served = raw.name("model") or ""
+        choice = next(raw.items("choices"), raw)
         return ModelCalled(
             usage,
+            model="" if self._model.endswith(served) else served,
             cost_dollars=message.amount("cost"),
-            stop_reason=stop_reason_of(raw) if raw.value else None,
+            stop_reason=stop_reason_of(choice),
             at=at,
         )
 
     def _sum(self, side: str, message: JsonObject) -> Usage | None:
-        usage = usage_of(message)
+        raw = message.item("raw_data")
+        whole = usage_of(raw, exclusive=self._exclusive and side == "agent")
+        usage = whole or usage_of(message)
         if usage is None:
             return None
         self._stats.add_usage(
@@ -199,3 +211,11 @@ class _Simulation:
         if side == "agent":
             self._stats.peak_context = max(self._stats.peak_context, usage.input_total)
         return usage
+
+
+def _stated_usage(simulation: JsonObject) -> Iterator[object]:
+    """Yield the usage of the agent's calls as the model's whole replies state it, in any form."""
+    for message in sequence(simulation.value.get("messages")):
+        stated = mapping(message)
+        if stated.get("role") == "assistant":
+            yield mapping(stated.get("raw_data")).get("usage")

@@ -22,6 +22,27 @@ class Usage:
     reasoning_tokens: int = 0
     """Part of the output."""
 
+    @classmethod
+    def of_prompt(
+        cls,
+        prompt: int,
+        output: int,
+        *,
+        cached: int = 0,
+        written: int = 0,
+        reasoning: int = 0,
+        exclusive: bool = False,
+    ) -> Usage:
+        """Return the usage of a call in OpenAI's counts, where *prompt* includes the cache.
+
+        Some releases of LiteLLM, in front of Anthropic's models, do not include what was written to the cache, or
+        neither that nor what was read; *exclusive* states the latter. A cache larger than the prompt shows it.
+        """
+        if exclusive or cached > prompt:
+            return cls(prompt, output, cached, written, reasoning)
+        rest = prompt - cached
+        return cls(rest if written > rest else rest - written, output, cached, written, reasoning)
+
     @property
     def input_total(self) -> int:
         """Tokens that the call sent: input, cache read and cache write; the actual size of the window."""
