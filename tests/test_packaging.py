@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,6 +165,17 @@ def test_the_long_description_has_no_relative_link(wheel: zipfile.ZipFile, sourc
     assert linked
     assert [link for link in linked if f"`{link}`" not in description] == []
     assert linked <= source_files
+
+
+def test_the_docs_give_every_dependency_its_share_and_reason() -> None:
+    """The table of what an installation holds names each dependency of the library alone, and no other."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        dependencies = tomllib.load(file)["project"]["dependencies"]
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    section = page.split("## What an installation holds")[1].split("\n## ")[0]
+    named = re.findall(r"^\| ([\w-]+) \| [\d.]+ \|", section, flags=re.MULTILINE)
+
+    assert set(named) == {re.split("[><=]", one)[0] for one in dependencies} | {"windowpane-observability"}
 
 
 def interpreters() -> dict[str, Path]:
