@@ -18,6 +18,7 @@ WindowpaneError
 ├── EventFormatError            stored or received bytes are not an event this release can read
 ├── WindowError                 an edit would break an invariant of the window
 │   └── IrreducibleContextError what may not be removed does not fit
+├── UnfinishedWriteError        a file is not written yet; the write continues
 └── CheckpointError             a checkpoint cannot be saved or trusted
     ├── StaleCheckpointError    it is older than what is already stored
     └── CorruptCheckpointError  its checksum or schema does not hold
@@ -134,6 +135,13 @@ class IrreducibleContextError(WindowError):
             f"content that must stay needs {required_tokens} tokens, "
             f"but {usable_tokens} of {limit_tokens} are usable"
         )
+
+
+class UnfinishedWriteError(WindowpaneError):
+    """A file is not written yet; the write continues in the background."""
+
+    def __init__(self) -> None:
+        super().__init__("the file is not written yet; the write continues in the background")
 
 
 class CheckpointError(WindowpaneError):

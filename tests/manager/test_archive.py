@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
 from windowpane.core.redaction import redact
+from windowpane.effects.background_writer import writer_named
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
 from windowpane.manager.files.archive import FileArchive
 from windowpane.manager.files.checkpoints import FileCheckpoints
@@ -109,6 +110,7 @@ def test_a_process_that_runs_for_weeks_deletes_expired_originals_too(tmp_path: P
         old.mkdir(parents=True, exist_ok=True)
         os.utime(old, (1, 1))
         default_dependencies("gpt-5", data_folder=folder)
+        assert writer_named(f"prune {folder}").settle()
         return old.exists()
 
     assert [remains(tmp_path / name) for name in ("a", "a", "b", "a")] == [False, True, False, True]

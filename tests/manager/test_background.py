@@ -116,8 +116,8 @@ def test_no_event_is_emitted_after_the_end_of_a_session(monkeypatch: pytest.Monk
     sink, writer = RecordingSink(), Writer()
     window = ContextWindowManager(**options(sink, writer))
     until_writing(window, writer)
-    settle = window.settle
-    monkeypatch.setattr(window, "settle", lambda: settle(0.0))
+    settle = window._settle_background
+    monkeypatch.setattr(window, "_settle_background", lambda: settle(0.0))
     window.close()
 
     writer.go_on.set()

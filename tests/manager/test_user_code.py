@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import filler, is_valid, manager, sent, tool_turn
+from builders import filler, is_valid, manager, sent, talk, tool_turn
 from message_rules import anthropic_faults
 
 from windowpane.core.events import ContentCompressed
@@ -341,3 +341,14 @@ def test_a_reply_without_calls_may_give_none_for_them() -> None:
         assert is_valid(window)
         assert "hello yourself" in str(window.messages())
         assert [block.content_type for block in window.blocks()].count("tool_call") == 1
+
+
+def test_a_raising_listener_is_logged_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Its first failure is logged with the traceback; the status has the number of all."""
+    window = manager(RecordingSink())
+    window.on("turn.ended", lambda event: 1 / 0)
+    for n in range(4):
+        talk(window, f"question {n}", f"answer {n}")
+
+    assert window.status().listener_failures == 4
+    assert sum("listener of turn.ended failed" in record.getMessage() for record in caplog.records) == 1

@@ -38,10 +38,16 @@ class RunSubagent:
 
 @dataclass(frozen=True, slots=True)
 class SaveCheckpoint:
-    """Write a checkpoint as JSON and Markdown. Returns None; fails with `StaleCheckpointError`."""
+    """Write a checkpoint as JSON and Markdown. Returns None; fails with `StaleCheckpointError`.
+
+    Fails with `UnfinishedWriteError` if it takes long: the write continues, and *on_late* receives its outcome.
+    """
 
     document: dict[str, Any]
     markdown: str
+    on_late: Callable[[CommandResult], object]
+    is_last: bool = False
+    """True at the end of a task, when the write is worth a longer wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class ArchiveCheckpoint:
     """Move the checkpoints of a task to the archive. Returns None."""
 
     task_id: str
+    is_last: bool = False
+    """As in `SaveCheckpoint`."""
 
 
 @dataclass(frozen=True, slots=True)

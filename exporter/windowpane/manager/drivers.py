@@ -20,6 +20,7 @@ from windowpane.effects.model_calls import (
     call_model_async,
     require_text,
 )
+from windowpane.effects.time_limit import TimeLimit
 from windowpane.exceptions import IrreducibleContextError
 from windowpane.manager import hooks
 from windowpane.manager.dependencies import Dependencies
@@ -110,35 +111,34 @@ class BlockingWindow(ManagedWindow):
         return self._run("delegate", delegate(self._engine, subtask))
 
     def settle(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
-        """Wait for the background work after the last turn; return True if it has ended.
+        """Wait for the background work after the last turn and for pending files; return True if they are done.
 
         Returns at once when called by that work itself, as from a listener.
         """
-        background = self._background
-        if background is None:
-            return True
-        if background is not threading.current_thread():
-            background.join(timeout_seconds)
-        return not background.is_alive()
+        limit = TimeLimit(timeout_seconds)
+        return self._settle_background(timeout_seconds) and self._session.files.settle(limit.remaining)
 
     def complete(self, summary: str = "") -> Completion:
         """Complete the task: final summary, last checkpoint archived, session closed with its report.
 
         Without *summary* the language model writes it, or it is assembled from the window.
         """
-        self.settle()
+        self._settle_background()
         if not self._session.end():
             return Completion(summary)
         return self._run("complete", complete(self._engine, summary)) or Completion(summary)
 
     def close(self, reason: str = "completed") -> None:
-        """End the session with its trend report, after at most a minute for background work.
+        """End the session with its trend report, after at most a minute for background work and 5 s for files.
 
         Closing twice changes nothing. A task that is not complete can be resumed: what happened since its last
         checkpoint is saved.
         """
-        self.settle()
-        self._session.close(reason)
+        self._settle_background()
+        if self._session.end():
+            self._session.save_last()
+            self._session.files.settle()
+            self._session.finish(reason)
 
     def __enter__(self) -> Self:
         return self
@@ -147,6 +147,14 @@ class BlockingWindow(ManagedWindow):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(_end_reason(kind))
+
+    def _settle_background(self, timeout_seconds: float = MODEL_TIMEOUT_SECONDS) -> bool:
+        background = self._background
+        if background is None:
+            return True
+        if background is not threading.current_thread():
+            background.join(timeout_seconds)
+        return not background.is_alive()
 
     def _start_background_work(self) -> None:
         """Start what is due between turns, unless the last such work is still under way."""
@@ -248,9 +256,12 @@ class AsyncWindow(ManagedWindow):
         return await self._run("delegate", delegate(self._engine, subtask))
 
     async def settle(self) -> None:
-        """Wait for the background work after the last turn."""
+        """Wait for the background work after the last turn, and at most 5 s for pending files."""
         if self._background is not None and not self._background.done():
             await asyncio.wait({self._background})  # neither cancels it nor is cancelled with it
+        files = self._session.files
+        if not files.is_idle:
+            await asyncio.to_thread(files.settle)
 
     async def complete(self, summary: str = "") -> Completion:
         """Await `BlockingWindow.complete`."""
@@ -261,6 +272,8 @@ class AsyncWindow(ManagedWindow):
 
     def close(self, reason: str = "completed") -> None:
         """End the session with its trend report, without waiting for background work, which is cancelled.
+
+        Nor for files: leaving the `async with` block does.
 
         Closing twice changes nothing. A task that is not complete can be resumed: what happened since its last
         checkpoint is saved.
@@ -274,7 +287,10 @@ class AsyncWindow(ManagedWindow):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.settle()
-        self.close(_end_reason(kind))
+        if self._session.end():
+            self._session.save_last()
+            await self.settle()
+            self._session.finish(_end_reason(kind))
 
     async def _start_background_work(self) -> None:
         settings = self._engine.settings

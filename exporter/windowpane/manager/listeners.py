@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -98,6 +98,13 @@ class Listeners:
         self._on_record: list[RecordListener] = []
         self._before_compaction: list[CompactionCallback] = []
         self._pending: list[Event] = []
+        self._failures: Counter[int] = Counter()
+        """Failed calls by listener."""
+
+    @property
+    def failed_calls(self) -> int:
+        """Number of calls of listeners and callbacks that raised an exception."""
+        return self._failures.total()
 
     @property
     def has_event_listeners(self) -> bool:
@@ -143,11 +150,11 @@ class Listeners:
         """Pass *events* and *records* to the listeners, in order."""
         for event in events:
             for listener in (*self._by_event.get(event.type, ()), *self._by_event.get("*", ())):
-                _call(listener, event, event.type)
+                self._call(listener, event, event.type)
         for record in records:
             _log.info("%s", record.text)
             for record_listener in self._on_record:
-                _call(record_listener, record, record.name)
+                self._call(record_listener, record, record.name)
 
     def confirm_compaction(self, proposal: CompactionProposal) -> bool:
         """Return False if a callback prevents the compaction; one that fails prevents nothing."""
@@ -156,19 +163,24 @@ class Listeners:
     def _confirms(self, callback: CompactionCallback, proposal: CompactionProposal) -> bool:
         try:
             return callback(proposal) is not False
-        except Exception:  # noqa: BLE001 (the user's code)
-            _log.exception("a before_compaction callback failed; the compaction proceeds")
+        except Exception as error:  # noqa: BLE001 (the user's code)
+            self._record_failure(callback, "a before_compaction callback failed; the compaction proceeds", error)
             return True
+
+    def _call(self, listener: Callable[[T], object], what: T, name: str) -> None:
+        try:
+            listener(what)
+        except Exception as error:  # noqa: BLE001 (the user's code)
+            self._record_failure(listener, f"a listener of {name} failed", error)
+
+    def _record_failure(self, listener: Callable[..., object], text: str, error: Exception) -> None:
+        """Count a failed call; only a listener's first one is logged."""
+        self._failures[id(listener)] += 1
+        if self._failures[id(listener)] == 1:
+            _log.error("%s; further failures of it are counted, not logged", text, exc_info=error)
 
 
 def check_callable(what: str, given: object) -> None:
     """Raise `ConfigurationError` if *given* cannot be called."""
     if not callable(given):
         raise ConfigurationError(what, f"{given!r} cannot be called", expected="a function")
-
-
-def _call(listener: Callable[[T], object], what: T, name: str) -> None:
-    try:
-        listener(what)
-    except Exception:  # noqa: BLE001 (the user's code)
-        _log.exception("a listener of %s failed", name)

@@ -16,6 +16,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from windowpane.core.events import Event, FidelityEvaluated
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.effects.background_writer import END_SECONDS, WAIT_SECONDS, BackgroundWriter, writer_named
 from windowpane.effects.commands import (
     ArchiveCheckpoint,
     ArchiveOriginals,
@@ -30,10 +31,10 @@ from windowpane.effects.commands import (
 )
 from windowpane.fidelity.judge.sampling import JudgedSession
 from windowpane.manager import hooks
-from windowpane.manager.dependencies import CheckpointStore, ContainedCounter, Dependencies, Task
+from windowpane.manager.dependencies import ContainedCounter, Dependencies, Task
 from windowpane.manager.engine import Engine
 from windowpane.manager.listeners import Listeners
-from windowpane.manager.plans.checkpoint import StoredCheckpoint
+from windowpane.manager.pending_files import BackgroundNotes, PendingOriginals
 from windowpane.manager.plans.task_record import TaskRecord
 from windowpane.manager.settings import EngineSettings
 from windowpane.manager.spans import spanned
@@ -91,6 +92,14 @@ class ManagedSession:
             clock=dependencies.clock,
             next_limit=dependencies.next_limit,
         )
+        self.files = writer_named(task.task_id or info.session_id)
+        """Writes the session's files off the agent's thread."""
+        self.originals = (
+            None
+            if dependencies.archive is None
+            else PendingOriginals(self.files, dependencies.archive, info.session_id)
+        )
+        self._probes = BackgroundWriter()
         settings = _available(settings or EngineSettings(), dependencies)
         if settings.limits_of != WindowLimits.of:
             tracker.limits_of = settings.limits_of
@@ -108,7 +117,7 @@ class ManagedSession:
             cost_of=dependencies.cost_of,
             model_cost_of=dependencies.model_cost_of,
             timer=dependencies.timer,
-            note_store=dependencies.notes,
+            note_store=None if dependencies.notes is None else BackgroundNotes(dependencies.notes, self.files),
         )
         if dependencies.judge is not None:
             judged = JudgedSession(dependencies.judge, dependencies.digest, self._record_judgment)
@@ -171,20 +180,36 @@ class ManagedSession:
 
     def execute(self, command: Command) -> CommandResult:
         """Carry out a command that needs no model: archive, checkpoints, environment, callbacks."""
-        archive, checkpoints = self.dependencies.archive, self.dependencies.checkpoints
+        environment = self.dependencies.environment
         try:
-            if isinstance(command, ArchiveOriginals) and archive is not None:
-                for handle, text in command.items:
-                    archive.put(self.session_id, handle, text)
-            elif isinstance(command, ConfirmCompaction):
+            if isinstance(command, ConfirmCompaction):
                 return CommandResult(self.listeners.confirm_compaction(command.proposal))
-            elif isinstance(command, ProbeEnvironment) and self.dependencies.environment is not None:
-                return CommandResult(self.dependencies.environment.observe(command.paths))
-            elif checkpoints is not None:
-                return CommandResult(_execute_on_store(checkpoints, command))
-            return CommandResult()
+            if isinstance(command, ArchiveOriginals):
+                return CommandResult() if self.originals is None else self.originals.put(command.items)
+            if isinstance(command, ProbeEnvironment) and environment is not None:
+                return self._probes.run(lambda: environment.observe(command.paths))
+            return self._execute_on_checkpoints(command)
         except Exception as error:  # noqa: BLE001 (the effect decides what a failed command means)
             return CommandResult(error=error)
+
+    def _execute_on_checkpoints(self, command: Command) -> CommandResult:
+        """Carry out a command about checkpoints; only loading one keeps the agent waiting until it is done."""
+        store = self.dependencies.checkpoints
+        if store is None:
+            return CommandResult()
+        if isinstance(command, LoadCheckpoint):
+            return CommandResult(store.load(command.task_id))
+        if isinstance(command, SaveCheckpoint):
+            return self.files.run(
+                lambda: store.save(command.document, command.markdown),
+                characters=len(command.markdown),
+                wait_seconds=END_SECONDS if command.is_last else WAIT_SECONDS,
+                on_late=lambda result: self._record_late(lambda: command.on_late(result)),
+            )
+        if isinstance(command, ArchiveCheckpoint):
+            wait_seconds = END_SECONDS if command.is_last else WAIT_SECONDS
+            return self.files.run(lambda: store.archive(command.task_id), wait_seconds=wait_seconds)
+        return CommandResult()
 
     def work_after_turn(self) -> Effect[None] | None:
         """Return what is due now that the turn has ended, or None; it is cancelled once the session is closed."""
@@ -240,9 +265,22 @@ class ManagedSession:
         """Save what happened since the last checkpoint of a task that can be resumed, and end the session."""
         if not self.end():
             return
+        self.save_last()
+        self.finish(reason)
+
+    def save_last(self) -> None:
+        """Save the last checkpoint of a task that can be resumed."""
         if self.has_named_task:
             self.run_local("close", save_checkpoint(self.engine, "close"))
-        self.apply("close", lambda engine: engine.tracker.end(reason))
+
+    def finish(self, reason: str) -> None:
+        """End a session that is marked as closed."""
+
+        def end(engine: Engine) -> None:
+            engine.settings = replace(engine.settings, checkpoint=False)
+            engine.tracker.end(reason)
+
+        self.apply("close", end)
 
     # -- private ----------------------------------------------------------------------------------------------
 
@@ -268,15 +306,12 @@ class ManagedSession:
             self.engine.tracker.flush()
         self.notify()
 
-
-def _execute_on_store(store: CheckpointStore, command: Command) -> StoredCheckpoint | None:
-    if isinstance(command, SaveCheckpoint):
-        store.save(command.document, command.markdown)
-    elif isinstance(command, ArchiveCheckpoint):
-        store.archive(command.task_id)
-    elif isinstance(command, LoadCheckpoint):
-        return store.load(command.task_id)
-    return None
+    def _record_late(self, record: Callable[[], object]) -> None:
+        """Record the outcome of a write that took long, on the writer's thread, unless the session has ended."""
+        with self.lock:
+            if self.engine.settings.checkpoint:
+                record()
+        self.notify()
 
 
 def _available(settings: EngineSettings, dependencies: Dependencies) -> EngineSettings:

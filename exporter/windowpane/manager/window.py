@@ -154,7 +154,12 @@ class ManagedWindow:
     def status(self) -> Status:
         """Return the last measurement with budgets and forecasts; `str()` of it is one line for the agent."""
         with self._session.lock:
-            return _full_status(self._engine, audit_events=len(self._session.listeners.audit_trail))
+            listeners = self._session.listeners
+            return replace(
+                _full_status(self._engine),
+                audit_events=len(listeners.audit_trail),
+                listener_failures=listeners.failed_calls,
+            )
 
     def blocks(self) -> tuple[Block, ...]:
         """Return the window's blocks in the order the model sees them."""
@@ -163,11 +168,11 @@ class ManagedWindow:
 
     def retrieve(self, handle: str) -> str | None:
         """Return the original behind a placeholder's handle; None if the archive does not have it (any more)."""
-        archive = self._session.dependencies.archive
-        if archive is None:
+        originals = self._session.originals
+        if originals is None:
             return None
         try:
-            return archive.get(self.session_id, handle)
+            return originals.get(handle)
         except Exception as error:  # noqa: BLE001 (the archive may be the user's code)
             self._session.contain("retrieve", error)
             return None
@@ -250,7 +255,7 @@ class ManagedWindow:
         return Decision("none", status, reason="the hook failed; see the log")
 
 
-def _full_status(engine: Engine, *, audit_events: int) -> Status:
+def _full_status(engine: Engine) -> Status:
     """Return the status at the last measurement with each component's budget; unchanged before the first."""
     status = engine.status()
     parts = status.used_by_component or dict(engine.tracker.window.tokens_by_component)
@@ -266,7 +271,6 @@ def _full_status(engine: Engine, *, audit_events: int) -> Status:
         },
         output_tokens=None if limits is None else limits.reserved_tokens,
         breaker_open=engine.reduction.breaker.open,
-        audit_events=audit_events,
         subtasks=dict(engine.task.record.subtasks),
     )
 

@@ -20,6 +20,7 @@ from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
 from windowpane.core.vocabulary import Component
+from windowpane.effects.background_writer import writer_named
 from windowpane.fidelity.judge.sampling import SampledJudge
 from windowpane.manager.dependencies import Dependencies, Task
 from windowpane.manager.drivers import AsyncWindow, BlockingWindow
@@ -330,7 +331,7 @@ def _prune(archive: FileArchive, folder: Path) -> None:
     now = time.monotonic()
     if now - _pruned.get(folder, -PRUNE_SECONDS) >= PRUNE_SECONDS:
         _pruned[folder] = now
-        archive.prune()
+        writer_named(f"prune {folder}").run(archive.prune, wait_seconds=0.0)
 
 
 def _discard(batch: list[Event]) -> None:

@@ -26,10 +26,10 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event
 from windowpane.core.protocols import EventSink
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.metrics.internal import CountDrops
 from windowpane.runtime.admission import admit
 from windowpane.runtime.sink_runner import CHUNK_EVENTS, DropReport, Failure, SinkRunner
-from windowpane.runtime.time_limit import TimeLimit, run_within
 
 CAPACITY_EVENTS: Final = 100_000
 LINGER_SECONDS: Final = 0.1

@@ -21,13 +21,13 @@ from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
 from windowpane.effects.error_boundary import ErrorBoundary
+from windowpane.effects.time_limit import TimeLimit, run_within
 from windowpane.metrics.fold import AlertKey
 from windowpane.otlp.sink import OtlpSink
 from windowpane.runtime.current import running_outputs, set_running_outputs
 from windowpane.runtime.pipeline import CLOSE_SECONDS, FLUSH_SECONDS, Pipeline
 from windowpane.runtime.sinks import MetricsSink, StoreSink, configured_notifier
 from windowpane.runtime.task_queue import TaskQueue
-from windowpane.runtime.time_limit import TimeLimit, run_within
 from windowpane.serve.authentication import require_protection
 from windowpane.store.keys import AuditKeys, key_in, keys_in, load_key, load_old_keys
 from windowpane.store.spool import Spool

@@ -12,12 +12,13 @@ from typing import Any, Final
 from windowpane.core.events import CheckpointLoaded, CheckpointRejected, CheckpointSaved
 from windowpane.effects.commands import (
     ArchiveCheckpoint,
+    CommandResult,
     Effect,
     LoadCheckpoint,
     ProbeEnvironment,
     SaveCheckpoint,
 )
-from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
+from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError, UnfinishedWriteError
 from windowpane.fidelity.facts import extract_facts
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
@@ -73,7 +74,7 @@ def save_milestone(engine: Engine) -> Effect[None]:
 
 
 def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = None) -> Effect[bool]:
-    """Save the session's state; return False if another session has saved a newer one.
+    """Save the session's state; return False if another session has saved a newer one, or the write takes long.
 
     A checkpoint that cannot be saved is reported and does not stop the session.
     """
@@ -86,15 +87,20 @@ def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = Non
         seen = yield ProbeEnvironment(tuple(engine.task.record.paths))
         engine.task.environment = engine.task.environment if seen.failed or seen.value is None else seen.value
     saved = capture_checkpoint(engine, completed=completed)
-    reply = yield SaveCheckpoint(saved.document, saved.markdown)
-    if reply.failed:
-        reason = f"{type(reply.error).__name__}: {reply.error}"[:200]
-        engine.tracker.record(CheckpointRejected(saved.version, reason))
-        return not isinstance(reply.error, StaleCheckpointError)
-    engine.tracker.record(
-        CheckpointSaved(saved.version, trigger, saved.size_bytes, engine.digest(saved.markdown))
-    )
-    return True
+
+    def record(result: CommandResult) -> None:
+        if result.failed:
+            reason = f"{type(result.error).__name__}: {result.error}"[:200]
+            engine.tracker.record(CheckpointRejected(saved.version, reason))
+        else:
+            digest = engine.digest(saved.markdown)
+            engine.tracker.record(CheckpointSaved(saved.version, trigger, saved.size_bytes, digest))
+
+    reply = yield SaveCheckpoint(saved.document, saved.markdown, record, is_last=completed is not None)
+    if isinstance(reply.error, UnfinishedWriteError):
+        return False
+    record(reply)
+    return not isinstance(reply.error, StaleCheckpointError)
 
 
 def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Checkpoint:

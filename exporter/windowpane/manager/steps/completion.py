@@ -45,7 +45,7 @@ def complete(engine: Engine, summary: str) -> Effect[Completion]:
     summary = summary.strip() or (yield from _summary(engine))
     is_newest = yield from save_checkpoint(engine, "complete", completed=summary)
     if engine.settings.checkpoint and is_newest:
-        yield ArchiveCheckpoint(engine.task.id)
+        yield ArchiveCheckpoint(engine.task.id, is_last=True)
     engine.settings = replace(engine.settings, checkpoint=False)
     return Completion(summary, engine.tracker.end("completed"), tuple(engine.task.record.unfinished))
 
