@@ -427,9 +427,9 @@ def test_a_misspelled_variable_is_answered_with_the_nearest_key() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[" * 5_000, "is nested too deeply"),
-        ("{a: " * 5_000, "is nested too deeply"),
-        ("[" * 5_000 + "]" * 5_000, "is nested too deeply"),
+        ("[" * 1_500, "is nested too deeply"),
+        ("{a: " * 1_500, "is nested too deeply"),
+        ("[" * 1_500 + "]" * 1_500, "is nested too deeply"),
         ("\npreset: 2020-13-45", r"\.yaml:2: not YAML: month must be in 1..12"),
         ("\nmax_context_tokens: " + "9" * 5_000, r"\.yaml:2: not YAML: Exceeds the limit"),
         ("1: 2", "expected a name as key"),
@@ -442,7 +442,7 @@ def test_yaml_that_python_cannot_hold_is_a_configuration_error(write: Write, tex
         load_config(write(text), environ={})
 
 
-@pytest.mark.parametrize("value", ["[" * 5_000, "2020-13-45", "9" * 5_000], ids=["deep", "date", "number"])
+@pytest.mark.parametrize("value", ["[" * 1_500, "2020-13-45", "9" * 5_000], ids=["deep", "date", "number"])
 def test_a_variable_that_python_cannot_hold_is_a_configuration_error(value: str) -> None:
     """The error names the variable, not the value."""
     with pytest.raises(ConfigurationError, match=r"^WINDOWPANE_SESSION_LABEL: cannot be parsed"):
