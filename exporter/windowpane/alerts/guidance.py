@@ -126,14 +126,17 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "audit_chain_broken": Guidance(
-        "The hash chain over a session's events does not verify: an event was altered, removed or inserted.",
+        "The hash chain over a session's events does not verify: an event was altered, removed, inserted or "
+        "recorded without the key. Or the rows that pages read are not what the events give.",
         "The record of this session cannot be relied on. Without a key the cause may be a damaged "
         "file; with one it is tampering.",
-        "`windowpane audit verify` names the first bad event.",
+        "`windowpane audit verify` names the first bad event or row.",
         (
             "Copy the store before anything else writes to it.",
             "Compare with heads that were exported outside the store.",
             "Check the disk and who can write to the file.",
+            "Rows unlike their events: `windowpane audit rebuild` makes them again.",
+            "Recorded by your own agent without the key: give it the key, then `windowpane audit accept`.",
             "Restore from a backup whose chain verifies.",
         ),
     ),

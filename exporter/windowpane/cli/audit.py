@@ -106,6 +106,21 @@ def _position(link: BrokenLink) -> str:
     return where if link.seq is None else f"{where}, event {link.seq}"
 
 
+@command.command("rebuild")
+@store_option
+@report_errors
+def rebuild(store_path: Path | None) -> None:
+    """Replace the rows that pages and reports read by those that the events give; the events stay as they are.
+
+    \b
+    Example:
+      windowpane audit rebuild
+    """
+    with open_existing(store_path) as store:
+        sessions = store.rebuild_projections()
+    click.echo(f"rebuilt the rows of {formats.count(sessions, 'session')}")
+
+
 @command.command("accept")
 @store_option
 @report_errors

@@ -173,7 +173,7 @@ def _missing(
             yield session.broken(None, "the revision is the current one although another one replaced it")
     latest = {session.session_id: session for session in sorted(sessions, key=lambda one: one.revision)}
     for session in sessions:
-        if bool(session.current) != (latest[session.session_id] is session):
+        if session.current != int(latest[session.session_id] is session):  # pages look for 1
             yield session.broken(None, "not the latest revision of the session is the current one")
 
 

@@ -12,10 +12,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from windowpane.exceptions import EventFormatError
-from windowpane.store import fleet, migrations, projection
+from windowpane.exceptions import EventFormatError, StoreError
+from windowpane.store import fleet, migrations, projection, session_import
 from windowpane.store.connection import transaction
 
 _ORDER: Final = {
@@ -47,16 +45,17 @@ class ProjectionAudit:
         """Return the first row of the session with this row number that its events do not give, or None."""
         try:
             stored = fleet.load_key(self._connection, key)
-        except (msgspec.MsgspecError, TypeError) as error:
-            return f"sessions.memory cannot be read ({error})"
+            with transaction(self._scratch):
+                session = projection.fold_session(self._connection, key, into=self._scratch)
+        except (StoreError, EventFormatError) as error:
+            return str(error)
         assert stored is not None
         try:
-            with transaction(self._scratch):
-                session = projection.fold_session(self._connection, stored, into=self._scratch)
-        except EventFormatError as error:
-            return f"an event cannot be read ({error})"
-        try:
-            return self._session_problem(stored, session) or self._rows_problem(session)
+            return (
+                self._session_problem(stored, session)
+                or self._rows_problem(session)
+                or _counted_problem(self._connection, stored)
+            )
         finally:
             with transaction(self._scratch):
                 projection.remove_session(self._scratch, key)
@@ -84,6 +83,15 @@ class ProjectionAudit:
                 if row != expected:
                     return _difference(table, identity.split(", "), row, expected)
         return None
+
+
+def _counted_problem(connection: sqlite3.Connection, stored: fleet.SessionDraft) -> str | None:
+    """Return what is wrong with the first event that the metrics count, or None."""
+    possible = session_import.counted_from(connection, stored)
+    if stored.counted_from in possible:
+        return None
+    expected = " or ".join(map(str, sorted(possible)))
+    return f"sessions.counted_from is {_short(stored.counted_from)}, the events give {expected}"
 
 
 def _rows(connection: sqlite3.Connection, table: str, identity: str, key: int) -> Iterator[dict[str, Any]]:

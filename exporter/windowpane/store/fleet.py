@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.vocabulary import Severity, Zone
+from windowpane.exceptions import StoreError
 from windowpane.store.fleet_order import FLEET_ORDERS, pressure_rank
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
@@ -129,18 +130,13 @@ class SessionDraft:
     key: int = 0
     """The row's number in this database."""
 
-    def cleared(self) -> SessionDraft:
-        """Return the same chain with an empty projection, to fold its events again."""
-        return SessionDraft(
-            self.session_id, self.revision, self.current, self.keyed_by, self.counted_from, self.head_seq,
-            self.head_hash, key=self.key,
-        )  # fmt: skip
-
 
 _COLUMNS: Final = tuple(item.name for item in fields(SessionDraft) if item.name != "key")
 _LIST: Final = ", ".join(_COLUMNS)
 _SELECT: Final = f"SELECT {_LIST}, key FROM sessions WHERE session_id = ? AND current = 1"  # noqa: S608  # our columns
 _SELECT_KEY: Final = f"SELECT {_LIST}, key FROM sessions WHERE key = ?"  # noqa: S608  # our columns
+_CHAIN_COLUMNS: Final = _COLUMNS[: _COLUMNS.index("events")]
+_SELECT_CHAIN: Final = f"SELECT {', '.join(_CHAIN_COLUMNS)} FROM sessions WHERE key = ?"  # noqa: S608  # our columns
 _INSERT: Final = f"INSERT INTO sessions ({_LIST}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608  # our columns
 _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"  # noqa: S608
 
@@ -158,6 +154,13 @@ def load_key(connection: sqlite3.Connection, key: int) -> SessionDraft | None:
     return _draft(connection.execute(_SELECT_KEY, (key,)).fetchone())
 
 
+def load_chain(connection: sqlite3.Connection, key: int) -> SessionDraft:
+    """Return the chain of the revision with this row number, with an empty projection to fold its events into."""
+    session = SessionDraft(*connection.execute(_SELECT_CHAIN, (key,)).fetchone())
+    session.key = key
+    return session
+
+
 def insert(connection: sqlite3.Connection, session: SessionDraft) -> None:
     """Store a new session and set its row number."""
     key = connection.execute(_INSERT, _values(session)).lastrowid
@@ -173,16 +176,25 @@ def save(connection: sqlite3.Connection, session: SessionDraft) -> None:
 
 def projected_values(session: SessionDraft) -> dict[str, object]:
     """Return the columns that a fold of the session's events gives."""
-    values = {name: getattr(session, name) for name in _COLUMNS[_COLUMNS.index("events") :]}
-    return {**values, "pressure": pressure_rank(session.zone, session.utilization)}
+    return {name: getattr(session, name) for name in _COLUMNS[len(_CHAIN_COLUMNS) :]}
 
 
 def _draft(row: tuple[object, ...] | None) -> SessionDraft | None:
     if row is None:
         return None
     session = SessionDraft(*row)  # type: ignore[arg-type]  # columns and fields are one list
-    session.memory = _decoder.decode(session.memory)  # type: ignore[arg-type]  # bytes until here
+    session.memory = _memory(session.session_id, session.memory)
     return session
+
+
+def _memory(session_id: str, raw: object) -> ProjectionMemory:
+    """Return the memory that a row holds as JSON. Raises `StoreError`."""
+    try:
+        return _decoder.decode(raw)  # type: ignore[arg-type]  # a database may hold other than bytes
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+        raise StoreError(
+            f"session {session_id}: sessions.memory cannot be read ({error}); run `windowpane audit rebuild`"
+        ) from error
 
 
 def _values(session: SessionDraft) -> list[object]:
@@ -262,6 +274,6 @@ def _rows(connection: sqlite3.Connection, sql: str, values: Sequence[Value]) -> 
 def _row(row: Sequence[Any]) -> SessionRow:
     values = dict(zip(_ROW_FIELDS, row, strict=True))
     values["ended"], values["incomplete"] = bool(values["ended"]), bool(values["incomplete"])
-    memory = _decoder.decode(values["sparkline"])
+    memory = _memory(values["session_id"], values["sparkline"])
     values["sparkline"] = memory.sparkline.points(values["peak_used_tokens"])
     return SessionRow(**values)

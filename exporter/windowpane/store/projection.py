@@ -39,6 +39,7 @@ from windowpane.core.events import (
 from windowpane.core.vocabulary import SEVERITIES, ZONES
 from windowpane.store import alerts, blocks, fleet
 from windowpane.store.fleet import SessionDraft
+from windowpane.store.fleet_order import pressure_rank
 from windowpane.store.statements import StatementBatch
 from windowpane.store.turns import TurnDrafts
 
@@ -52,7 +53,8 @@ ROUTINE: Final = frozenset(
 
 _LATE: Final = "INSERT OR IGNORE INTO late_events VALUES (?, ?, ?)"
 _TABLES: Final = ("turns", "blocks", "alerts", "late_events")
-_SESSIONS: Final = "SELECT key FROM sessions WHERE current ORDER BY key"
+_SESSIONS: Final = "SELECT key, current FROM sessions ORDER BY key"
+_COUNT: Final = "UPDATE event_types SET events = (SELECT count(*) FROM events WHERE type = event_types.id)"
 _EVENTS: Final = "SELECT turn, seq, body FROM events WHERE session = ? ORDER BY seq"
 _TURN: Final = itemgetter(0)
 
@@ -247,38 +249,38 @@ _HANDLERS: Final[dict[type, Handler]] = {
 
 
 def rebuild(connection: sqlite3.Connection) -> int:
-    """Fold every current session's events again, inside the caller's transaction; return how many sessions.
+    """Fold every session's events again, inside the caller's transaction; return how many are current.
 
     Old revisions have a session row only.
     """
     for table in _TABLES:
         connection.execute(f"DELETE FROM {table}")  # noqa: S608  # our tables
-    keys = [key for (key,) in connection.execute(_SESSIONS).fetchall()]
-    for key in keys:
+    sessions = connection.execute(_SESSIONS).fetchall()
+    for key, current in sessions:
         _rebuild_session(connection, key)
-    return len(keys)
+        if not current:
+            remove_session(connection, key)
+    connection.execute(_COUNT)
+    return sum(current for _, current in sessions)
 
 
 def _rebuild_session(connection: sqlite3.Connection, key: int) -> None:
-    stored = fleet.load_key(connection, key)
-    assert stored is not None
-    fleet.save(connection, fold_session(connection, stored, into=connection))
+    fleet.save(connection, fold_session(connection, key, into=connection))
 
 
-def fold_session(
-    connection: sqlite3.Connection, stored: SessionDraft, *, into: sqlite3.Connection
-) -> SessionDraft:
+def fold_session(connection: sqlite3.Connection, key: int, *, into: sqlite3.Connection) -> SessionDraft:
     """Fold the events of a session again, into the tables of *into*; return the session's new row, not saved."""
-    session = stored.cleared()
+    session = fleet.load_chain(connection, key)
     reading = connection.cursor()
     # A turn at a time, as events arrived: what a batch holds back is then bounded here too.
-    for _, events in groupby(reading.execute(_EVENTS, (session.key,)), key=_TURN):
+    for _, events in groupby(reading.execute(_EVENTS, (key,)), key=_TURN):
         projection = Projection(StatementBatch(into))
         for _turn, seq, body in events:
             event = decode(body)
             projection.enter(session, event)
             projection.apply(session, event, seq)
         projection.save()
+    session.pressure = pressure_rank(session.zone, session.utilization)
     return session
 
 

@@ -34,6 +34,8 @@ SPOOLED_EVENTS: Final = 10_000
 
 _SESSION: Final = "SELECT key, revision, head_seq FROM sessions WHERE session_id = ? AND current = 1"
 _BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
+_FIRST: Final = "SELECT min(seq) FROM events WHERE session = ?"
+_REVISION: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
 _EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0 ORDER BY revision DESC LIMIT 4"
 _LATER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 
@@ -144,6 +146,35 @@ def _compare(
         if capture is not None:
             capture.collect(event)
     return result
+
+
+def counted_from(connection: sqlite3.Connection, session: SessionDraft) -> set[int]:
+    """Return the values that the writer may have given the session: the number of its first counted event.
+
+    A revision repeats events of the one before it, which were counted; a recording that is imported again, those
+    that retention deleted. A live session counts from 0.
+    """
+    (first,) = connection.execute(_FIRST, (session.key,)).fetchone()
+    before = connection.execute(_REVISION, (session.session_id, session.revision - 1)).fetchone()
+    if before is not None:
+        return {(first or 0) + _common(connection, before[0], session.key)}
+    return {0, (first or 0) + pruned_events(connection, session.session_id)}
+
+
+def _common(connection: sqlite3.Connection, before: int, after: int) -> int:
+    """Return how many events a revision repeats of the one before it, as the import counted them."""
+    stored, common, stream = connection.execute(_BODIES, (before,)), 0, ""
+    for (body,) in connection.cursor().execute(_BODIES, (after,)):
+        stream = stream or _stream_decoder.decode(body).stream_id
+        for (stored_body,) in stored:
+            if stored_body == body:
+                break
+            if not common or not _is_foreign(stored_body, stream):
+                return common
+        else:
+            return common
+        common += 1
+    return common
 
 
 def _is_superseded(connection: sqlite3.Connection, comparison: ImportComparison, factory: EventFactory) -> bool:
