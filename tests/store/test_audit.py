@@ -278,6 +278,24 @@ def test_a_store_that_gets_a_key_accepts_what_it_holds(tmp_path, make_session):
         assert store.verify().intact
 
 
+def test_without_the_key_nothing_unsigned_enters_a_keyed_stores_heads(tmp_path, make_session, caplog):
+    """Retention and the export of heads refuse to add an entry that verification would report as broken."""
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+        store.append(make_session("s1", turns=1, start=1e9))
+        store.append(make_session("s2", turns=1, end=False))
+    with closing(SqliteStore(tmp_path / "w.db")) as store:
+        assert "this process has none" in caplog.text
+        with pytest.raises(StoreError, match="deleting a session would break the chain"):
+            store.prune(before=1.1e9)
+        with pytest.raises(StoreError, match="adding heads to it would break the chain"):
+            store.heads()
+    with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:
+        assert store.verify().intact
+        assert store.prune(before=1.1e9) == 1
+        assert store.heads()[-1].signed_by
+        assert store.verify().intact
+
+
 def test_signatures_that_disappeared_are_not_accepted_as_an_older_store(tmp_path, make_session):
     """A process that opened a signed store does not sign for what it finds after every signature was removed."""
     with closing(SqliteStore(tmp_path / "w.db", audit_key=KEY)) as store:

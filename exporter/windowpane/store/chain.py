@@ -23,6 +23,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from windowpane.exceptions import StoreError
 from windowpane.store.keys import UNKEYED, key_id, link_with
 
 ORIGIN: Final = b"\0" * 32
@@ -113,8 +114,11 @@ def add_head(
 
 
 def add_grown_heads(connection: sqlite3.Connection, *, key: bytes | None, at: float) -> None:
-    """Chain an entry for every session that has grown since its last one."""
-    for session_id, revision, events, head, keyed_by in connection.execute(_GROWN).fetchall():
+    """Chain an entry for every session that has grown since its last one. Raises `StoreError` without the key."""
+    grown = connection.execute(_GROWN).fetchall()
+    if grown:
+        check_signer(connection, key=key, purpose="adding heads to it")
+    for session_id, revision, events, head, keyed_by in grown:
         add_head(
             connection, "head", session_id=session_id, revision=revision, events=events, head=head,
             keyed_by=keyed_by, key=key, at=at,
@@ -124,6 +128,15 @@ def add_grown_heads(connection: sqlite3.Connection, *, key: bytes | None, at: fl
 def has_signatures(connection: sqlite3.Connection) -> bool:
     """Return whether any link of the store was ever made with a key."""
     return any(connection.execute(query).fetchone() for query in (_SIGNED, _KEYED))
+
+
+def check_signer(connection: sqlite3.Connection, *, key: bytes | None, purpose: str) -> None:
+    """Raise `StoreError` where an entry would be unsigned in a store that has a key, and so a broken link."""
+    if key is None and has_signatures(connection):
+        raise StoreError(
+            f"the store's audit chain uses a key and this process has none, so {purpose} would break the chain; "
+            "set WINDOWPANE_AUDIT_KEY_FILE to the file of the key"
+        )
 
 
 def accept_unkeyed(connection: sqlite3.Connection, *, key: bytes, at: float) -> Accepted:

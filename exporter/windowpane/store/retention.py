@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from windowpane.exceptions import EventFormatError
-from windowpane.store import fleet, projection, search
+from windowpane.store import chain, fleet, projection, search
 from windowpane.store.events import EVENT_COLUMNS, stored_events
 from windowpane.store.records import StoredEvent, StoreSize
 from windowpane.store.writes import Writer
@@ -60,7 +60,7 @@ def size(connection: sqlite3.Connection) -> StoreSize:
 
 
 def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None, fold: MetricFold | None) -> int:
-    """Delete the oldest session if it is too old or the store too large; return 1 or 0.
+    """Delete the oldest session if it is too old or the store too large; return 1 or 0. Raises `StoreError`.
 
     One session per transaction: a reader sees each deleted or whole, and other writers can write in between.
     """
@@ -70,6 +70,7 @@ def prune_oldest(writer: Writer, *, before: float | None, max_bytes: int | None,
         oldest = connection.execute(_OLDEST).fetchone()
     if oldest is None:
         return 0
+    chain.check_signer(connection, key=writer.audit_key, purpose="deleting a session")
     keys = [key for (key,) in connection.execute(_REVISIONS, (oldest[0],)).fetchall()]
     if fold is not None:
         (base,) = connection.execute("SELECT metric_base FROM store").fetchone()

@@ -6,6 +6,7 @@ write at once. A writer reuses a session that it remembers only while the sessio
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,8 @@ from windowpane.store.fleet import SessionDraft
 from windowpane.store.keys import Link, key_id, link_with
 from windowpane.store.projection import Projection
 from windowpane.store.statements import StatementBatch, Value
+
+_log: Final = logging.getLogger(__name__)
 
 REMEMBERED_SESSIONS: Final = 512
 """Sessions remembered between batches; of more, the least recently used are read again."""
@@ -65,7 +68,12 @@ class Writer:
         self._plain = link_with(None)
         self._sessions: dict[str, SessionDraft] = {}
         self._types = self._type_ids()
-        self._accepts_unkeyed = audit_key is not None and not chain.has_signatures(connection)
+        signed = chain.has_signatures(connection)
+        self._accepts_unkeyed = audit_key is not None and not signed
+        if audit_key is None and signed:
+            _log.warning(
+                "the store's audit chain uses a key and this process has none: what it records breaks it"
+            )
 
     def start(self) -> None:
         """Let a store that had no key when it was opened accept its first one; first in a transaction.
