@@ -70,6 +70,9 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
         ({"enforce": "both"}, "enforce"),
         ({"language_model": "gpt-5"}, "language_model"),
         ({"subagent": 3}, "subagent"),
+        ({"agent": 7}, "agent"),
+        ({"agent": ""}, "agent"),
+        ({"model": None}, "model"),
         ({"embedder": 3}, "embedder"),
         ({"judge": print}, "judge"),
         ({"settings": {}}, "settings"),
@@ -80,7 +83,7 @@ def test_an_option_that_is_wrong_is_named(options: dict[str, object], key: str) 
     """A typo or a value out of range is an error with its key, never ignored."""
     with pytest.raises(ConfigurationError) as error:
         ContextWindowManager(
-            agent="a", model="m", **{"limit_tokens": 9_000, "dependencies": dependencies()} | options
+            **{"agent": "a", "model": "m", "limit_tokens": 9_000, "dependencies": dependencies()} | options
         )  # type: ignore[arg-type]
 
     assert error.value.path == key

@@ -13,6 +13,7 @@ import pytest
 
 import windowpane
 from windowpane.core.events import Event, TurnEnded
+from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients import calls
 from windowpane.runtime.start import Runtime
 from windowpane.store.interface import EventFilter, SessionFilter
@@ -357,3 +358,16 @@ def test_a_stream_of_messages_that_can_be_read_once_is_not_consumed(running: Run
 
     assert json.loads(provider.asked[0])["messages"] == [{"role": "user", "content": SENT}]
     assert sessions(running) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [({"agent": 7}, "agent"), ({"agent": ""}, "agent"), ({"session_id": 3}, "session_id"),
+     ({"parent_session_id": b"x"}, "parent_session_id")],
+)  # fmt: skip
+def test_a_name_that_is_not_a_text_is_an_error_at_once(options: dict[str, Any], key: str) -> None:
+    """It is reported where it is passed, before anything is recorded under it."""
+    with pytest.raises(ConfigurationError) as error, windowpane.session(**options):
+        pass
+
+    assert error.value.path == key

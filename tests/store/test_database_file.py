@@ -63,6 +63,19 @@ def test_a_failed_migration_is_rolled_back(store):
         assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
 
 
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_table_of_migrations_that_was_cut_short_is_named(store, kept):
+    """Its changes are there, so they cannot be made again; the error has the next step, and nothing changes."""
+    names = [migration.name for migration in migrations.available()]
+    with closing(open_writer(store.path)) as connection:
+        connection.executemany("DELETE FROM migrations WHERE name = ?", [(name,) for name in names[kept:]])
+
+    with pytest.raises(StoreError, match=rf"table of migrations lacks {names[kept]}.*restore a copy"):
+        SqliteStore(store.path)
+    with closing(open_writer(store.path)) as connection:
+        assert migrations.applied(connection) == set(names[:kept])
+
+
 @pytest.mark.parametrize("opened", [SqliteStore, SqliteReader])
 def test_a_store_of_a_newer_release_is_rejected(store, opened):
     """It is neither read nor written, and the error names the unknown migration."""

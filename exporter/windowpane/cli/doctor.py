@@ -28,9 +28,10 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.serve.authentication import require_protection
 from windowpane.serve.http_server import LOOPBACK, host_and_port
-from windowpane.serve.service_discovery import http_status
+from windowpane.serve.service_discovery import http_status, reported_health
 from windowpane.sources.discovery import all_readers, default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
+from windowpane.store.spool import waiting_files
 
 Verdict = Literal["ok", "note", "problem"]
 
@@ -137,6 +138,12 @@ def _catalog() -> Finding:
 
 
 def _store(path: Path) -> Iterator[Finding]:
+    spooled = waiting_files(path)
+    if spooled:
+        detail = (
+            f"{len(spooled)} files beside {path} hold events that could not be stored; the next agent stores them"
+        )
+        yield Finding("note", "spool", detail)
     if not path.exists() and not path.is_symlink():
         yield Finding("note", "store", f"none yet at {path}; `windowpane import` creates it")
         return
@@ -193,6 +200,8 @@ def _endpoint(subject: str, address: str, path: str, start: str, *, tls: bool = 
     if tls:
         return Finding("ok", subject, f"port {port} is in use; it was not checked further because of TLS")
     status = http_status(f"http://{address}{path}", timeout_seconds=2)
+    if status == HTTPStatus.OK and reported_health(f"http://{address}{path}", timeout_seconds=2) == "degraded":
+        return Finding("problem", subject, f"port {port}: the store takes no events; see http://{address}{path}")
     if status == HTTPStatus.OK:
         return Finding("ok", subject, f"responds on port {port}")
     if status == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from windowpane.contrib.presets import Preset
 from windowpane.core.limits import Thresholds
+from windowpane.core.names import check_name
 from windowpane.core.protocols import Embedder
 from windowpane.core.vocabulary import Component
 from windowpane.exceptions import ConfigurationError
@@ -63,8 +64,8 @@ _CALLABLES: Final = ("language_model", "subagent", "embedder")
 
 def check_options(options: Mapping[str, object]) -> None:
     """Raise `ConfigurationError` if an option is of the wrong type, out of range or contradictory."""
-    if not options["agent"]:
-        raise ConfigurationError("agent", "the agent has no name", expected="a short name")
+    for name in ("agent", "model"):
+        check_name(name, options[name])
     _check_types(options)
     limit = options["limit_tokens"]
     if limit is not None and (not _is_count(limit) or limit < MINIMUM_LIMIT_TOKENS):  # type: ignore[operator]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from http.client import HTTPException
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _NO_PROXY: Final = build_opener(ProxyHandler({}))
 """Ignores the proxies of the environment: only servers of this machine are requested."""
+_MAXIMUM_BYTES: Final = 100_000
 
 
 def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
@@ -45,6 +47,16 @@ def http_status(url: str, *, timeout_seconds: float) -> int | None:
         return error.code
     except (OSError, HTTPException, ValueError):
         return None
+
+
+def reported_health(url: str, *, timeout_seconds: float) -> str:
+    """Return the status that `/healthz` at *url* reports on this machine; empty if that cannot be read."""
+    try:
+        with _NO_PROXY.open(url, timeout=timeout_seconds) as response:
+            document = json.loads(response.read(_MAXIMUM_BYTES))
+    except (OSError, HTTPException, ValueError):
+        return ""
+    return str(document.get("status", "")) if isinstance(document, dict) else ""
 
 
 def _is_running(pid: int) -> bool:

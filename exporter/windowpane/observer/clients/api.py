@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
+from windowpane.core.names import check_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients.anthropic import watch_anthropic
 from windowpane.observer.clients.calls import WatchedClient, boundary, current_scope
@@ -76,8 +77,10 @@ def _scope(
     limit_tokens: int | None,
     parent_session_id: str | None = None,
 ) -> Scope:
-    if not agent:
-        raise ConfigurationError("agent", "must not be empty", expected="a short name")
+    check_name("agent", agent)
+    for key, name in (("session_id", session_id), ("parent_session_id", parent_session_id)):
+        if name is not None:
+            check_name(key, name)
     if limit_tokens is not None and (isinstance(limit_tokens, bool) or limit_tokens < 1):
         raise ConfigurationError("limit_tokens", f"got {limit_tokens!r}", expected="a window size of at least 1")
     return Scope(agent, session_id, limit_tokens, parent_session_id)

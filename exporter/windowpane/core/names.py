@@ -1,0 +1,13 @@
+"""Names of agents, models and sessions as users pass them."""
+
+from __future__ import annotations
+
+from windowpane.exceptions import ConfigurationError
+
+
+def check_name(key: str, name: object) -> None:
+    """Raise `ConfigurationError` about *key* unless *name* is a text that is not empty."""
+    if not isinstance(name, str):
+        raise ConfigurationError(key, f"a {type(name).__name__}", expected="a name")
+    if not name:
+        raise ConfigurationError(key, "must not be empty", expected="a short name")

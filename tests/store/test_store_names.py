@@ -1,0 +1,106 @@
+"""A store named by its path or URL, the same wherever a store is named; and the privacy of its folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from windowpane.cli import main
+from windowpane.config.loading import load_config
+from windowpane.config.paths import default_store
+from windowpane.core.store_names import store_file
+from windowpane.exceptions import ConfigurationError
+from windowpane.manager.files.archive import FileArchive
+from windowpane.manager.files.checkpoints import write_whole
+from windowpane.store.sqlite import SqliteStore
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("sqlite:////data/w.db", "/data/w.db"),
+        ("sqlite:///w.db", "w.db"),
+        ("sqlite:///folder/w.db", "folder/w.db"),
+        ("w.db", "w.db"),
+        ("/data/w.db", "/data/w.db"),
+        ("C:/data/w.db", "C:/data/w.db"),
+        ("odd:name.db", "odd:name.db"),
+    ],
+)
+def test_a_name_means_a_file(name: str, path: str) -> None:
+    """Three slashes and a relative path, or four and an absolute one, as in SQLAlchemy."""
+    assert store_file(name) == path
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["postgresql://host/db", "http://host/x", "file:///w.db", "sqlite://w.db", "sqlite:/w.db", "sqlite:///",
+     "sqlite:///:memory:", "sqlite:///w.db?mode=ro", str(Path("sqlite:////data/w.db"))],
+)  # fmt: skip
+def test_any_other_url_is_an_error(name: str) -> None:
+    """It is not taken for the name of a folder."""
+    with pytest.raises(ConfigurationError, match=r"store: .*expected a path, or sqlite:///path"):
+        store_file(name)
+
+
+def test_a_url_names_the_same_store_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_session
+) -> None:
+    """API, configuration, environment and command line find the same file, wherever they are started."""
+    monkeypatch.chdir(tmp_path)
+    url, path = f"sqlite:///{tmp_path}/data/w.db", tmp_path / "data" / "w.db"
+    with closing(SqliteStore(url)) as store:
+        store.append(make_session("s", turns=2))
+        assert store.path == path
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    assert load_config(arguments={"store": {"path": url}}).store.path == path
+    listed = CliRunner().invoke(main, ["sessions", "--store", url, "--json"])
+    assert '"session_id": "s"' in listed.output
+    monkeypatch.setenv("WINDOWPANE_STORE", url)
+    assert default_store() == path
+    assert load_config().store.path == path
+    assert '"session_id": "s"' in CliRunner().invoke(main, ["sessions", "--json"]).output
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_an_unknown_scheme_is_refused_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one clear line, and without a folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    url = "postgresql://host/db"
+    refused = CliRunner().invoke(main, ["sessions", "--store", url])
+    assert refused.exit_code == 2
+    assert "there is no store of the kind 'postgresql'" in refused.output
+    with pytest.raises(ConfigurationError, match=r"store\.path: there is no store"):
+        load_config(arguments={"store": {"path": url}})
+    monkeypatch.setenv("WINDOWPANE_STORE", url)
+    with pytest.raises(ConfigurationError, match=r"WINDOWPANE_STORE \(store.path\): there is no store"):
+        load_config()
+    refused = CliRunner().invoke(main, ["sessions"])
+    assert refused.exit_code == 1
+    assert "WINDOWPANE_STORE" in refused.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o177, 0o777])
+def test_folders_are_private_under_any_umask(tmp_path: Path, umask: int) -> None:
+    """Those of the store, the archive and the checkpoints, with the parents they create."""
+    before = os.umask(umask)
+    try:
+        if not umask & 0o600:  # such an umask denies the owner the files themselves
+            SqliteStore(tmp_path / "a" / "b" / "w.db").close()
+        archive = FileArchive(tmp_path / "c" / "archive", redact=str)
+        archive.put("s", "h", "text")
+        write_whole(tmp_path / "d" / "e" / "t.json", b"{}")
+    finally:
+        os.umask(before)
+
+    folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert len(folders) >= 5
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
