@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import Result
 
+from windowpane import cli
 from windowpane.cli import COMMANDS, main
 from windowpane.config.paths import default_store
 from windowpane.hooks.configured_store import configured_store
@@ -105,6 +108,21 @@ def test_every_command_is_listed_in_full() -> None:
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
     for name in COMMANDS:
         assert main.get_command(context, name) is not None
+
+
+def test_a_misspelled_command_is_answered_with_the_nearest(run: Callable[..., Result]) -> None:
+    """Another one with where to look."""
+    assert "no such command 'sesions'; did you mean 'sessions'?" in run("sesions", code=2).output
+    assert "`windowpane --help` lists them" in run("xyzzy", code=2).output
+
+
+def test_commands_are_completed_without_importing_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A press of the tab key is answered from the list of commands, and options are completed too."""
+    monkeypatch.setattr(cli, "import_module", lambda name: pytest.fail(f"{name} is imported"))
+    context = click.Context(main)
+
+    assert {item.value for item in main.shell_complete(context, "se")} == {"serve", "sessions"}
+    assert "--version" in {item.value for item in main.shell_complete(context, "--")}
 
 
 @pytest.mark.parametrize(

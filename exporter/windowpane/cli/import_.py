@@ -16,6 +16,7 @@ from windowpane.cli.options import (
     json_option,
     limit_option,
     open_to_write,
+    recording_folders,
     report_errors,
     store_option,
 )
@@ -24,7 +25,7 @@ from windowpane.config.loading import load_config
 from windowpane.core.characters import plain
 from windowpane.ingest.importer import FileReport, import_paths
 from windowpane.ingest.pipeline import AlertingStore, playback_settings
-from windowpane.sources.discovery import SUFFIXES, all_readers, default_folders
+from windowpane.sources.discovery import SUFFIXES, all_readers
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -67,12 +68,7 @@ def command(
     """
     config = load_config()
     readers = all_readers()
-    chosen = paths or default_folders(readers)
-    if not chosen:
-        folders = "\n".join(f"  {path}" for reader in readers for path in reader.default_paths())
-        raise click.ClickException(
-            f"no recordings in the default folders; name a file or folder. Searched:\n{folders}"
-        )
+    chosen = paths or recording_folders(readers)
     with open_to_write(store_path, capture=capture) as store, progress_bar(quiet=as_json) as progress:
         playback = playback_settings(
             store.digester(), limit_tokens=limit_tokens, agent=agent, model=model, config=config

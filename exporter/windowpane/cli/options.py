@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -22,6 +22,7 @@ from windowpane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from windowpane.config.outputs import StoreConfig
+    from windowpane.sources.reader import Reader
     from windowpane.store.interface import EventReader
     from windowpane.store.records import SessionRow
 
@@ -88,6 +89,19 @@ def report_errors(function: Callable[P, R]) -> Callable[P, R]:
             raise click.ClickException(f"{file}{error.strerror or error}") from error
 
     return wrapped
+
+
+def recording_folders(readers: Sequence[Reader]) -> Sequence[Path]:
+    """Return the default folders of *readers* that exist. Raises `click.ClickException` if none does."""
+    from windowpane.sources.discovery import default_folders
+
+    folders = default_folders(readers)
+    if not folders:
+        searched = "\n".join(f"  {path}" for reader in readers for path in reader.default_paths())
+        raise click.ClickException(
+            f"no recordings in the default folders; name a file or folder. Searched:\n{searched}"
+        )
+    return folders
 
 
 def store_path_or_default(path: Path | None) -> Path:

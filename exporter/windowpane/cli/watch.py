@@ -16,7 +16,14 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from windowpane.cli.options import capture_option, limit_option, open_to_write, report_errors, store_option
+from windowpane.cli.options import (
+    capture_option,
+    limit_option,
+    open_to_write,
+    recording_folders,
+    report_errors,
+    store_option,
+)
 from windowpane.cli.output import supports_unicode
 from windowpane.cli.serve import configured_tls, configured_token, listen
 from windowpane.config.loading import load_config
@@ -26,7 +33,7 @@ from windowpane.ingest.watch import WatchedSession, Watcher
 from windowpane.runtime.sinks import configured_notifier
 from windowpane.serve.http_server import DEFAULT_PORT
 from windowpane.serve.store_exporter import StoreExporter
-from windowpane.sources.discovery import all_readers, default_folders
+from windowpane.sources.discovery import all_readers
 from windowpane.text.status_line import gauge_line
 
 POLL_SECONDS: Final = 1.0
@@ -71,9 +78,7 @@ def command(
       windowpane watch ~/.claude/projects --port 9464
     """
     config = load_config()
-    chosen = paths or default_folders(all_readers())
-    if not chosen:
-        raise click.ClickException("no transcripts in the default folders; name a file or folder")
+    chosen = paths or recording_folders(all_readers())
     with open_to_write(store_path, capture=capture) as store:
         watcher = Watcher(
             chosen,
