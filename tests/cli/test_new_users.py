@@ -16,7 +16,12 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from windowpane.cli.options import EXIT_FAILED
+import windowpane
+from windowpane.cli.options import EXIT_FAILED, EXIT_PARTIAL
+from windowpane.config.loading import load_config
+from windowpane.core.limits import MAXIMUM_TOKENS
+from windowpane.exceptions import ConfigurationError
+from windowpane.models.overflow_errors import classify_error
 
 Run = Callable[..., Result]
 
@@ -200,3 +205,32 @@ def test_a_terminal_without_the_symbols_gets_question_marks(imported: Path, stor
     assert table.returncode == as_json.returncode == 0, table.stderr
     assert b"session" in table.stdout
     assert json.load(io.BytesIO(as_json.stdout))[0]["turns"] == 1
+
+
+@pytest.mark.parametrize("number", ["9007199254740991", "1" + "0" * 30, "1" * 5_000, "1e308", "-1"])
+def test_a_number_out_of_range_costs_its_field(run: Run, tmp_path: Path, number: str) -> None:
+    """An impossible count of one call is unknown; the session and its other calls are imported and reported."""
+    reply = '{{"role": "assistant", "content": "x", "usage": {{"prompt_tokens": {}, "completion_tokens": {}}}}}'
+    good = reply.format(900, 5)
+    messages = f'{{"role": "user", "content": "hi"}}, {good}, {reply.format(number, number)}, {good}'
+    (tmp_path / "chat.json").write_text(f"[{messages}]", encoding="utf-8")
+
+    output = run("import", tmp_path / "chat.json", code=EXIT_PARTIAL).output
+
+    assert f"an integer from 0 to {MAXIMUM_TOKENS}, got a number" in output
+    (session,) = json.loads(run("sessions", "--json").stdout)
+    assert (session["turns"], session["peak_used_tokens"] < 2_000) == (3, True)
+    assert "3 turns" in run("report", session["session_id"]).output
+
+
+@pytest.mark.parametrize("tokens", [2**40 + 1, 10**30])
+def test_a_window_that_no_model_has_is_refused(run: Run, imported: Path, tmp_path: Path, tokens: int) -> None:
+    """A limit beyond the store's integers is an error in the option, the setting and the call that give it."""
+    assert "is not a window size" in run("import", imported, "--limit", str(tokens), code=EXIT_FAILED).output
+    with pytest.raises(ConfigurationError, match="not a window size"):
+        windowpane.ContextWindowManager(agent="a", model="m", limit_tokens=tokens, data_folder=tmp_path)
+    with pytest.raises(ConfigurationError, match="window size"):
+        windowpane.observe(object(), limit_tokens=tokens)
+    with pytest.raises(ConfigurationError, match="max_context_tokens"):
+        load_config(environ={"WINDOWPANE_MAX_CONTEXT_TOKENS": str(tokens)})
+    assert classify_error(f"maximum context length is {tokens} tokens, 5 is too long").limit_tokens is None

@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from windowpane.core.limits import MAXIMUM_TOKENS
+
 
 def _no_boolean(value: object) -> object:
     if isinstance(value, bool):
@@ -18,7 +20,7 @@ NUMBER: Final = BeforeValidator(_no_boolean)
 Ratio = Annotated[float, NUMBER, Field(ge=0, le=1)]
 Share = Annotated[float, NUMBER, Field(gt=0, le=1)]
 Turns = Annotated[int, NUMBER, Field(ge=1)]
-Tokens = Annotated[int, NUMBER, Field(ge=1)]
+Tokens = Annotated[int, NUMBER, Field(ge=1, le=MAXIMUM_TOKENS)]
 
 
 class Section(BaseModel):

@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from windowpane.alerts.engine import AlertEngine
+from windowpane.core.limits import MAXIMUM_TOKENS
+from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.probe import evaluate
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for, image_tokens
@@ -41,6 +43,10 @@ def playback_settings(
 
     *config* holds the thresholds of zones and the settings of the tracker; None for the defaults.
     """
+    if limit_tokens is not None and limit_tokens > MAXIMUM_TOKENS:
+        raise ConfigurationError(
+            "limit", f"{limit_tokens} is not a window size", expected=f"at most {MAXIMUM_TOKENS}"
+        )
     return PlaybackSettings(
         digest=digest,
         counter_for=partial(counter_for, wait=True),

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from windowpane.core.calendar import moment
+from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.protocols import ModelInfo
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.names import ModelName, provider_id, split_model_name
@@ -62,9 +63,11 @@ class PackagedCatalog:
 
     def __init__(self, *, limits: Mapping[str, int] | None = None) -> None:
         for model, tokens in (limits or {}).items():
-            if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens <= 0:
+            if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 < tokens <= MAXIMUM_TOKENS:
                 raise ConfigurationError(
-                    f"limits.{model}", f"{tokens!r} is not a window size", expected="tokens > 0"
+                    f"limits.{model}",
+                    f"{tokens!r} is not a window size",
+                    expected=f"1 to {MAXIMUM_TOKENS}",
                 )
         self._limits = {_fold(model): tokens for model, tokens in (limits or {}).items()}
         self._names = {_fold(model): model.strip() for model in limits or {}}

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from windowpane.core.limits import MAXIMUM_TOKENS
+
 ErrorKind = Literal["overflow", "malformed", "transient", "unknown"]
 
 _OVERFLOW: Final = re.compile(
@@ -23,6 +25,7 @@ _TRANSIENT: Final = re.compile(
     r"rate.?limit|overloaded|timed? ?out|connection|temporar|unavailable|\b(?:429|500|502|503|504|529)\b",
     re.IGNORECASE,
 )
+MAXIMUM_DIGITS: Final = 20
 _NUMBER: Final = r"(\d[\d,_]*)"
 _PAIRS: Final = (
     re.compile(rf"{_NUMBER} tokens? > {_NUMBER} maximum"),
@@ -64,5 +67,6 @@ def _sizes(text: str) -> ProviderError:
 
 
 def _int(digits: str) -> int | None:
-    value = int(digits.replace(",", "").replace("_", ""))
-    return value if value >= 1_000 else None
+    plain = digits.replace(",", "").replace("_", "")
+    value = int(plain) if len(plain) <= MAXIMUM_DIGITS else 0
+    return value if 1_000 <= value <= MAXIMUM_TOKENS else None

@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from windowpane.core.events import Usage
-
-MAXIMUM_TOKENS: Final = 2**40
-"""A larger count is a broken reply, not a window."""
+from windowpane.core.limits import MAXIMUM_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from windowpane.contrib.presets import Preset
-from windowpane.core.limits import Thresholds
+from windowpane.core.limits import MAXIMUM_TOKENS, Thresholds
 from windowpane.core.names import check_name
 from windowpane.core.protocols import Embedder
 from windowpane.core.vocabulary import Component
@@ -68,9 +68,9 @@ def check_options(options: Mapping[str, object]) -> None:
         check_name(name, options[name])
     _check_types(options)
     limit = options["limit_tokens"]
-    if limit is not None and (not _is_count(limit) or limit < MINIMUM_LIMIT_TOKENS):  # type: ignore[operator]
+    if limit is not None and (not _is_count(limit) or not MINIMUM_LIMIT_TOKENS <= limit <= MAXIMUM_TOKENS):  # type: ignore[operator]
         problem = f"{limit!r} is not a window size"
-        raise ConfigurationError("limit_tokens", problem, expected=f">= {MINIMUM_LIMIT_TOKENS}")
+        raise ConfigurationError("limit_tokens", problem, expected=f"{MINIMUM_LIMIT_TOKENS} to {MAXIMUM_TOKENS}")
     output = options["requested_output_tokens"]
     if not _is_count(output):
         problem = f"{output!r} is not a number of tokens"

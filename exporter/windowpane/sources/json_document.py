@@ -17,6 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.exceptions import SourceError
 from windowpane.sources.json_lines import bounded_integer
 from windowpane.sources.reader import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem, ProblemLog
@@ -102,8 +103,8 @@ class JsonObject:
             value = int(value)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MAXIMUM_COUNT:
-            self.wrong(key, "an integer from 0 below 2^53", value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAXIMUM_TOKENS:
+            self.wrong(key, f"an integer from 0 to {MAXIMUM_TOKENS}", value)
             return None
         return value
 
@@ -171,7 +172,7 @@ def kind_of(value: object) -> str:
     if isinstance(value, bool):
         return "a boolean"
     if isinstance(value, int | float):
-        return "a number out of range" if not -MAXIMUM_COUNT < value < MAXIMUM_COUNT else "a number"
+        return "a number out of range" if not -MAXIMUM_COUNT < value <= MAXIMUM_TOKENS else "a number"
     if isinstance(value, str):
         return "text"
     return "a list" if isinstance(value, list) else "an object"

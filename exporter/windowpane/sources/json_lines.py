@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.exceptions import SourceError
 from windowpane.sources.reader import MAXIMUM_RECORD_BYTES, ProblemLog
 
@@ -40,8 +41,6 @@ def bounded_integer(digits: str) -> int | float:
 
 
 _lenient: Final = json.JSONDecoder(parse_int=bounded_integer)
-MAXIMUM_TOKENS: Final = 2**40
-"""A larger count is a broken record, not a window."""
 
 EARLIEST: Final = 0.0
 LATEST: Final = 32_503_680_000.0

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
+from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.core.names import check_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.observer.clients.anthropic import watch_anthropic
@@ -81,6 +82,7 @@ def _scope(
     for key, name in (("session_id", session_id), ("parent_session_id", parent_session_id)):
         if name is not None:
             check_name(key, name)
-    if limit_tokens is not None and (isinstance(limit_tokens, bool) or limit_tokens < 1):
-        raise ConfigurationError("limit_tokens", f"got {limit_tokens!r}", expected="a window size of at least 1")
+    if limit_tokens is not None and (isinstance(limit_tokens, bool) or not 1 <= limit_tokens <= MAXIMUM_TOKENS):
+        expected = f"a window size from 1 to {MAXIMUM_TOKENS}"
+        raise ConfigurationError("limit_tokens", f"got {limit_tokens!r}", expected=expected)
     return Scope(agent, session_id, limit_tokens, parent_session_id)
